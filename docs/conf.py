@@ -1,0 +1,22 @@
+"""Sphinx configuration."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import bochner
+
+project = "bochner"
+author = "The bochner developers"
+version = release = bochner.__version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
+exclude_patterns = ["_build"]
+html_theme = "furo"
+myst_enable_extensions = ["dollarmath"]
+autodoc_member_order = "bysource"
+napoleon_google_docstring = False
+napoleon_custom_sections = ["Deviations"]
+napoleon_use_ivar = True
+default_role = "code"
+mathjax_path = ""  # formulas stay readable as text where there is no network

@@ -1,0 +1,28 @@
+"""Random features for kernels: every mechanism of the field as one product, unbiased, fast, with a known error.
+
+``import bochner`` loads nothing but NumPy; every part is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0.dev0"
+
+_MODULES = ("geometries", "kernels", "linalg", "projections", "radii", "rotations")
+_NAMES = {"citation": "_citation", "threads": "linalg"}
+
+__all__ = ["__version__", *_MODULES, *_NAMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f".{name}", __name__)
+    if name in _NAMES:
+        return getattr(importlib.import_module(f".{_NAMES[name]}", __name__), name)
+    raise AttributeError(f"module 'bochner' has no attribute {name!r}; it has {', '.join(sorted(__all__))}.")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

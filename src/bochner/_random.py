@@ -1,0 +1,45 @@
+"""The one door for randomness: seeds come in, named independent streams come out.
+
+Every draw in the library is a pure function of its parameters and of streams made here.  Each ingredient (directions,
+lengths, ...) has a stream of its own, so that adding an ingredient changes no other.
+"""
+
+from __future__ import annotations
+
+import numbers
+import zlib
+from typing import Any, TypeAlias
+
+import numpy as np
+
+RNG: TypeAlias = int | np.random.Generator | None
+
+
+def as_generator(rng: RNG) -> np.random.Generator:
+    """Return the Generator that ``rng`` (an int, a Generator or None) stands for."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if rng is None:
+        return np.random.default_rng()
+    return np.random.default_rng(_seed(rng))
+
+
+def _seed(value: Any) -> int:
+    sentence = f"rng must be a non-negative integer, a numpy.random.Generator or None, got {value!r}."
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(sentence)
+    if int(value) < 0:
+        raise ValueError(sentence)
+    return int(value)
+
+
+def streams(rng: RNG, *names: str) -> tuple[np.random.Generator, ...]:
+    """One independent Generator for each name.
+
+    A stream depends on ``rng`` and its own name alone.  A Generator is advanced by the call, so two calls with the
+    same one give different streams; an int gives the same streams each time.
+    """
+    entropy = as_generator(rng).integers(2**32, size=4, dtype=np.uint32).tolist()
+    return tuple(
+        np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(zlib.crc32(name.encode()),))) for name in names
+    )

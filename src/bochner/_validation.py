@@ -1,0 +1,137 @@
+"""The one door for checks: what may come in, and the sentence said when it may not.
+
+Every message has one shape: the object and its parameter, what is required, what came, and a remedy where there is
+one.  Functions here are called at the public doors (constructors, ``sample``, calls on drawn objects); private code
+trusts its caller.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+FLOAT_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+def check_count(owner: str, name: str, value: Any, minimum: int = 1) -> int:
+    """Return ``value`` as an int of at least ``minimum``."""
+    sentence = f"{owner}: {name} must be an integer of at least {minimum}, got {value!r}."
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(sentence)
+    if int(value) < minimum:
+        raise ValueError(sentence)
+    return int(value)
+
+
+def check_positive(owner: str, name: str, value: Any) -> float:
+    """Return ``value`` as a finite float above zero."""
+    sentence = f"{owner}: {name} must be a positive number, got {value!r}."
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(sentence)
+    if not (math.isfinite(value) and float(value) > 0):
+        raise ValueError(sentence)
+    return float(value)
+
+
+def check_option(owner: str, name: str, value: Any, options: Iterable[Any]) -> None:
+    """Refuse a ``value`` that is not one of ``options``, and list them."""
+    options = tuple(options)
+    if not any(value is option or (type(value) is type(option) and value == option) for option in options):
+        listed = ", ".join(repr(option) for option in options)
+        raise ValueError(f"{owner}: {name} must be one of {listed}, got {value!r}.")
+
+
+def check_flag(owner: str, name: str, value: Any) -> None:
+    """Refuse anything but True and False."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{owner}: {name} must be True or False, got {value!r}.")
+
+
+def check_instance(owner: str, name: str, value: Any, kind: type, remedy: str) -> None:
+    """Refuse a ``value`` that is no ``kind``; ``remedy`` shows one that is."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{owner}: {name} must be a {kind.__name__.lower()} such as {remedy}, got {value!r}.")
+
+
+def is_array_api(X: Any) -> bool:
+    """Whether ``X`` is an array of another library than NumPy (a torch tensor, say)."""
+    return not isinstance(X, np.ndarray) and (hasattr(X, "__array_namespace__") or type(X).__module__ == "torch")
+
+
+def check_rows(owner: str, X: Any, width: int, *, remedy: str = "") -> Any:
+    """Return ``X`` as a finite floating array with ``width`` numbers on its last axis.
+
+    float32 and float64 stay; float16 stays too and its users accumulate in float32; integers become float64.
+    Tensors of other libraries pass with their shape and type checked, but not their values: looking at those would
+    stall a device and break a traced graph.
+    """
+    if is_array_api(X):
+        _check_tensor(owner, X, width, remedy)
+        return X
+    X = _as_real_array(owner, X)
+    _check_width(owner, X.shape, width, remedy)
+    with np.errstate(all="ignore"):  # one pass without a temporary; a sum that is not finite is looked into
+        total = X.sum(dtype=X.dtype if X.dtype in FLOAT_DTYPES else np.float32)
+    if not np.isfinite(total):
+        _refuse_non_finite(owner, X)
+    return X
+
+
+def check_points(owner: str, X: Any) -> Any:
+    """Return ``X`` as a finite floating array of shape (..., n, d), points as rows, with no empty axis."""
+    X = X if is_array_api(X) else _as_real_array(owner, X)
+    shape = tuple(X.shape)
+    if len(shape) < 2:
+        raise ValueError(
+            f"{owner}: expected points as rows, an array of shape (..., n, d), got shape {shape}; "
+            f"one point is x.reshape(1, -1), points on a line are x.reshape(-1, 1)."
+        )
+    if 0 in shape:
+        raise ValueError(f"{owner}: expected at least one point of at least one coordinate, got shape {shape}.")
+    return check_rows(owner, X, shape[-1])
+
+
+def _as_real_array(owner: str, X: Any) -> np.ndarray:
+    if hasattr(X, "tocsr"):
+        raise TypeError(f"{owner}: expected a dense array, got a sparse matrix; pass X.toarray().")
+    try:
+        array: np.ndarray = np.asarray(X)
+    except ValueError:
+        raise ValueError(f"{owner}: expected a rectangular array of numbers, got rows of different lengths.") from None
+    if array.dtype.kind in "iub":
+        return array.astype(np.float64)
+    if array.dtype.kind != "f" or array.dtype.itemsize > 8:
+        raise TypeError(
+            f"{owner}: expected an array of real numbers (float16, float32, float64 or integers), got {array.dtype}."
+        )
+    return array
+
+
+def _check_tensor(owner: str, X: Any, width: int, remedy: str) -> None:
+    name = str(X.dtype)
+    if not any(kind in name for kind in ("float16", "float32", "float64")):
+        raise TypeError(f"{owner}: expected a tensor of a floating type, got {name}; convert it first.")
+    _check_width(owner, tuple(X.shape), width, remedy)
+
+
+def _check_width(owner: str, shape: tuple[int, ...], width: int, remedy: str) -> None:
+    if not shape:
+        raise ValueError(f"{owner}: expected an array whose last axis is {width}, got a single number.")
+    if shape[-1] != width:
+        hint = f" {remedy}" if remedy else ""
+        raise ValueError(f"{owner}: expected an array whose last axis is {width}, got shape {shape}.{hint}")
+
+
+def _refuse_non_finite(owner: str, X: np.ndarray) -> None:
+    """Raise for the first NaN or infinity; a sum of finite numbers that overflows is no offence."""
+    bad = np.argwhere(~np.isfinite(X))
+    if len(bad):
+        where = ", ".join(str(i) for i in bad[0])
+        raise ValueError(
+            f"{owner}: expected finite numbers, got {X[tuple(bad[0])]} at index ({where}); "
+            f"{len(bad)} of {X.size} entries are not finite."
+        )

@@ -1,0 +1,5 @@
+"""``python -m bochner.cli`` is ``bochner``."""
+
+from .main import main
+
+raise SystemExit(main())

@@ -1,0 +1,1 @@
+"""``bochner bench``: ratios measured in one run against named peers."""

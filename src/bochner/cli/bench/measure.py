@@ -1,0 +1,45 @@
+"""Timing, and what a benchmark case is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+def best_of(work: Callable[[], Any], repeats: int = 5) -> float:
+    """Shortest of several runs in seconds, after one that is not counted."""
+    work()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+@dataclass(frozen=True)
+class Result:
+    """One measured line: a value, what it is compared with, and the goal it was built to."""
+
+    case: str
+    value: float
+    unit: str
+    goal: str
+    met: bool
+    details: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """For ``--json``."""
+        return asdict(self)
+
+
+def at_most(case: str, value: float, bound: float, unit: str, details: str) -> Result:
+    """A case whose value must not exceed a bound."""
+    return Result(case, value, unit, f"<= {bound:g} {unit}", value <= bound, details)
+
+
+def at_least(case: str, value: float, bound: float, unit: str, details: str) -> Result:
+    """A case whose value must reach a bound."""
+    return Result(case, value, unit, f">= {bound:g} {unit}", value >= bound, details)

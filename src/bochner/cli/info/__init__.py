@@ -1,0 +1,1 @@
+"""``bochner info``: what is installed, and every projection at work."""

@@ -1,0 +1,54 @@
+"""Plain-text tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as their widest cell, first column to the left, the others to the right.
+
+    Examples
+    --------
+    >>> print(format_table(["name", "n"], [["a", "1"], ["bb", "10"]]))
+    name   n
+    ----  --
+    a      1
+    bb    10
+    """
+    widths = [max(len(row[k]) for row in [header, *rows]) for k in range(len(header))]
+    lines = [header, ["-" * width for width in widths], *rows]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(w) if k == 0 else cell.rjust(w) for k, (cell, w) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in lines
+    )
+
+
+def seconds(value: float) -> str:
+    """A duration with a fitting unit.
+
+    Examples
+    --------
+    >>> seconds(0.0123)
+    '12.3 ms'
+    """
+    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if value >= factor:
+            return f"{value / factor:.3g} {unit}"
+    return f"{value / 1e-9:.3g} ns"
+
+
+def size(value: float) -> str:
+    """A number of bytes with a fitting unit.
+
+    Examples
+    --------
+    >>> size(3_000_000)
+    '3.0 MB'
+    """
+    for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if value >= factor:
+            return f"{value / factor:.1f} {unit}"
+    return f"{value:.0f} B"

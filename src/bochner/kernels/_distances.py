@@ -1,0 +1,104 @@
+r"""Distances between all rows of two arrays, accurate for close points as well as for far ones.
+
+The expansion :math:`|a|^2 + |b|^2 - 2 a\cdot b` is one matrix product, but its rounding error is of the size of
+:math:`|a|^2 + |b|^2`, so it has no correct digit left where a and b are close.  The points are therefore centred
+first, which leaves their differences as they are and makes the norms small; and the pairs that are still close,
+measured by their norms, are computed again from their differences.  Equal points are at distance exactly zero.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ._arrays import constant, detached
+from ._lengthscale import Lengthscale
+
+CLOSE = 2.0**-7  # pairs below this share of |a|^2 + |b|^2 are close: the expansion keeps all but seven of its bits
+MANY = 1 / 8  # the share of close pairs from which on all pairs are computed from differences
+NARROW = 8  # the width up to which differences cost no more than the matrix product
+GATHERED = 2**18  # how many numbers the close pairs gather at a time
+
+
+def squared_distances(xp: Any, X: Any, Y: Any, lengthscale: Lengthscale = 1.0) -> Any:
+    r"""Return :math:`\sum_i ((x_i - y_i)/\ell_i)^2` for all rows x of X (..., n, d) and y of Y (..., p, d)."""
+    if X.shape[-1] <= NARROW or 1 in (X.shape[-2], Y.shape[-2]):
+        return _from_differences(xp, X, Y, lengthscale, 2)
+    with np.errstate(over="ignore", invalid="ignore"):  # an overflow leaves inf or NaN, which is not far
+        norms, q = _expansion(xp, X, Y, lengthscale)
+        far = q > CLOSE * norms
+    n_close = math.prod(far.shape) - int(xp.count_nonzero(far))
+    if n_close > MANY * math.prod(far.shape):
+        return _from_differences(xp, X, Y, lengthscale, 2)
+    return _corrected(xp, q, ~far, X, Y, lengthscale) if n_close else q
+
+
+def manhattan_distances(xp: Any, X: Any, Y: Any, lengthscale: Lengthscale = 1.0) -> Any:
+    r"""Return :math:`\sum_i |x_i - y_i|/\ell_i` for all rows x of X (..., n, d) and y of Y (..., p, d)."""
+    return _from_differences(xp, X, Y, lengthscale, 1)
+
+
+def _expansion(xp: Any, X: Any, Y: Any, lengthscale: Lengthscale) -> tuple[Any, Any]:
+    """Return the sums of squared norms |a|^2 + |b|^2 of the centred points, and their squared distances."""
+    scale = constant(xp, lengthscale, X)
+    centre = detached(_mean_row(xp, X) + _mean_row(xp, Y)) / 2
+    A = (X - centre) / scale
+    B = A if Y is X else (Y - centre) / scale
+    norms = xp.sum(A * A, axis=-1)[..., :, None] + xp.sum(B * B, axis=-1)[..., None, :]
+    q = (-2 * A) @ xp.matrix_transpose(B)
+    q += norms
+    return norms, q
+
+
+def _mean_row(xp: Any, X: Any) -> Any:
+    return xp.mean(X, axis=tuple(range(X.ndim - 1)))
+
+
+def _corrected(xp: Any, q: Any, close: Any, X: Any, Y: Any, lengthscale: Lengthscale) -> Any:
+    """Replace the ``close`` entries of ``q`` by sums of squared differences."""
+    scale = constant(xp, lengthscale, X)
+    batch = tuple(q.shape[:-2])
+    X = xp.broadcast_to(X, (*batch, *X.shape[-2:]))
+    Y = xp.broadcast_to(Y, (*batch, *Y.shape[-2:]))
+    places = xp.nonzero(close)
+    step = max(1, GATHERED // X.shape[-1])
+    for start in range(0, places[0].shape[0], step):
+        *outer, row, column = (place[start : start + step] for place in places)
+        q[(*outer, row, column)] = _sum_of_terms(xp, X[(*outer, row)] - Y[(*outer, column)], scale, 2)
+    return q
+
+
+def _from_differences(xp: Any, X: Any, Y: Any, lengthscale: Lengthscale, power: int) -> Any:
+    """Sum the absolute values or the squares of scaled differences, without an array of shape (n, p, d)."""
+    scale = constant(xp, lengthscale, X)
+    with np.errstate(over="ignore"):  # points so far apart that their distance is infinite
+        if 1 in (X.shape[-2], Y.shape[-2]):
+            return _sum_of_terms(xp, X[..., :, None, :] - Y[..., None, :, :], scale, power)
+        if xp is np:
+            return _by_scipy(X, Y, lengthscale, power)
+        scale = xp.broadcast_to(scale, X.shape[-1:])
+        columns = [slice(i, i + 1) for i in range(X.shape[-1])]
+        return sum(_sum_of_terms(xp, X[..., :, None, i] - Y[..., None, :, i], scale[i], power) for i in columns)
+
+
+def _sum_of_terms(xp: Any, differences: Any, scale: Any, power: int) -> Any:
+    z = differences / scale
+    return xp.sum(z * z if power == 2 else xp.abs(z), axis=-1)
+
+
+def _by_scipy(X: np.ndarray, Y: np.ndarray, lengthscale: Lengthscale, power: int) -> np.ndarray:
+    from scipy.spatial.distance import cdist
+
+    metric = {1: "cityblock", 2: "sqeuclidean"}[power]
+    weights = np.asarray(lengthscale) ** -float(power) if isinstance(lengthscale, tuple) else None
+    batch = np.broadcast_shapes(X.shape[:-2], Y.shape[:-2])
+    X_all = np.broadcast_to(X, (*batch, *X.shape[-2:]))
+    Y_all = np.broadcast_to(Y, (*batch, *Y.shape[-2:]))
+    sums = np.empty((*batch, X.shape[-2], Y.shape[-2]))
+    for index in np.ndindex(batch):
+        sums[index] = cdist(X_all[index], Y_all[index], metric, w=weights)
+    if weights is None:
+        sums /= np.asarray(lengthscale) ** power
+    return sums.astype(X.dtype, copy=False)

@@ -1,0 +1,112 @@
+"""The engine: walks over tiles of rows that fit the cache, on a pool of threads, with results free of their number.
+
+A tile's size depends on the shape of the work alone, every tile is computed by one thread, and BLAS is held to one
+thread inside: so the result is the same, bit for bit, whatever the number of threads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from .._validation import check_count
+
+_limit: contextvars.ContextVar[int | None] = contextvars.ContextVar("bochner_threads", default=None)
+
+
+def available_threads() -> int:
+    """How many threads the engine uses: the surrounding `threads` limit, or the cores this process may run on."""
+    chosen = _limit.get()
+    if chosen is not None:
+        return chosen
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def threads(n: int) -> Iterator[None]:
+    """Within the block, compute with ``n`` threads; the results do not depend on it."""
+    token = _limit.set(check_count("threads", "n", n))
+    try:
+        yield
+    finally:
+        _limit.reset(token)
+
+
+class _SingleThreadedBlas:
+    """Holds BLAS to one thread while anyone is inside; the first in sets the limit, the last out lifts it.
+
+    The limit is one for the whole process, and threadpoolctl lets a single thread of the program set it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._controller: Any = None
+        self._limiter: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                if self._controller is None:
+                    import threadpoolctl
+
+                    self._controller = threadpoolctl.ThreadpoolController().select(user_api="blas")
+                self._limiter = self._controller.limit(limits=1)
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limiter.restore_original_limits()
+
+
+single_threaded_blas = _SingleThreadedBlas()
+
+_pools: dict[int, ThreadPoolExecutor] = {}
+_pools_lock = threading.Lock()
+
+
+def _pool(n: int) -> ThreadPoolExecutor:
+    with _pools_lock:
+        if n not in _pools:
+            _pools[n] = ThreadPoolExecutor(n, thread_name_prefix="bochner")
+        return _pools[n]
+
+
+if hasattr(os, "register_at_fork"):  # a forked child has the pools' records but none of their threads
+    os.register_at_fork(after_in_child=_pools.clear)
+
+
+def for_each_tile(n_rows: int, tile_rows: int, work: Callable[[int, int], None]) -> None:
+    """Call ``work(start, stop)`` for every tile of ``tile_rows`` consecutive rows, in parallel."""
+    bounds = [(start, min(start + tile_rows, n_rows)) for start in range(0, n_rows, tile_rows)]
+    n_threads = min(available_threads(), len(bounds))
+    with single_threaded_blas:
+        if n_threads <= 1:
+            for start, stop in bounds:
+                work(start, stop)
+            return
+        queue, lock = iter(bounds), threading.Lock()
+
+        def drain() -> None:
+            while True:
+                with lock:
+                    tile = next(queue, None)
+                if tile is None:
+                    return
+                work(*tile)
+
+        others = [_pool(n_threads - 1).submit(drain) for _ in range(n_threads - 1)]
+        try:
+            drain()
+        finally:
+            for other in others:
+                other.result()

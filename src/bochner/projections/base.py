@@ -1,0 +1,104 @@
+"""What every projection is: a value that says how the rows of W are drawn."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+
+from .._random import RNG, streams
+from .._validation import check_count, check_instance
+from ..geometries import Geometry
+from ..kernels import Kernel
+from ..rotations import Rotation
+from ..rotations.drawn import DenseRotation, FastRotation
+from .dense import DenseOperator
+from .operator import Operator
+from .structured import StructuredOperator, groups_of
+
+
+class Projection(ABC):
+    """A law of m rows in d dimensions.
+
+    Subclasses are frozen dataclasses: ``repr`` rebuilds them and ``==`` compares them.  Each declares
+
+    - ``unbiased``: whether averages over the rows (with their weights) have exactly the mean that independent rows
+      of the kernel's spectral law have;
+    - ``gaussian_rows``: whether each row by itself follows that law exactly (N(0, I) for the Gaussian kernel);
+    - ``references``: bibliography keys.
+    """
+
+    references: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    @abstractmethod
+    def gaussian_rows(self) -> bool:
+        """Whether each row follows the kernel's spectral law exactly."""
+
+    @property
+    def unbiased(self) -> bool:
+        """Whether weighted averages over the rows are exactly unbiased."""
+        return self.gaussian_rows
+
+    def sample(self, d: int, m: int, rng: RNG = None, *, kernel: Kernel | None = None) -> Operator:
+        """Draw W.
+
+        Parameters
+        ----------
+        d : int
+            Dimension of the data.
+        m : int
+            Number of rows; blocks are stacked, and the last one is cut.
+        rng : int, numpy.random.Generator or None
+            Source of randomness; the same int gives the same W.
+        kernel : Kernel, optional
+            Rows follow this kernel's spectral law at unit lengthscale (``kernel.scaled(X)`` brings data there);
+            Gaussian rows without it.
+
+        Returns
+        -------
+        Operator
+            The drawn W, a linear operator.
+        """
+        name = repr(self)
+        check_count(name, "d", d)
+        check_count(name, "m", m)
+        if kernel is not None:
+            check_instance(name, "kernel", kernel, Kernel, "kernels.Gaussian()")
+        return self._draw(name, int(d), int(m), rng, kernel)
+
+    @abstractmethod
+    def _draw(self, name: str, d: int, m: int, rng: RNG, kernel: Kernel | None) -> Operator:
+        """Draw, with checked arguments."""
+
+
+def block_sizes(m: int, rows: int) -> tuple[int, ...]:
+    """Sizes of blocks of ``rows`` rows that make ``m``, the last one cut."""
+    full, rest = divmod(m, rows)
+    return (rows,) * full + ((rest,) if rest else ())
+
+
+def draw_blocks(name: str, d: int, rotation: Rotation, geometry: Geometry, sizes: tuple[int, ...], radii: np.ndarray,
+                rng: np.random.Generator, **options: object) -> Operator:  # fmt: skip
+    """W = D S R: one independent rotation a block, as a matrix where R is one and as an operator where R is fast."""
+    drawn = rotation.sample(d, len(sizes), rng)
+    if isinstance(drawn, FastRotation):
+        return StructuredOperator(name, d, drawn, geometry, radii, sizes, **options)
+    assert isinstance(drawn, DenseRotation)
+    rows = [
+        (geometry.directions(blocks, r, drawn.dim) @ drawn.matrices[blocks]).reshape(-1, drawn.dim)
+        for blocks, _, r in groups_of(sizes)
+    ]
+    return DenseOperator(name, radii[:, None] * np.concatenate(rows), drawn.dim, radii, sizes, **options)
+
+
+def scaled_rows(W: np.ndarray, kernel: Kernel | None, rng: np.random.Generator) -> np.ndarray:
+    """Gaussian rows W turned into rows of the kernel's scale mixture, by one random scale each."""
+    return W if kernel is None else W * kernel.sample_scales((len(W),), rng)[:, None]
+
+
+def named_streams(rng: RNG) -> tuple[np.random.Generator, np.random.Generator]:
+    """The streams of directions and of lengths."""
+    directions, lengths = streams(rng, "directions", "lengths")
+    return directions, lengths

@@ -1,0 +1,58 @@
+"""Blocks of rows coupled through a geometry and turned by a rotation: W = D S R."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._random import RNG
+from .._validation import check_instance, check_option
+from ..geometries import Geometry
+from ..kernels import Kernel
+from ..radii.table import RADII, radial_law
+from ..rotations import Haar, Rotation
+from .base import Projection, block_sizes, draw_blocks, named_streams
+from .operator import Operator
+
+
+@dataclass(frozen=True)
+class Coupled(Projection):
+    """Common body of `Orthogonal`, `Simplex` and `SimplexPlus`, which add their geometry."""
+
+    rotation: Rotation = Haar()
+    radii: str = "kernel"
+
+    def __post_init__(self) -> None:
+        check_instance(type(self).__name__, "rotation", self.rotation, Rotation, "rotations.Haar()")
+        check_option(type(self).__name__, "radii", self.radii, RADII)
+
+    @property
+    @abstractmethod
+    def geometry(self) -> type[Geometry]:
+        """The class of S."""
+
+    @property
+    def gaussian_rows(self) -> bool:
+        """With the kernel's own lengths, and a rotation that makes the geometry's directions exactly uniform."""
+        return self.radii == "kernel" and makes_uniform(self.rotation, self.geometry)
+
+    def _draw(self, name: str, d: int, m: int, rng: RNG, kernel: Kernel | None) -> Operator:
+        law = radial_law(name, kernel, self.radii)
+        directions, lengths = named_streams(rng)
+        dim = self.rotation.padded(d)
+        sizes = block_sizes(m, dim)
+        radii = law.lengths(dim, m, lengths)
+        geometry = self._geometry(np.split(radii, np.cumsum(sizes)[:-1]))
+        return draw_blocks(name, d, self.rotation, geometry, sizes, radii, directions)
+
+    def _geometry(self, radii: Sequence[np.ndarray]) -> Geometry:
+        """S for blocks with these lengths."""
+        return self.geometry()
+
+
+def makes_uniform(rotation: Rotation, geometry: type[Geometry]) -> bool:
+    """Whether every direction of the geometry comes out exactly uniform."""
+    return rotation.uniform_directions == "all" or (rotation.uniform_directions == "axes" and geometry.axes)

@@ -1,0 +1,191 @@
+r"""The stages of which every fast rotation is a chain.
+
+A stage holds the random numbers of one orthogonal factor, for all blocks at once, and knows four things: its product
+and its transpose, on rows of any array library and on compiled lanes (`bochner.linalg.compiled`).  A rotation is then
+a list of stages, and nothing else.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..linalg import givens, walsh
+from ..linalg.namespace import array_namespace, like
+
+
+class Stage(ABC):
+    """One orthogonal factor of a rotation, drawn for several independent blocks."""
+
+    @abstractmethod
+    def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
+        """Products of several blocks' factors (``back``: of their transposes) with rows of any array library.
+
+        ``x`` has the shape (..., b, dim), one row for each of the b blocks, or (..., 1, dim), one row for all.
+        """
+
+    @abstractmethod
+    def lanes(self, lanes: np.ndarray, block: int, *, back: bool) -> None:
+        """Product of one block's factor, in place, with compiled lanes."""
+
+    @property
+    @abstractmethod
+    def numbers(self) -> tuple[np.ndarray, ...]:
+        """The arrays that define the stage."""
+
+
+class SignedWalsh(Stage):
+    r"""Random signs, then normalised Walsh-Hadamard levels: :math:`H D`, or :math:`\tilde F^j D` for one level.
+
+    Parameters
+    ----------
+    signs : int8 array (n_blocks, dim)
+    low, high : int
+        Index bits transformed, ``low`` to ``high - 1``; all bits give the Hadamard matrix, none a change of signs.
+    """
+
+    def __init__(self, signs: np.ndarray, low: int, high: int) -> None:
+        self.signs, self.low, self.high = signs, low, high
+        self._scale = 2.0 ** (-(high - low) / 2)
+
+    @property
+    def numbers(self) -> tuple[np.ndarray, ...]:
+        """The signs."""
+        return (self.signs,)
+
+    def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
+        """Apply to rows."""
+        signs = like(self.signs[blocks] * self._scale, x)
+        if back:
+            return signs * walsh.walsh_levels(x, self.low, self.high)
+        return walsh.walsh_levels(signs * x, self.low, self.high)
+
+    def lanes(self, lanes: np.ndarray, block: int, *, back: bool) -> None:
+        """Apply to lanes."""
+        from ..linalg.compiled.walsh import scale_lines, walsh_levels
+
+        signs = self.signs[block]
+        if back:
+            walsh_levels(lanes, len(signs), self.low, self.high)
+        scale_lines(lanes, signs, self._scale)
+        if not back:
+            walsh_levels(lanes, len(signs), self.low, self.high)
+
+
+class _Angles(Stage):
+    """A stage made of plane rotations: angles in float64, their cosines and sines kept in the precision in use."""
+
+    angles: np.ndarray
+
+    @cached_property
+    def _tables(self) -> dict[np.dtype, tuple[np.ndarray, np.ndarray]]:
+        return {}
+
+    def _table(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+        if dtype not in self._tables:
+            self._tables[dtype] = (np.cos(self.angles).astype(dtype), np.sin(self.angles).astype(dtype))
+        return self._tables[dtype]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_tables"}
+
+
+class GivensLevel(_Angles):
+    r"""Rotations of all pairs of coordinates that differ in one index bit: :math:`F^j` of OMC Eq. 4.
+
+    Parameters
+    ----------
+    level : int
+        The bit; pairs are ``2**level`` apart.
+    angles : float64 array (n_blocks, dim / 2**(level + 1), 2**level or 1)
+        One angle a pair (structured Givens products), or one shared over the lower bits (butterflies).
+    """
+
+    def __init__(self, level: int, angles: np.ndarray) -> None:
+        self.level, self.angles = level, angles
+
+    @property
+    def numbers(self) -> tuple[np.ndarray, ...]:
+        """The angles."""
+        return (self.angles,)
+
+    def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
+        """Apply to rows."""
+        c, s = self._table(np.dtype(np.float64))
+        return givens.givens_level(x, 2**self.level, c[blocks], -s[blocks] if back else s[blocks])
+
+    def lanes(self, lanes: np.ndarray, block: int, *, back: bool) -> None:
+        """Apply to lanes."""
+        from ..linalg.compiled.givens import givens_level
+
+        c, s = self._table(lanes.dtype)
+        half = 2**self.level
+        givens_level(lanes, 2 * half * c.shape[1], half, c[block], s[block], back)
+
+
+class GivensWalk(_Angles):
+    """A sequence of rotations of single pairs of coordinates: Kac's random walk, OMC Eq. 1.
+
+    Parameters
+    ----------
+    first, second : int32 array (n_blocks, steps)
+        The pairs.
+    angles : float64 array (n_blocks, steps)
+    """
+
+    def __init__(self, first: np.ndarray, second: np.ndarray, angles: np.ndarray) -> None:
+        self.first, self.second, self.angles = first, second, angles
+
+    @property
+    def numbers(self) -> tuple[np.ndarray, ...]:
+        """The pairs and their angles."""
+        return self.first, self.second, self.angles
+
+    def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
+        """Apply to rows."""
+        c, s = self._table(np.dtype(np.float64))
+        i, j, c, s = self.first[blocks], self.second[blocks], c[blocks], s[blocks]
+        if back:
+            i, j, c, s = i[:, ::-1], j[:, ::-1], c[:, ::-1], -s[:, ::-1]
+        return givens.givens_walk(x, i, j, c, s)
+
+    def lanes(self, lanes: np.ndarray, block: int, *, back: bool) -> None:
+        """Apply to lanes."""
+        from ..linalg.compiled.givens import givens_walk
+
+        c, s = self._table(lanes.dtype)
+        givens_walk(lanes, self.first[block], self.second[block], c[block], s[block], back)
+
+
+class Permutation(Stage):
+    """A random order of the coordinates: entry i of the result is entry ``order[i]`` of the input.
+
+    Parameters
+    ----------
+    order : int32 array (n_blocks, dim)
+    """
+
+    def __init__(self, order: np.ndarray) -> None:
+        self.order = order
+
+    @property
+    def numbers(self) -> tuple[np.ndarray, ...]:
+        """The order."""
+        return (self.order,)
+
+    def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
+        """Apply to rows."""
+        order = np.argsort(self.order[blocks], axis=-1) if back else self.order[blocks]
+        x = array_namespace(x).broadcast_to(x, (*x.shape[:-2], *order.shape))
+        return x[..., np.arange(len(order))[:, None], order]
+
+    def lanes(self, lanes: np.ndarray, block: int, *, back: bool) -> None:
+        """Apply to lanes."""
+        order = self.order[block]
+        if back:
+            lanes[:, order] = lanes[:, : len(order)].copy()
+        else:
+            lanes[:, : len(order)] = lanes[:, order]

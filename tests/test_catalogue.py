@@ -1,0 +1,30 @@
+"""Every public class of mechanisms is in the catalogue: a new one that is not fails here."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from bochner import projections, rotations
+from catalogue import PROJECTIONS, ROTATIONS
+
+
+def public_classes(module, base):
+    classes = (getattr(module, name) for name in module.__all__)
+    return [c for c in classes if inspect.isclass(c) and issubclass(c, base) and not inspect.isabstract(c)]
+
+
+@pytest.mark.parametrize("kind", public_classes(rotations, rotations.Rotation))
+def test_every_rotation_is_in_the_catalogue(kind):
+    assert any(type(R) is kind for R in ROTATIONS)
+
+
+@pytest.mark.parametrize("kind", public_classes(projections, projections.Projection))
+def test_every_projection_is_in_the_catalogue(kind):
+    assert any(type(p) is kind for p in PROJECTIONS)
+
+
+@pytest.mark.parametrize("mechanism", [*ROTATIONS, *PROJECTIONS], ids=repr)
+def test_mechanisms_state_their_references(mechanism):
+    assert mechanism.references and all(isinstance(key, str) for key in mechanism.references)

@@ -1,0 +1,31 @@
+"""Every reference that a mechanism declares is in the bibliography."""
+
+from __future__ import annotations
+
+import pytest
+
+import bochner
+from bochner import kernels
+from bochner._citation import bibliography
+from bochner.projections import Orthogonal
+from bochner.rotations import Kac
+from catalogue import PROJECTIONS, ROTATIONS
+
+KERNELS = [kernels.Gaussian(), kernels.Softmax(), kernels.ArcCosine(1), kernels.Angular(), kernels.Linear(),
+           kernels.Matern(1.5), kernels.Laplacian(), kernels.Cauchy(), kernels.RationalQuadratic(1.0)]  # fmt: skip
+
+
+@pytest.mark.parametrize("thing", [*ROTATIONS, *PROJECTIONS, *KERNELS], ids=repr)
+def test_every_reference_is_known(thing):
+    assert set(thing.references) <= set(bibliography())
+    assert bochner.citation(thing).startswith("@")
+
+
+def test_parts_are_cited_too():
+    text = bochner.citation(Orthogonal(Kac()))
+    assert "{pillai2017," in text and "{yu2016," in text
+
+
+def test_nothing_to_cite():
+    with pytest.raises(ValueError, match="citation: expected at least one"):
+        bochner.citation(3)
