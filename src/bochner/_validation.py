@@ -37,6 +37,16 @@ def check_positive(owner: str, name: str, value: Any) -> float:
     return float(value)
 
 
+def check_fraction(owner: str, name: str, value: Any) -> float:
+    """Return ``value`` as a float strictly between zero and one."""
+    sentence = f"{owner}: {name} must be a number between 0 and 1, got {value!r}."
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(sentence)
+    if not 0 < float(value) < 1:
+        raise ValueError(sentence)
+    return float(value)
+
+
 def check_option(owner: str, name: str, value: Any, options: Iterable[Any]) -> None:
     """Refuse a ``value`` that is not one of ``options``, and list them."""
     options = tuple(options)
@@ -59,7 +69,9 @@ def check_instance(owner: str, name: str, value: Any, kind: type, remedy: str) -
 
 def is_array_api(X: Any) -> bool:
     """Whether ``X`` is an array of another library than NumPy (a torch tensor, say)."""
-    return not isinstance(X, np.ndarray) and (hasattr(X, "__array_namespace__") or type(X).__module__ == "torch")
+    return not isinstance(X, np.ndarray) and (
+        hasattr(X, "__array_namespace__") or type(X).__module__.partition(".")[0] == "torch"
+    )
 
 
 def check_rows(owner: str, X: Any, width: int, *, remedy: str = "") -> Any:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..linalg.namespace import pad_last
+from .._arrays import pad_last
 from .base import Geometry
 
 

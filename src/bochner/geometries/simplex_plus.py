@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..linalg.namespace import array_namespace, like, pad_last
+from .._arrays import array_namespace, like, pad_last
 from ..linalg.simplex import simplex_vertices
 from .base import Geometry
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..linalg.namespace import pad_last
+from .._arrays import pad_last
 from ..linalg.simplex import simplex_adjoint, simplex_product
 from .base import Geometry
 

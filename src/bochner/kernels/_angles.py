@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ._arrays import detached, root
+from .._arrays import detached, root
 from ._distances import squared_distances
 
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ._arrays import constant, detached
+from .._arrays import detached, like
 from ._lengthscale import Lengthscale
 
-CLOSE = 2.0**-7  # pairs below this share of |a|^2 + |b|^2 are close: the expansion keeps all but seven of its bits
+CLOSE = 2.0**-5  # pairs below this share of |a|^2 + |b|^2 are close: the expansion of others loses five bits at most
 MANY = 1 / 8  # the share of close pairs from which on all pairs are computed from differences
 NARROW = 8  # the width up to which differences cost no more than the matrix product
 GATHERED = 2**18  # how many numbers the close pairs gather at a time
@@ -42,7 +42,7 @@ def manhattan_distances(xp: Any, X: Any, Y: Any, lengthscale: Lengthscale = 1.0)
 
 def _expansion(xp: Any, X: Any, Y: Any, lengthscale: Lengthscale) -> tuple[Any, Any]:
     """Return the sums of squared norms |a|^2 + |b|^2 of the centred points, and their squared distances."""
-    scale = constant(xp, lengthscale, X)
+    scale = like(np.asarray(lengthscale), X)
     centre = detached(_mean_row(xp, X) + _mean_row(xp, Y)) / 2
     A = (X - centre) / scale
     B = A if Y is X else (Y - centre) / scale
@@ -58,7 +58,7 @@ def _mean_row(xp: Any, X: Any) -> Any:
 
 def _corrected(xp: Any, q: Any, close: Any, X: Any, Y: Any, lengthscale: Lengthscale) -> Any:
     """Replace the ``close`` entries of ``q`` by sums of squared differences."""
-    scale = constant(xp, lengthscale, X)
+    scale = like(np.asarray(lengthscale), X)
     batch = tuple(q.shape[:-2])
     X = xp.broadcast_to(X, (*batch, *X.shape[-2:]))
     Y = xp.broadcast_to(Y, (*batch, *Y.shape[-2:]))
@@ -72,7 +72,7 @@ def _corrected(xp: Any, q: Any, close: Any, X: Any, Y: Any, lengthscale: Lengths
 
 def _from_differences(xp: Any, X: Any, Y: Any, lengthscale: Lengthscale, power: int) -> Any:
     """Sum the absolute values or the squares of scaled differences, without an array of shape (n, p, d)."""
-    scale = constant(xp, lengthscale, X)
+    scale = like(np.asarray(lengthscale), X)
     with np.errstate(over="ignore"):  # points so far apart that their distance is infinite
         if 1 in (X.shape[-2], Y.shape[-2]):
             return _sum_of_terms(xp, X[..., :, None, :] - Y[..., None, :, :], scale, power)
@@ -99,6 +99,6 @@ def _by_scipy(X: np.ndarray, Y: np.ndarray, lengthscale: Lengthscale, power: int
     sums = np.empty((*batch, X.shape[-2], Y.shape[-2]))
     for index in np.ndindex(batch):
         sums[index] = cdist(X_all[index], Y_all[index], metric, w=weights)
-    if weights is None:
-        sums /= np.asarray(lengthscale) ** power
+    for _ in range(power if weights is None else 0):
+        sums /= lengthscale  # its square may underflow
     return sums.astype(X.dtype, copy=False)

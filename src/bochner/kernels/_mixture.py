@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._arrays import constant
+from .._arrays import like
 
 NEGLIGIBLE = 2.0**-57  # the share of a sum that may be left out at either end
 LOG_NEGLIGIBLE = 40.0
@@ -32,10 +32,12 @@ class Mixture(NamedTuple):
     weights: np.ndarray
     rates: np.ndarray
     octave: int
+    mass: float  # the sum of the weights
 
     def derivative(self) -> Mixture:
         """Return the mixture that is minus the derivative of this one."""
-        return self._replace(weights=self.weights * self.rates)
+        weights = self.weights * self.rates
+        return self._replace(weights=weights, mass=float(weights.sum()))
 
 
 @lru_cache(maxsize=64)
@@ -54,7 +56,7 @@ def matern_mixture(nu: float) -> Mixture:
     kept = log_weights > -LOG_TINY
     weights = np.exp(log_weights[kept])
     weights[-1] /= -math.expm1(-nu * step)  # the faster rates left out, a geometric progression, join the fastest
-    return Mixture(weights / weights.sum(), 0.5 * np.exp(-t[kept]), octave)
+    return Mixture(weights / weights.sum(), 0.5 * np.exp(-t[kept]), octave, 1.0)
 
 
 def evaluate(xp: Any, q: Any, mixture: Mixture) -> Any:
@@ -77,21 +79,21 @@ def _exponential_remainder(t: np.ndarray) -> np.ndarray:
 
 
 def _evaluate(xp: Any, q: Any, mixture: Mixture) -> Any:
-    at_zero = xp.full_like(q, mixture.weights.sum())
+    largest = float(xp.finfo(q.dtype).max)
+    at_zero = min(mixture.mass, math.sqrt(largest))  # an infinite derivative, times a difference of 0, is no number
     positive = q > 0
     if not xp.any(positive):
-        return at_zero
-    largest = float(xp.finfo(q.dtype).max)
-    needed = _needed(mixture, float(xp.min(q[positive])), min(float(xp.max(q)), largest))
+        return xp.full_like(q, at_zero)
+    needed = _needed(mixture, float(xp.min(q[positive])), float(xp.max(q)))
     rates, weights_of_powers = _packed(needed)
-    a = constant(xp, -np.minimum(rates, largest), q)
-    w = [constant(xp, weights, q) for weights in weights_of_powers]
+    a = like(np.asarray(-np.minimum(rates, largest)), q)
+    w = [like(np.asarray(weights), q) for weights in weights_of_powers]
     flat = xp.reshape(q, (-1, 1))
     total = xp.zeros_like(flat[:, 0])
     step = max(1, BLOCK // len(rates))
     for start in range(0, flat.shape[0], step):
         total[start : start + step] = _sum_of_powers(xp.exp(flat[start : start + step] * a), w)
-    return xp.where(positive, xp.reshape(total, q.shape), at_zero)
+    return xp.where(positive, xp.reshape(xp.clip(total, None, at_zero), q.shape), xp.full_like(q, at_zero))
 
 
 def _sum_of_powers(E: Any, weights_of_powers: list[Any]) -> Any:
@@ -105,7 +107,7 @@ def _sum_of_powers(E: Any, weights_of_powers: list[Any]) -> Any:
 
 def _packed(mixture: Mixture) -> tuple[np.ndarray, list[np.ndarray]]:
     """Return the rates of the exponentials to compute, and the weights of their powers 1, 2, 4, ..."""
-    weights, rates, octave = mixture
+    weights, rates, octave, _ = mixture
     n_powers = min(POWERS, math.ceil(len(rates) / octave))
     shape = (-1, n_powers, octave if n_powers > 1 else len(rates))
     missing = -len(rates) % (shape[1] * shape[2])
@@ -127,6 +129,7 @@ def _needed(mixture: Mixture, nearest: float, farthest: float) -> Mixture:
 
 def _shares(mixture: Mixture, q: float) -> np.ndarray:
     """Return each term's share of the sum at q; in logarithms, as all of them may underflow."""
+    q = min(q, 2 * LOG_TINY / mixture.rates[0])  # beyond, every term is zero
     with np.errstate(over="ignore"):
         log_terms = np.log(mixture.weights) - mixture.rates * q
     terms = np.exp(log_terms - log_terms.max())

@@ -37,7 +37,7 @@ class ArcCosine(Kernel):
 
     References
     ----------
-    cho2009, Equations 1 to 6; qbf, Section 2.
+    cho2009, Section 2; qbf, Section 4.2.
 
     Examples
     --------

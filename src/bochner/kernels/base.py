@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from .._random import RNG
-from .._validation import check_points, check_rows
-from ._arrays import array_namespace, cast, common_namespace, working_dtype
+from .._arrays import array_namespace, cast, common_namespace, working_dtype
+from .._random import RNG, as_generator
+from .._validation import check_count, check_points, check_rows
 from ._tiles import gram_by_tiles, paired_by_chunks
 
 
@@ -46,6 +46,10 @@ class Kernel(ABC):
         -------
         array of shape (..., n, p)
             Of the library and floating type of the inputs; integers become float64.
+
+        Notes
+        -----
+        NumPy arrays are computed in tiles, with temporaries of tens of megabytes; tensors are computed at once.
         """
         xp, X, Y, dtype = self._enter(X, Y)
         self._check_shapes(X.shape[:-2], Y.shape[:-2], "leading axes of X and Y")
@@ -82,6 +86,13 @@ class Kernel(ABC):
         float64 array of shape ``shape``
         """
         return np.ones(shape)
+
+    def sample_rows(self, d: int, m: int, rng: RNG) -> np.ndarray:
+        """Draw m independent rows of the spectral law for unit lengthscale: a float64 array of shape (m, d)."""
+        name = type(self).__name__
+        shape = (check_count(name, "m", m), check_count(name, "d", d))
+        rng = as_generator(rng)
+        return self.sample_scales((m, 1), rng) * rng.standard_normal(shape)
 
     @abstractmethod
     def _gram(self, xp: Any, X: Any, Y: Any) -> Any:

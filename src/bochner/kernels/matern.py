@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .._arrays import root
 from .._random import RNG, as_generator
 from .._validation import check_positive
-from ._arrays import root
 from ._lengthscale import Lengthscale
 from ._mixture import evaluate, matern_mixture
 from .radial import Radial

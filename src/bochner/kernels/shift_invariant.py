@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ._arrays import array_namespace, cast, constant, working_dtype
+import numpy as np
+
+from .._arrays import array_namespace, cast, like, working_dtype
 from ._lengthscale import Lengthscale, check_lengthscale, check_lengthscale_width
 from .base import Kernel
 
@@ -32,7 +34,7 @@ class ShiftInvariant(Kernel):
         X = self._check_inputs(X)
         xp, dtype = array_namespace(X), X.dtype
         X = cast(xp, X, working_dtype(xp, dtype))
-        return cast(xp, X / constant(xp, self.lengthscale, X), dtype)
+        return cast(xp, X / like(np.asarray(self.lengthscale), X), dtype)
 
     def _check_inputs(self, X: Any) -> Any:
         X = super()._check_inputs(X)

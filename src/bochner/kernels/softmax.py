@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from .._arrays import array_namespace, cast, working_dtype
 from .._validation import check_positive
-from ._arrays import array_namespace, cast, working_dtype
 from .base import Kernel
 
 
@@ -32,7 +32,7 @@ class Softmax(Kernel):
 
     References
     ----------
-    choromanski2021, Equation 4; hrf, Equation 1.
+    choromanski2021, Section 2; hrf, Equation 1.
 
     Examples
     --------

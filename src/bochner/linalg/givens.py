@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .namespace import array_namespace, like
+from .._arrays import array_namespace, like
 
 
 def givens_level(x: Any, half: int, c: np.ndarray, s: np.ndarray) -> Any:

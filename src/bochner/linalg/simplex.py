@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from .namespace import array_namespace
+from .._arrays import array_namespace
 
 
 def simplex_product(x: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .namespace import array_namespace
+from .._arrays import array_namespace
 
 
 def walsh_levels(x: Any, low: int, high: int) -> Any:

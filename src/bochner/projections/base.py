@@ -26,6 +26,7 @@ class Projection(ABC):
     - ``unbiased``: whether averages over the rows (with their weights) have exactly the mean that independent rows
       of the kernel's spectral law have;
     - ``gaussian_rows``: whether each row by itself follows that law exactly (N(0, I) for the Gaussian kernel);
+    - ``uniform_directions``: whether each row's direction is exactly uniform, which is all that homogeneous maps need;
     - ``references``: bibliography keys.
     """
 
@@ -37,9 +38,18 @@ class Projection(ABC):
         """Whether each row follows the kernel's spectral law exactly."""
 
     @property
+    def uniform_directions(self) -> bool:
+        """Whether each row's direction is exactly uniform on the sphere, whatever its length."""
+        return self.gaussian_rows
+
+    @property
     def unbiased(self) -> bool:
         """Whether weighted averages over the rows are exactly unbiased."""
         return self.gaussian_rows
+
+    def padded(self, d: int) -> int:
+        """Dimension in which the rows are drawn."""
+        return d
 
     def sample(self, d: int, m: int, rng: RNG = None, *, kernel: Kernel | None = None) -> Operator:
         """Draw W.

@@ -35,9 +35,18 @@ class Coupled(Projection):
         """The class of S."""
 
     @property
+    def uniform_directions(self) -> bool:
+        """With a rotation that makes the geometry's directions exactly uniform."""
+        return makes_uniform(self.rotation, self.geometry)
+
+    @property
     def gaussian_rows(self) -> bool:
-        """With the kernel's own lengths, and a rotation that makes the geometry's directions exactly uniform."""
-        return self.radii == "kernel" and makes_uniform(self.rotation, self.geometry)
+        """With uniform directions and the kernel's own lengths."""
+        return self.radii == "kernel" and self.uniform_directions
+
+    def padded(self, d: int) -> int:
+        """What the rotation pads d to."""
+        return self.rotation.padded(d)
 
     def _draw(self, name: str, d: int, m: int, rng: RNG, kernel: Kernel | None) -> Operator:
         law = radial_law(name, kernel, self.radii)
@@ -46,7 +55,10 @@ class Coupled(Projection):
         sizes = block_sizes(m, dim)
         radii = law.lengths(dim, m, lengths)
         geometry = self._geometry(np.split(radii, np.cumsum(sizes)[:-1]))
-        return draw_blocks(name, d, self.rotation, geometry, sizes, radii, directions)
+        lengths_of_kernel = self.radii == "kernel"
+        return draw_blocks(
+            name, d, self.rotation, geometry, sizes, radii, directions, gaussian_lengths=lengths_of_kernel
+        )
 
     def _geometry(self, radii: Sequence[np.ndarray]) -> Geometry:
         """S for blocks with these lengths."""

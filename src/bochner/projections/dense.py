@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..linalg.namespace import array_namespace, like
+from .._arrays import array_namespace, like
 from ..linalg.tiles import for_each_tile
 from .operator import Operator
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .._arrays import array_namespace
 from .._validation import check_rows
-from ..linalg.namespace import array_namespace
 
 
 class Operator(ABC):
@@ -32,6 +32,10 @@ class Operator(ABC):
         Weight of a node at zero; zero except for quadrature.
     reflected : bool
         Whether each row stands for the pair of w and -w, half of the weight each.
+    signed : bool
+        Whether the weight of the node at zero may be negative.
+    gaussian_lengths : bool
+        Whether lengths are those of the kernel's law, and not fixed ones or those of weighted nodes.
     block_sizes : tuple of int
         Rows of each independently drawn block, in order.
     """
@@ -44,19 +48,25 @@ class Operator(ABC):
         radii: np.ndarray,
         block_sizes: Sequence[int],
         *,
+        gaussian_lengths: bool = True,
         weights: np.ndarray | None = None,
         reflected: bool = False,
+        signed: bool = False,
     ) -> None:
         m = len(radii)
         self.name, self.dim, self.shape = name, dim, (m, d)
         self.radii, self.block_sizes, self.reflected = radii, tuple(block_sizes), reflected
+        self.gaussian_lengths, self.signed = gaussian_lengths, signed
         self.weights = np.full(m, 1 / m) if weights is None else weights
         self.origin_weight = 0.0 if weights is None else float(1 - weights.sum())
         self._cast: dict[np.dtype, np.ndarray] = {}
 
     def __call__(self, X: Any) -> Any:
         """Return :math:`X W^T`, shape (..., m)."""
-        X = check_rows(self.name, X, self.shape[1])
+        return self.apply(check_rows(self.name, X, self.shape[1]))
+
+    def apply(self, X: Any) -> Any:
+        """Return :math:`X W^T` of checked input."""
         return self._in_working_precision(X, self.shape[0], self._apply_numpy, self._apply_tensor)
 
     def adjoint(self, Z: Any) -> Any:

@@ -96,9 +96,18 @@ class Quadrature(Projection):
         return False
 
     @property
+    def uniform_directions(self) -> bool:
+        """With a rotation that makes the vertices' directions exactly uniform."""
+        return makes_uniform(self.rotation, VERTICES[self.vertices])
+
+    @property
     def unbiased(self) -> bool:
         """With the signed weight at zero and exactly uniform directions."""
-        return self.origin == "signed" and makes_uniform(self.rotation, VERTICES[self.vertices])
+        return self.origin == "signed" and self.uniform_directions
+
+    def padded(self, d: int) -> int:
+        """What the rotation pads d to."""
+        return self.rotation.padded(d)
 
     def _draw(self, name: str, d: int, m: int, rng: RNG, kernel: Kernel | None) -> Operator:
         if kernel is not None:
@@ -109,8 +118,13 @@ class Quadrature(Projection):
         sizes = block_sizes(m, geometry.rows_per_block(dim))
         rho = np.concatenate([self._radii_of_rule(dim, r, lengths) for r in sizes])
         radii = rho if kernel is None else rho * kernel.sample_scales((m,), scales)
-        weights = dim / (m * rho**2)
-        return draw_blocks(name, d, self.rotation, geometry, sizes, radii, directions, weights=weights, reflected=True)
+        nodes = {
+            "weights": dim / (m * rho**2),
+            "reflected": True,
+            "signed": self.origin == "signed",
+            "gaussian_lengths": False,
+        }
+        return draw_blocks(name, d, self.rotation, geometry, sizes, radii, directions, **nodes)
 
     def _radii_of_rule(self, dim: int, r: int, rng: np.random.Generator) -> np.ndarray:
         rho = Chi(extra=2).lengths(dim, r, rng)

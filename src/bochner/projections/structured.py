@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from .._arrays import array_namespace, like, pad_last
 from ..geometries import Geometry
 from ..linalg.lanes import LANES, tile_groups
-from ..linalg.namespace import array_namespace, like, pad_last
 from ..linalg.tiles import for_each_tile
 from ..rotations.drawn import FastRotation
 from .dense import product

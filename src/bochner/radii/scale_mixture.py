@@ -31,5 +31,5 @@ class ScaleMixture(RadialLaw):
     def lengths(self, dim: int, count: int, rng: np.random.Generator) -> np.ndarray:
         """Draw both factors."""
         base = self.base.lengths(dim, count, rng)
-        scales: np.ndarray = self.kernel.sample_scales((count,), rng)
-        return base * scales
+        lengths: np.ndarray = base * self.kernel.sample_scales((count,), rng)
+        return lengths

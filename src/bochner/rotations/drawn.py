@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .._arrays import array_namespace, like
 from .._validation import check_rows
-from ..linalg.namespace import array_namespace, like
 from .stages import Stage
 
 

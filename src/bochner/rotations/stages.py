@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from .._arrays import array_namespace, like
 from ..linalg import givens, walsh
-from ..linalg.namespace import array_namespace, like
 
 
 class Stage(ABC):

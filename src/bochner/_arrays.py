@@ -1,0 +1,80 @@
+"""Which array library an array belongs to, and bringing our drawn numbers into it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def array_namespace(x: Any) -> Any:
+    """The array-API namespace of ``x``: NumPy's without any import, another library's through array-api-compat."""
+    if isinstance(x, np.ndarray):
+        return np
+    import array_api_compat
+
+    return array_api_compat.array_namespace(x)
+
+
+def like(values: np.ndarray, x: Any) -> Any:
+    """``values`` as an array of the library, type and device of ``x``."""
+    if isinstance(x, np.ndarray):
+        return values.astype(x.dtype, copy=False)
+    import array_api_compat
+
+    xp = array_api_compat.array_namespace(x)
+    return xp.asarray(np.ascontiguousarray(values), dtype=x.dtype, device=array_api_compat.device(x))
+
+
+def pad_last(x: Any, width: int) -> Any:
+    """``x`` with zeros after its last axis up to ``width``; ``x`` itself where that is its width already."""
+    missing = width - x.shape[-1]
+    if not missing:
+        return x
+    zeros = like(np.zeros((*x.shape[:-1], missing)), x)
+    return array_namespace(x).concat([x, zeros], axis=-1)
+
+
+def in_working_precision(x: Any) -> Any:
+    """``x`` in float32 if it came in half precision, and otherwise as it is."""
+    xp = array_namespace(x)
+    dtype = working_dtype(xp, x.dtype)
+    return x if x.dtype == dtype else xp.astype(x, dtype)
+
+
+def as_numpy(x: Any) -> np.ndarray:
+    """``x`` as a NumPy array, without its gradient: for what is not differentiated."""
+    return np.asarray(x.detach().cpu().double() if hasattr(x, "detach") else x)
+
+
+def common_namespace(owner: str, X: Any, Y: Any) -> Any:
+    """The namespace that ``X`` and ``Y`` share."""
+    if isinstance(X, np.ndarray) != isinstance(Y, np.ndarray) or array_namespace(X) is not array_namespace(Y):
+        raise TypeError(
+            f"{owner}: X and Y must come from the same array library, "
+            f"got {type(X).__name__} and {type(Y).__name__}; convert one of them."
+        )
+    return array_namespace(X)
+
+
+def working_dtype(xp: Any, dtype: Any) -> Any:
+    """The type to compute in: half precisions accumulate in float32, the others in themselves."""
+    return xp.float32 if "float16" in str(dtype) else dtype
+
+
+def detached(x: Any) -> Any:
+    """``x`` without its gradient: for shifts and scalings that cancel, and so must not be differentiated."""
+    return x.detach() if hasattr(x, "detach") else x
+
+
+def root(xp: Any, q: Any) -> Any:
+    """The square root of ``q`` >= 0, with gradient 0 in place of infinity where ``q`` is 0."""
+    if xp is np:
+        return np.sqrt(q)
+    positive = q > 0
+    return xp.where(positive, xp.sqrt(xp.where(positive, q, xp.ones_like(q))), xp.zeros_like(q))
+
+
+def cast(xp: Any, X: Any, dtype: Any) -> Any:
+    """Return ``X`` in another type; ``X`` itself where that is its type already."""
+    return X.astype(dtype, copy=False) if xp is np else xp.astype(X, dtype, copy=False)

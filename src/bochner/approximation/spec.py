@@ -1,0 +1,130 @@
+"""The specification of random features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .._random import RNG
+from .._validation import check_count, check_instance, check_points, check_rows
+from ..kernels import Kernel
+from ..maps import Map
+from ..maps.draws import Draws
+from ..maps.statistics import Data
+from ..projections import Projection
+from .compatibility import check_map, check_projection
+from .defaults import default_map, default_projection
+from .feature_map import FeatureMap
+
+
+@dataclass(frozen=True)
+class Approximation:
+    r"""Random features of a kernel: which kernel, which nonlinearity, which rows, and how many.
+
+    Notes
+    -----
+    A plain value: ``repr`` rebuilds it, ``==`` compares it, and nothing in it is random.  `fit` and `draw` give a
+    `FeatureMap` with :math:`k(x, y) \approx \phi_q(x)\cdot\phi_k(y)`.  Parts that do not work together are refused here,
+    with the reason and what would work.
+
+    Parameters
+    ----------
+    kernel : Kernel, optional
+        The kernel; left out for `maps.Pointwise`, whose function induces its own.
+    map : Map, optional
+        The nonlinearity; what is best for the kernel without it.
+    projection : Projection, optional
+        The law of the rows; what is best for the map without it.
+    n_projections : int
+        Number of rows m.  The width of the features depends on the map: ``n_features_out`` of the drawn map.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner import Approximation, kernels
+    >>> spec = Approximation(kernels.Gaussian(lengthscale=2.0), n_projections=64)
+    >>> spec.map, spec.projection
+    (Trigonometric(), Orthogonal(rotation=Haar(), radii='kernel'))
+    >>> X = np.random.default_rng(0).standard_normal((10, 3))
+    >>> phi = spec.fit(X, rng=0)
+    >>> phi.queries(X).shape
+    (10, 128)
+    >>> bool(np.abs(phi.gram(X) - spec.kernel(X)).max() < 0.3)
+    True
+    """
+
+    kernel: Kernel | None = None
+    map: Map | None = None
+    projection: Projection | None = None
+    n_projections: int = 256
+
+    def __post_init__(self) -> None:
+        if self.kernel is not None:
+            check_instance("Approximation", "kernel", self.kernel, Kernel, "kernels.Gaussian()")
+        if self.map is None:
+            if self.kernel is None:
+                raise ValueError("Approximation: give a kernel, or a map that induces one (maps.Pointwise).")
+            object.__setattr__(self, "map", default_map(self.kernel))
+        check_instance("Approximation", "map", self.map, Map, "maps.Trigonometric()")
+        assert self.map is not None
+        check_map(self.kernel, self.map)
+        if self.projection is None:
+            object.__setattr__(self, "projection", default_projection(self.kernel, self.map))
+        check_instance("Approximation", "projection", self.projection, Projection, "projections.Orthogonal()")
+        assert self.projection is not None
+        check_projection(self.kernel, self.map, self.projection)
+        object.__setattr__(self, "n_projections", check_count("Approximation", "n_projections", self.n_projections))
+
+    @property
+    def unbiased(self) -> bool:
+        """Whether the mean of the estimate is exactly the kernel (that of ``f``, for `maps.Pointwise`)."""
+        assert self.map is not None and self.projection is not None
+        if self.map.discrete:
+            return True
+        return self.projection.uniform_directions if self.map.degree is not None else self.projection.unbiased
+
+    def fit(self, X: Any, Y: Any = None, rng: RNG = None) -> FeatureMap:
+        """Draw the features, adapting the map's constants to data.
+
+        Parameters
+        ----------
+        X : array (..., n, d)
+            Queries.
+        Y : array (..., p, d), optional
+            Keys; None means X.
+        rng : int, numpy.random.Generator or None
+            Source of randomness.
+        """
+        assert self.map is not None
+        X = check_points("Approximation.fit", X)
+        Y = X if Y is None else check_rows("Approximation.fit", Y, X.shape[-1], remedy="Y must have X's columns.")
+        if not all(size for Z in (X, Y) for size in Z.shape):
+            raise ValueError("Approximation.fit: X and Y must have at least one row.")
+        data = Data(self._scaled(X), self._scaled(Y)) if self.map.needs_data else None
+        return self._draw(X.shape[-1], rng, data)
+
+    def draw(self, d: int, rng: RNG = None) -> FeatureMap:
+        """Draw the features for data of dimension ``d``, for maps that need no data.
+
+        Parameters
+        ----------
+        d : int
+            Dimension of the data.
+        rng : int, numpy.random.Generator or None
+            Source of randomness.
+        """
+        check_count("Approximation.draw", "d", d)
+        assert self.map is not None
+        if self.map.needs_data:
+            raise ValueError(
+                f"Approximation.draw: {self.map!r} has constants to choose; {self.map.remedy_without_data}."
+            )
+        return self._draw(int(d), rng, None)
+
+    def _scaled(self, X: Any) -> Any:
+        return X if self.kernel is None else self.kernel.scaled(X)
+
+    def _draw(self, d: int, rng: RNG, data: Data | None) -> FeatureMap:
+        assert self.map is not None and self.projection is not None
+        draws = Draws(self.projection, d, self.n_projections, self.kernel, rng)
+        return FeatureMap(self, d, self.map.draw(draws, self.kernel, data))

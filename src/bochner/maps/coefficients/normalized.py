@@ -1,0 +1,61 @@
+"""The normalised Gaussian coefficient."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..._validation import check_count, check_positive
+from ..draws import Draws
+from ..statistics import Data
+from .base import Coefficient, DrawnCoefficient
+from .gaussian import cosines_and_sines
+
+
+@dataclass(frozen=True)
+class NormalizedGaussianCoefficient(Coefficient):
+    r"""Estimates :math:`\lambda = (1 - e^{-\sigma^2|x-y|^2/2})/\rho`, :math:`\rho = 1 - e^{-2\sigma^2r^2}` (HRF Section F).
+
+    Zero at x = y without variance, and one, in the mean, at x = -y for points of norm r.
+
+    .. math:: \hat\lambda = \frac1\rho - \frac{1}{n\rho}\sum_i \cos(\sigma\tau_i\cdot(x-y)),
+
+    which ranges over :math:`[0, 2/\rho]`.  HRF Eq. 70 lacks the sigma inside of cosine and sine.
+
+    Parameters
+    ----------
+    sigma : float
+        Inverse width.
+    radius : float, optional
+        r; the root mean square norm of the data without it.
+    n : int
+        Number of independent projections tau.
+    """
+
+    sigma: float = 1.0
+    radius: float | None = None
+    n: int = 8
+
+    def __post_init__(self) -> None:
+        check_positive("NormalizedGaussianCoefficient", "sigma", self.sigma)
+        if self.radius is not None:
+            check_positive("NormalizedGaussianCoefficient", "radius", self.radius)
+        check_count("NormalizedGaussianCoefficient", "n", self.n)
+
+    @property
+    def needs_data(self) -> bool:
+        """For the radius."""
+        return self.radius is None
+
+    def draw(self, draws: Draws, data: Data | None) -> DrawnCoefficient:
+        """Choose the radius if need be, and draw the projections."""
+        radius = self.radius
+        if radius is None:
+            assert data is not None
+            radius = math.sqrt(float(data.queries.square.sum() + data.keys.square.sum()) / 2)
+        rho = -math.expm1(-2 * (self.sigma * max(radius, 1e-8)) ** 2)
+        tau, sigma = draws.independent_rows("tau", self.n), np.asarray(float(self.sigma))
+        factor = 1 / math.sqrt(self.n * rho)
+        return DrawnCoefficient(1 / rho, -1, 2 * self.n, tau, cosines_and_sines, factor, sigma, sigma)

@@ -1,0 +1,103 @@
+"""Common body of the maps that draw tables of integers in place of W."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._arrays import array_namespace, like
+from .._validation import check_flag
+from ..kernels import Kernel, Softmax
+from .base import Coupling
+from .draws import Draws
+from .exponential import ExponentialMap
+from .features import Features, Scaled, squared_norms
+from .statistics import Data
+
+_MARGIN = 0.01
+"""Distance of the shift below the data, in units of their root mean square: at zero the variance would degenerate."""
+
+
+@dataclass(frozen=True)
+class DiscreteMap(ExponentialMap):
+    """Products of powers :math:`x_l^{w_l}` with random integers (CRT Section 3.3)."""
+
+    positive: bool = False
+    discrete: ClassVar[bool] = True
+    references: ClassVar[tuple[str, ...]] = ("crt",)
+
+    def __post_init__(self) -> None:
+        check_flag(type(self).__name__, "positive", self.positive)
+
+    @property
+    def coupling(self) -> Coupling:
+        """There is no W."""
+        return "independent"
+
+    @property
+    def symmetric(self) -> bool:
+        """Always."""
+        return True
+
+    def draw(self, draws: Draws, kernel: Kernel | None, data: Data | None) -> Features:
+        """Shift if asked, choose the parameter at the shifted points, draw the table."""
+        shift = np.zeros(draws.d)
+        if self.positive:
+            assert data is not None
+            lowest = np.minimum(data.queries.minimum, data.keys.minimum)
+            size = np.sqrt(np.mean([data.queries.square, data.keys.square]))
+            shift = lowest - _MARGIN * max(float(size), 1e-6)
+        return self._features(draws, data, shift, isinstance(kernel, Softmax))
+
+    @abstractmethod
+    def _features(self, draws: Draws, data: Data | None, shift: np.ndarray, softmax: bool) -> Features:
+        """The features with the parameter chosen and the table drawn."""
+
+
+class PowerFeatures(Features):
+    r"""Features :math:`c_i \prod_l x_l^{w_{il}}\, e^{-|x|^2/2}`, in logarithms.
+
+    Parameters
+    ----------
+    table : integer array (m, d)
+    log_constants : array (m,)
+        Logarithms of :math:`c_i`.
+    log_scale : float
+        Subtracted from :math:`\log|x_l|`.
+    shift : array (d,)
+        Subtracted from the data; the Gaussian kernel does not change by it.
+    softmax : bool
+        Whether to multiply by :math:`e^{|x|^2/2}` of the data before the shift.
+    positive : bool
+        Whether the shift lies below the data, so that no sign occurs.
+    """
+
+    def __init__(self, table: np.ndarray, log_constants: np.ndarray, log_scale: float, shift: np.ndarray, *,
+                 softmax: bool, positive: bool) -> None:  # fmt: skip
+        self.table = table.astype(np.float64)
+        self.constant = log_constants - 0.5 * np.log(len(table)) - log_scale * self.table.sum(axis=1)
+        self.shift, self.softmax = shift, softmax
+        self.width, self.symmetric, self.positive = len(table), True, positive
+
+    def scaled(self, X: Any, *, key: bool) -> Scaled:
+        """Logarithms by one product with the table; the sign counts odd powers of negative entries, and 0^0 = 1."""
+        xp = array_namespace(X)
+        Z = X - like(self.shift, X) if self.shift.any() else X
+        table = like(self.table, X).T
+        zero = Z == 0
+        logs = xp.log(xp.where(zero, xp.ones_like(Z), xp.abs(Z)))
+        logarithm = xp.matmul(logs, table) + like(self.constant, X) - squared_norms(Z) / 2
+        if self.softmax:
+            logarithm = logarithm + squared_norms(X) / 2
+        if self.positive and bool(xp.all(Z > 0)):
+            return None, logarithm
+        return self._signs(xp, Z, zero, table), logarithm
+
+    @staticmethod
+    def _signs(xp: Any, Z: Any, zero: Any, table: Any) -> Any:
+        odd = xp.matmul(xp.where(Z < 0, xp.ones_like(Z), xp.zeros_like(Z)), table) % 2
+        vanishing = xp.matmul(xp.where(zero, xp.ones_like(Z), xp.zeros_like(Z)), table)
+        return xp.where(vanishing > 0, xp.zeros_like(odd), 1 - 2 * odd)

@@ -1,0 +1,121 @@
+"""Every kernel as small instances, each with an independent answer: the formula on two vectors, in long double."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import gamma, kv
+
+from bochner.kernels import (
+    Angular,
+    ArcCosine,
+    Cauchy,
+    Gaussian,
+    Kernel,
+    Laplacian,
+    Linear,
+    Matern,
+    RationalQuadratic,
+    Softmax,
+)
+
+D = 3  # inputs of the instances with one lengthscale for each dimension
+SCALES = (0.5, 1.0, 3.0)
+PI = np.longdouble("3.14159265358979323846264338327950288")
+
+
+def distance(x, y, lengthscale):
+    return np.sqrt((((x - y) / np.asarray(lengthscale, np.longdouble)) ** 2).sum())
+
+
+def angle(x, y):
+    x, y = x / np.sqrt(x @ x), y / np.sqrt(y @ y)
+    return 2 * np.arctan2(np.sqrt(((x - y) ** 2).sum()), np.sqrt(((x + y) ** 2).sum()))
+
+
+def gaussian(x, y, lengthscale):
+    return np.exp(-(distance(x, y, lengthscale) ** 2) / 2)
+
+
+def laplacian(x, y, lengthscale):
+    return np.exp(-(np.abs(x - y) / np.asarray(lengthscale, np.longdouble)).sum())
+
+
+def cauchy(x, y, lengthscale):
+    return 1 / (1 + distance(x, y, lengthscale) ** 2)
+
+
+def rational_quadratic(x, y, alpha, lengthscale):
+    return (1 + distance(x, y, lengthscale) ** 2 / (2 * np.longdouble(alpha))) ** -np.longdouble(alpha)
+
+
+def matern(x, y, nu, lengthscale):
+    """Polynomials times an exponential at half-integers (Rasmussen and Williams, Equation 4.16), Bessel otherwise."""
+    z = np.sqrt(2 * np.longdouble(nu)) * distance(x, y, lengthscale)
+    p = nu - 0.5
+    if p != int(p):
+        return np.longdouble(2 ** (1 - nu) / gamma(nu) * float(z) ** nu * kv(nu, float(z))) if z else np.longdouble(1)
+    p = int(p)
+    total = sum(
+        math.factorial(p + i) / math.factorial(i) / math.factorial(p - i) * (2 * z) ** (p - i) for i in range(p + 1)
+    )
+    return np.exp(-z) * math.factorial(p) / math.factorial(2 * p) * total
+
+
+def softmax(x, y, scale):
+    return np.exp(np.longdouble(scale) * (x @ y))
+
+
+def angular(x, y):
+    return 1 - 2 * angle(x, y) / PI
+
+
+def arc_cosine(x, y, order):
+    theta, norms = angle(x, y), np.sqrt(x @ x) * np.sqrt(y @ y)
+    sine, cosine = np.sin(theta), np.cos(theta)
+    J = (PI - theta, sine + (PI - theta) * cosine, 3 * sine * cosine + (PI - theta) * (1 + 2 * cosine**2))[order]
+    return norms**order * J / PI
+
+
+REFERENCES: dict[Kernel, Callable] = {
+    Gaussian(): lambda x, y: gaussian(x, y, 1.0),
+    Gaussian(1.7): lambda x, y: gaussian(x, y, 1.7),
+    Gaussian(SCALES): lambda x, y: gaussian(x, y, SCALES),
+    Laplacian(1.7): lambda x, y: laplacian(x, y, 1.7),
+    Laplacian(SCALES): lambda x, y: laplacian(x, y, SCALES),
+    Cauchy(1.7): lambda x, y: cauchy(x, y, 1.7),
+    Cauchy(SCALES): lambda x, y: cauchy(x, y, SCALES),
+    RationalQuadratic(0.3): lambda x, y: rational_quadratic(x, y, 0.3, 1.0),
+    RationalQuadratic(2.0, SCALES): lambda x, y: rational_quadratic(x, y, 2.0, SCALES),
+    Matern(0.5): lambda x, y: matern(x, y, 0.5, 1.0),
+    Matern(1.5, 1.7): lambda x, y: matern(x, y, 1.5, 1.7),
+    Matern(2.5, SCALES): lambda x, y: matern(x, y, 2.5, SCALES),
+    Matern(0.3): lambda x, y: matern(x, y, 0.3, 1.0),
+    Matern(1.0, SCALES): lambda x, y: matern(x, y, 1.0, SCALES),
+    Matern(4.5, 1.7): lambda x, y: matern(x, y, 4.5, 1.7),
+    Softmax(): lambda x, y: softmax(x, y, 1.0),
+    Softmax(0.4): lambda x, y: softmax(x, y, 0.4),
+    Linear(): lambda x, y: x @ y,
+    Angular(): angular,
+    ArcCosine(0): lambda x, y: arc_cosine(x, y, 0),
+    ArcCosine(1): lambda x, y: arc_cosine(x, y, 1),
+    ArcCosine(2): lambda x, y: arc_cosine(x, y, 2),
+}
+KERNELS = list(REFERENCES)
+SHIFT_INVARIANT = [k for k in KERNELS if k.shift_invariant]
+ANY_WIDTH = [k for k in KERNELS if getattr(k, "lengthscale", 1.0) != SCALES]
+
+
+def exact_gram(kernel: Kernel, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """The Gram matrix of two matrices, entry by entry in long double."""
+    X, Y = X.astype(np.longdouble), Y.astype(np.longdouble)
+    return np.array([[REFERENCES[kernel](x, y) for y in Y] for x in X])
+
+
+def points(n: int, d: int, seed: int = 0, dtype: type = np.float64) -> np.ndarray:
+    """Read-only normal points."""
+    X = np.random.default_rng([seed, n, d]).standard_normal((n, d)).astype(dtype)
+    X.flags.writeable = False
+    return X
