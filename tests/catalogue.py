@@ -1,7 +1,11 @@
-"""Every rotation and projection of the library, as small instances; the common laws run over all of them."""
+"""Every mechanism of the library, as small instances; the common laws run over all of them."""
 
 from __future__ import annotations
 
+import numpy as np
+
+from bochner import Approximation, kernels, maps
+from bochner.maps.coefficients import AngularCoefficient, GaussianCoefficient
 from bochner.projections import IID, QMC, GaussHermite, Orthogonal, Projection, Quadrature, Simplex, SimplexPlus
 from bochner.rotations import Butterfly, Haar, Hadamard, Kac, MultiHadamard, Rotation, StructuredGivens
 
@@ -44,3 +48,90 @@ PROJECTIONS: list[Projection] = [
     Quadrature(Haar(), "simplex", "resample"),
     Quadrature(Haar(), "orthoplex", "resample"),
 ]
+
+
+# Maps with their constants given, which need no data; d = 3 in the tests that use them.
+FIXED_MAPS: list[maps.Map] = [
+    maps.Trigonometric(),
+    maps.Positive(),
+    maps.Positive(antithetic=True),
+    maps.Hyperbolic(),
+    maps.GeneralizedExponential(-0.1),
+    maps.GeneralizedExponential(-0.1, -1),
+    maps.GeneralizedExponential(-0.05 + 0.08j, 1),
+    maps.GeneralizedExponential(-0.05 + 0.08j, -1, antithetic=True),
+    maps.ComplexExponential(1.2),
+    maps.ComplexExponential((1.1 + 0.3j, 0.2 + 0.9j, 0.8 - 0.4j)),
+    maps.ComplexExponential(((1.0, 0.2, 0.1), (0.0, 0.9, -0.3), (0.2, 0.0, 1.1)), antithetic=True),
+    maps.ComplexExponential(((1.0, 0.2j, 0.1), (0.0, 0.9j, -0.3), (0.2, 0.0, 1.1))),
+    maps.AngularHybrid(4),
+    maps.AngularHybrid(4, shared=False),
+    maps.GaussianHybrid(4, radius=1.0),
+    maps.GaussianHybrid(4, matrices=(1.0, (1.0, -1.0, 2.0)), width=1.5, shared=False),
+    maps.Hybrid(
+        (maps.Positive(), maps.GeneralizedExponential(-0.1), maps.Trigonometric()),
+        (AngularCoefficient(3), GaussianCoefficient(1.0, -1.0, 2)),
+    ),
+]
+
+DISCRETE_MAPS: list[maps.Map] = [maps.Poisson(rate=0.4), maps.Geometric(success=0.6)]
+
+ADAPTIVE_MAPS: list[maps.Map] = [
+    maps.GeneralizedExponential("optimal"),
+    maps.GeneralizedExponential("optimal", -1),
+    maps.OptimalPositive(),
+    maps.OptimalPositive(quantile=0.9),
+    maps.OptimalPositive(antithetic=True),
+    maps.Poisson(),
+    maps.Poisson(positive=True),
+    maps.Geometric(),
+    maps.Geometric(positive=True),
+    maps.GaussianHybrid(4),
+    maps.ClusterHybrid(2, 2),
+    maps.ClusterHybrid(2, 2, diagonal="real", light=0.2, shared=False),
+    maps.ClusterHybrid(2, 2, "gaussian", n_coefficients=4),
+]
+
+HOMOGENEOUS_MAPS: list[tuple[maps.Map, kernels.Kernel]] = [
+    (maps.Sign(), kernels.Angular()),
+    (maps.Rectified(0), kernels.ArcCosine(0)),
+    (maps.Rectified(1), kernels.ArcCosine(1)),
+    (maps.Rectified(2), kernels.ArcCosine(2)),
+    (maps.Identity(), kernels.Linear()),
+]
+
+POINTWISE = maps.Pointwise(np.tanh)
+
+MAPS: list[maps.Map] = [*FIXED_MAPS, *DISCRETE_MAPS, *ADAPTIVE_MAPS, *(m for m, _ in HOMOGENEOUS_MAPS), POINTWISE]
+
+KERNELS: list[kernels.Kernel] = [
+    kernels.Gaussian(),
+    kernels.Gaussian((0.7, 1.0, 2.0)),
+    kernels.Softmax(),
+    kernels.Softmax(0.5),
+    kernels.Matern(1.5),
+    kernels.Cauchy(2.0),
+    kernels.RationalQuadratic(0.7),
+    kernels.Laplacian(1.5),
+    *(kernel for _, kernel in HOMOGENEOUS_MAPS),
+]
+
+UNBIASED_PROJECTIONS: list[Projection] = [
+    IID(),
+    QMC("halton"),
+    QMC("sobol"),
+    Orthogonal(Haar()),
+    Orthogonal(StructuredGivens()),
+    Orthogonal(Butterfly()),
+    Simplex(Haar()),
+    SimplexPlus(Haar()),
+    Quadrature(Haar()),
+    Quadrature(Haar(), "orthoplex"),
+    Quadrature(Butterfly("tree"), "orthoplex"),
+]
+
+
+def spec_of(feature_map: maps.Map, projection: Projection | None = None, m: int = 5) -> Approximation:
+    """An approximation with that map: of its own kernel, or of softmax."""
+    own = dict(HOMOGENEOUS_MAPS).get(feature_map, kernels.Softmax())
+    return Approximation(None if feature_map is POINTWISE else own, feature_map, projection, m)

@@ -6,8 +6,8 @@ import inspect
 
 import pytest
 
-from bochner import projections, rotations
-from catalogue import PROJECTIONS, ROTATIONS
+from bochner import kernels, maps, projections, rotations
+from catalogue import KERNELS, MAPS, PROJECTIONS, ROTATIONS
 
 
 def public_classes(module, base):
@@ -25,6 +25,16 @@ def test_every_projection_is_in_the_catalogue(kind):
     assert any(type(p) is kind for p in PROJECTIONS)
 
 
-@pytest.mark.parametrize("mechanism", [*ROTATIONS, *PROJECTIONS], ids=repr)
+@pytest.mark.parametrize("kind", public_classes(maps, maps.Map))
+def test_every_map_is_in_the_catalogue(kind):
+    assert any(type(m) is kind for m in MAPS)
+
+
+@pytest.mark.parametrize("kind", public_classes(kernels, kernels.Kernel))
+def test_every_kernel_is_in_the_catalogue(kind):
+    assert any(type(k) is kind for k in KERNELS)
+
+
+@pytest.mark.parametrize("mechanism", [*ROTATIONS, *PROJECTIONS, *MAPS, *KERNELS], ids=repr)
 def test_mechanisms_state_their_references(mechanism):
     assert mechanism.references and all(isinstance(key, str) for key in mechanism.references)

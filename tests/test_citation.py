@@ -5,17 +5,13 @@ from __future__ import annotations
 import pytest
 
 import bochner
-from bochner import kernels
 from bochner._citation import bibliography
 from bochner.projections import Orthogonal
 from bochner.rotations import Kac
-from catalogue import PROJECTIONS, ROTATIONS
-
-KERNELS = [kernels.Gaussian(), kernels.Softmax(), kernels.ArcCosine(1), kernels.Angular(), kernels.Linear(),
-           kernels.Matern(1.5), kernels.Laplacian(), kernels.Cauchy(), kernels.RationalQuadratic(1.0)]  # fmt: skip
+from catalogue import KERNELS, MAPS, PROJECTIONS, ROTATIONS
 
 
-@pytest.mark.parametrize("thing", [*ROTATIONS, *PROJECTIONS, *KERNELS], ids=repr)
+@pytest.mark.parametrize("thing", [*ROTATIONS, *PROJECTIONS, *KERNELS, *MAPS], ids=repr)
 def test_every_reference_is_known(thing):
     assert set(thing.references) <= set(bibliography())
     assert bochner.citation(thing).startswith("@")

@@ -10,8 +10,14 @@ from typing import Any
 
 __version__ = "0.1.0.dev0"
 
-_MODULES = ("geometries", "kernels", "linalg", "maps", "projections", "radii", "rotations")
-_NAMES = {"Approximation": "approximation", "FeatureMap": "approximation", "citation": "_citation", "threads": "linalg"}
+_MODULES = ("geometries", "kernels", "linalg", "maps", "names", "projections", "radii", "rotations")
+_NAMES = {
+    "Approximation": "approximation",
+    "FeatureMap": "approximation",
+    "citation": "_citation",
+    "mechanism": "names",
+    "threads": "linalg",
+}
 
 __all__ = ["__version__", *_MODULES, *_NAMES]
 
