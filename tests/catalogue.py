@@ -62,7 +62,7 @@ FIXED_MAPS: list[maps.Map] = [
     maps.GeneralizedExponential(-0.05 + 0.08j, -1, antithetic=True),
     maps.ComplexExponential(1.2),
     maps.ComplexExponential((1.1 + 0.3j, 0.2 + 0.9j, 0.8 - 0.4j)),
-    maps.ComplexExponential(((1.0, 0.2, 0.1), (0.0, 0.9, -0.3), (0.2, 0.0, 1.1)), antithetic=True),
+    maps.ComplexExponential(((1.0, 0.1, 0.05), (0.0, 0.95, -0.1), (0.1, 0.0, 1.05)), antithetic=True),
     maps.ComplexExponential(((1.0, 0.2j, 0.1), (0.0, 0.9j, -0.3), (0.2, 0.0, 1.1))),
     maps.AngularHybrid(4),
     maps.AngularHybrid(4, shared=False),

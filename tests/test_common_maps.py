@@ -38,8 +38,8 @@ def data(seed=0, n=30):
 
 
 def pairs(seed=0):
-    """Pairs whose sum lies on an axis, on the diagonal and on a generic direction, at norm 1.6, and differ besides."""
-    Z = np.stack(list(probes(D, 1.6, seed).values()))
+    """Pairs whose sum lies on an axis, on the diagonal and on a generic direction, at norm 1.2, and differ besides."""
+    Z = np.stack(list(probes(D, 1.2, seed).values()))
     apart = np.array([0.3, -0.4, 0.25])
     return Z / 2 + apart, Z / 2 - apart
 
@@ -53,6 +53,7 @@ def estimates(spec, X, Y, draws, seed):
 
 
 def check_mean_is_the_kernel(spec, seed, draws):
+    """Forty rows a draw: a mean of exponentials of one row has too heavy a tail for a normal test."""
     X, Y = pairs(seed)
     exact = spec.kernel.paired(X, Y)
     for k, values in enumerate(estimates(spec, X, Y, draws, seed).T):
@@ -63,14 +64,16 @@ def check_mean_is_the_kernel(spec, seed, draws):
 @pytest.mark.parametrize("projection", UNBIASED_PROJECTIONS, ids=repr)
 def test_mean_is_the_kernel(feature_map, projection, seed):
     """Softmax; the Gaussian kernel's estimate is a fixed multiple of it, which another test holds."""
-    spec = spec_of(feature_map, projection)
+    spec = spec_of(feature_map, projection, 41)
     assert spec.unbiased
-    check_mean_is_the_kernel(spec, seed, 300)
+    check_mean_is_the_kernel(spec, seed, 200)
 
 
 @pytest.mark.parametrize("feature_map", [*DISCRETE_MAPS, *ADAPTIVE_MAPS], ids=repr)
 def test_mean_is_the_kernel_with_constants_from_data(feature_map, seed):
-    check_mean_is_the_kernel(spec_of(feature_map, None, 20), seed, 150)
+    check_mean_is_the_kernel(
+        spec_of(feature_map, None, 41), seed, 60 if isinstance(feature_map, maps.ClusterHybrid) else 150
+    )
 
 
 @pytest.mark.parametrize(("feature_map", "kernel"), HOMOGENEOUS_MAPS, ids=repr)
@@ -81,9 +84,9 @@ def test_mean_is_the_kernel_with_constants_from_data(feature_map, seed):
 )
 def test_mean_is_the_kernel_for_homogeneous_maps(feature_map, kernel, projection, seed):
     """Uniform directions are enough: fixed radii and resampled origins are unbiased too."""
-    spec = Approximation(kernel, feature_map, projection, 5)
+    spec = Approximation(kernel, feature_map, projection, 41)
     assert spec.unbiased
-    check_mean_is_the_kernel(spec, seed, 300)
+    check_mean_is_the_kernel(spec, seed, 200)
 
 
 @pytest.mark.parametrize("kernel", [k for k in KERNELS if k.shift_invariant], ids=repr)
@@ -93,16 +96,16 @@ def test_mean_is_the_kernel_for_shift_invariant_kernels(kernel, projection, seed
         with pytest.raises(ValueError, match="use IID"):
             Approximation(kernel, maps.Trigonometric(), projection, 5)
         return
-    check_mean_is_the_kernel(Approximation(kernel, maps.Trigonometric(), projection, 5), seed, 300)
+    check_mean_is_the_kernel(Approximation(kernel, maps.Trigonometric(), projection, 41), seed, 200)
 
 
 @pytest.mark.parametrize("projection", UNBIASED_PROJECTIONS, ids=repr)
 def test_pointwise_estimates_the_kernel_that_it_induces(projection, seed):
     """E f(w.x) f(w.y) for f = u^2 is |x|^2|y|^2 + 2(x.y)^2."""
-    spec = Approximation(map=maps.Pointwise(np.square), projection=projection, n_projections=5)
+    spec = Approximation(map=maps.Pointwise(np.square), projection=projection, n_projections=41)
     X, Y = pairs(seed)
     exact = np.sum(X**2, axis=1) * np.sum(Y**2, axis=1) + 2 * np.sum(X * Y, axis=1) ** 2
-    for k, values in enumerate(estimates(spec, X, Y, 300, seed).T):
+    for k, values in enumerate(estimates(spec, X, Y, 200, seed).T):
         check_mean(values, exact[k], f"{spec} pair {k}")
 
 
@@ -181,7 +184,7 @@ def test_gradients(feature_map, seed):
     phi = spec_of(feature_map, None, 3).fit(A, B, seed)
     x = torch.tensor(A[:2] + 0.01, requires_grad=True)
     for features in (phi.queries, phi.keys):
-        assert torch.autograd.gradcheck(features, (x,), atol=1e-5, rtol=1e-4)
+        assert torch.autograd.gradcheck(features, (x,), atol=1e-5, rtol=1e-4, fast_mode=True)
 
 
 @every_map
@@ -197,8 +200,8 @@ def test_float32_is_within_its_rounding_of_float64(feature_map, seed):
         np.testing.assert_allclose(single, wide, rtol=2e-4, atol=2e-4 * np.abs(wide).max())
     assert features(A.astype(np.float16)).dtype == np.float16
     assert phi.gram(A.astype(np.float32), B.astype(np.float32)).dtype == np.float32
-    low = torch.tensor(A, dtype=torch.bfloat16)
-    assert phi.queries(low).dtype == torch.bfloat16
+    if feature_map is not POINTWISE:  # its function is one of NumPy's
+        assert phi.queries(torch.tensor(A, dtype=torch.bfloat16)).dtype == torch.bfloat16
 
 
 POSITIVE = [m for m in MAPS if m.positive]
@@ -260,7 +263,7 @@ def test_one_int_gives_one_draw_and_one_generator_several(feature_map, seed):
     spec = spec_of(feature_map, None, 5)
     np.testing.assert_array_equal(spec.fit(A, B, seed).queries(A), spec.fit(A, B, seed).queries(A))
     rng = np.random.default_rng(seed)
-    assert np.abs(spec.fit(A, B, rng).queries(A) - spec.fit(A, B, rng).queries(A)).max() > 1e-3
+    assert np.abs(spec.fit(A, B, rng).gram(A) - spec.fit(A, B, rng).gram(A)).max() > 1e-3
     if not feature_map.needs_data:
         np.testing.assert_array_equal(spec.draw(D, seed).queries(A), spec.fit(A, B, seed).queries(A))
 

@@ -22,8 +22,7 @@ def test_sums_reach_their_minimum(r, seed):
     residual = np.linalg.norm((norms[..., None] * U).sum(axis=1), axis=-1)
     minimum = np.maximum(2 * norms.max(axis=1) - norms.sum(axis=1), 0)
     done = residual <= minimum + 1.01e-6 * norms.mean(axis=1)
-    assert done.mean() >= (0.98 if r == 3 else 1.0)  # nearly flat triangles converge slowly
-    assert (residual <= minimum + 0.05 * norms.mean(axis=1)).all()
+    assert done.all()
 
 
 def test_blocks_are_swept_as_if_alone(seed):

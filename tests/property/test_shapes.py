@@ -21,7 +21,7 @@ SPECS = st.builds(
             maps.GeneralizedExponential(-0.1 + 0.05j),
             maps.ComplexExponential(0.7j),
         ]
-    ),  # fmt: skip
+    ),
     st.sampled_from(
         [IID(), Orthogonal(Haar()), Orthogonal(Hadamard(2)), Simplex(Kac()), Quadrature(StructuredGivens())]
     ),

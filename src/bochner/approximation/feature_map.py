@@ -78,7 +78,9 @@ class FeatureMap:
         X = check_rows(f"FeatureMap.{method}", X, self.n_features_in)
         dtype = X.dtype
         X = in_working_precision(X)
-        return (X if self.spec.kernel is None else self.spec.kernel.scaled(X)), dtype
+        if self.spec.kernel is None:
+            return X, dtype
+        return (self.spec.kernel.scaled(X) if X.ndim > 1 else self.spec.kernel.scaled(X[None, :])[0]), dtype
 
     @staticmethod
     def _leave(values: Any, dtype: Any) -> Any:

@@ -48,9 +48,9 @@ def minimise(V: float, s: int, d: int) -> tuple[float, complex]:
     real = minimize_scalar(lambda t: log_second_moment(A_of(t, 0.0), s, V, d), bounds=(-6.0, 14.0), method="bounded",
                            options={"xatol": 1e-10})  # fmt: skip
     best, A = float(real.fun), A_of(float(real.x), 0.0)
-    for t, b in ((real.x, 0.02), (real.x, 0.2), (0.0, 0.05), (1.0, 0.5)):
+    for t, b in ((real.x, 0.05), (real.x + 0.5, 0.5)):
         found = minimize(lambda p: log_second_moment(A_of(*np.clip(p, -14, 14)), s, V, d), (t, b), method="Nelder-Mead",
-                         options={"xatol": 1e-9, "fatol": 1e-13, "maxiter": 2000})  # fmt: skip
+                         options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 400})  # fmt: skip
         if found.fun < best - 1e-10:
             best, A = float(found.fun), A_of(*np.clip(found.x, -14, 14))
     return best, A
