@@ -19,4 +19,3 @@ napoleon_google_docstring = False
 napoleon_custom_sections = ["Deviations"]
 napoleon_use_ivar = True
 default_role = "code"
-mathjax_path = ""  # formulas stay readable as text where there is no network

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import stats
 
 from bochner.projections import Operator, Projection
+from bochner.projections.structured import StructuredOperator
 from bochner.rotations import DrawnRotation
 
 from checks import check_law, check_mean, probes  # isort: skip
@@ -26,6 +27,11 @@ def check_dense_equals_apply(P: Operator, seed: int = 0) -> None:
         assert applied.dtype == dtype and adjoined.dtype == dtype
         np.testing.assert_allclose(applied, X @ W.T, atol=atol)
         np.testing.assert_allclose(adjoined, Z @ W, atol=atol)
+        if isinstance(P, StructuredOperator):  # the transforms too, where the operator would take a product
+            P.transform(X.astype(dtype), applied)
+            P.transform_back(Z.astype(dtype), adjoined)
+            np.testing.assert_allclose(applied, X @ W.T, atol=atol)
+            np.testing.assert_allclose(adjoined, Z @ W, atol=atol)
 
 
 def check_adjoint_identity(P: Operator, seed: int = 0) -> None:

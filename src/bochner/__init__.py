@@ -1,6 +1,6 @@
 """Random features for kernels: every mechanism of the field as one product, unbiased, fast, with a known error.
 
-``import bochner`` loads nothing but NumPy; every part is loaded when it is first used.
+``import bochner`` loads next to nothing; every part is loaded when it is first used.
 """
 
 from __future__ import annotations

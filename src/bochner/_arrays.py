@@ -42,6 +42,11 @@ def in_working_precision(x: Any) -> Any:
     return x if x.dtype == dtype else xp.astype(x, dtype)
 
 
+def cast_like(values: Any, x: Any) -> Any:
+    """``values`` in the type of ``x``."""
+    return values if values.dtype == x.dtype else array_namespace(values).astype(values, x.dtype)
+
+
 def as_numpy(x: Any) -> np.ndarray:
     """``x`` as a NumPy array, without its gradient: for what is not differentiated."""
     return np.asarray(x.detach().cpu().double() if hasattr(x, "detach") else x)

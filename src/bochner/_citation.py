@@ -34,9 +34,9 @@ def bibliography() -> dict[str, str]:
     """Readable references by key: authors, title, year."""
     readable = {}
     for key, entry in _entries().items():
-        title, author, year = (re.search(rf"{name} = {{(.*?)}}[,}}]", entry) for name in ("title", "author", "year"))
+        title, author, year = (re.search(rf"{name} = {{([^{{}}]*)}}", entry) for name in ("title", "author", "year"))
         assert title and author and year, f"references.bib: {key} lacks a title, author or year"
-        readable[key] = f"{author[1].replace(' and ', '; ')}. *{title[1]}*, {year[1]}."
+        readable[key] = f"{author[1].replace(' and ', '; ').removesuffix('.')}. *{title[1]}*, {year[1]}."
     return readable
 
 

@@ -69,9 +69,10 @@ def check_instance(owner: str, name: str, value: Any, kind: type, remedy: str) -
 
 def is_array_api(X: Any) -> bool:
     """Whether ``X`` is an array of another library than NumPy (a torch tensor, say)."""
-    return not isinstance(X, np.ndarray) and (
-        hasattr(X, "__array_namespace__") or type(X).__module__.partition(".")[0] == "torch"
-    )
+    if isinstance(X, np.ndarray):
+        return False
+    modules = {kind.__module__.partition(".")[0] for kind in type(X).__mro__}
+    return hasattr(X, "__array_namespace__") or "torch" in modules
 
 
 def check_rows(owner: str, X: Any, width: int, *, remedy: str = "") -> Any:
@@ -81,10 +82,10 @@ def check_rows(owner: str, X: Any, width: int, *, remedy: str = "") -> Any:
     Tensors of other libraries pass with their shape and type checked, but not their values: looking at those would
     stall a device and break a traced graph.
     """
+    X = as_real(owner, X)
     if is_array_api(X):
         _check_tensor(owner, X, width, remedy)
         return X
-    X = _as_real_array(owner, X)
     _check_width(owner, X.shape, width, remedy)
     with np.errstate(all="ignore"):  # one pass without a temporary; a sum that is not finite is looked into
         total = X.sum(dtype=X.dtype if X.dtype in FLOAT_DTYPES else np.float32)
@@ -95,7 +96,7 @@ def check_rows(owner: str, X: Any, width: int, *, remedy: str = "") -> Any:
 
 def check_points(owner: str, X: Any) -> Any:
     """Return ``X`` as a finite floating array of shape (..., n, d), points as rows, with no empty axis."""
-    X = X if is_array_api(X) else _as_real_array(owner, X)
+    X = as_real(owner, X)
     shape = tuple(X.shape)
     if len(shape) < 2:
         raise ValueError(
@@ -107,7 +108,10 @@ def check_points(owner: str, X: Any) -> Any:
     return check_rows(owner, X, shape[-1])
 
 
-def _as_real_array(owner: str, X: Any) -> np.ndarray:
+def as_real(owner: str, X: Any) -> Any:
+    """A tensor as it is, and anything else as a NumPy array of real numbers in native byte order."""
+    if is_array_api(X):
+        return X
     if hasattr(X, "tocsr"):
         raise TypeError(f"{owner}: expected a dense array, got a sparse matrix; pass X.toarray().")
     try:
@@ -120,7 +124,7 @@ def _as_real_array(owner: str, X: Any) -> np.ndarray:
         raise TypeError(
             f"{owner}: expected an array of real numbers (float16, float32, float64 or integers), got {array.dtype}."
         )
-    return array
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def _check_tensor(owner: str, X: Any, width: int, remedy: str) -> None:

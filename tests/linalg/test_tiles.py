@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -42,19 +43,31 @@ def blas_threads():
     return [library["num_threads"] for library in own or libraries]
 
 
-def test_blas_is_single_threaded_inside_and_restored_after_overlapping_users():
+def test_blas_is_single_threaded_inside_and_restored_whoever_leaves_last():
+    """Two threads that are not the main one enter in turn and leave in the order in which they came."""
     before = blas_threads()
+    entered, left = (threading.Event(), threading.Event()), (threading.Event(), threading.Event())
+    seen = []
 
-    def overlapping():
+    def first():
         with single_threaded_blas:
-            return set(blas_threads())
+            entered[0].set()
+            entered[1].wait(10)
+        left[0].set()
 
-    with ThreadPoolExecutor(1) as pool:
+    def second():
+        entered[0].wait(10)
         with single_threaded_blas:
-            assert set(blas_threads()) == {1}
-            assert pool.submit(overlapping).result(10) == {1}
-            assert set(blas_threads()) == {1}  # the other one left, this one is still inside
-        assert blas_threads() == before
+            entered[1].set()
+            left[0].wait(10)
+            seen.append(set(blas_threads()))
+        left[1].set()
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(first), pool.submit(second)]:
+            done.result(20)
+    assert seen == [{1}]
+    assert blas_threads() == before
 
 
 def test_threads_nest():

@@ -13,7 +13,7 @@ from scipy import stats
 from bochner.projections import Orthogonal, Simplex
 from bochner.rotations import Butterfly, Haar, Hadamard, Kac, MultiHadamard, StructuredGivens
 from catalogue import ROTATIONS
-from checks import check_mean, z_score
+from checks import check_mean, probes, z_score
 
 X = np.array([1.0, 2.0, 0.0, -1.0])
 Y = np.array([0.5, -1.0, 2.0, 1.0])
@@ -114,6 +114,15 @@ def test_bias_on_an_axis_is_exactly_the_known_one(rotation, reference, d, seed):
 
 
 # Bias at |z| = 1.5 along e1; the table's standard error is 5e-4, and it is rounded to 5e-4 (5e-3 for two digits).
+@pytest.mark.parametrize("rotation", [Hadamard(1), MultiHadamard(1)], ids=repr)
+@pytest.mark.parametrize("label", ("ones", "generic"))
+def test_bias_of_signs_is_the_known_one_in_every_direction(rotation, label, seed):
+    """E_R prod_k cos(R z_k / sqrt(d)): a row is a vector of independent signs (formulas, section 5.1)."""
+    z = probes(8, 1.5, seed)[label]
+    expected = chi_mean(lambda r: np.prod(np.cos(np.multiply.outer(r, z) / np.sqrt(8)), axis=-1), 8)
+    check_mean(cosine_means(Orthogonal(rotation), 8, z, 6000, seed), expected, f"{rotation} {label}: E cos")
+
+
 TABLE = [
     (Kac(2.0), {8: 0.026, 16: 0.040}, 5e-4),
     (Kac(1.0), {8: 0.126, 16: 0.189}, 5e-4),

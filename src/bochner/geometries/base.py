@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Geometry(ABC):
-    """The unit directions of a block: a matrix S of r rows in dimension ``dim``, known by its products.
+    """The unit directions of a block: a matrix S of r rows in dimension ``dim``.
 
     ``axes`` says that the directions are coordinate axes: then a rotation with exactly uniform rows makes each of
     them exactly uniform, while other geometries need a rotation that does so for every direction.
@@ -21,27 +21,30 @@ class Geometry(ABC):
         """How many rows a full block has."""
         return dim
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the numbers that define S: none, unless it is stored."""
-        return 0
+    @abstractmethod
+    def directions(self, blocks: slice, r: int, dim: int) -> np.ndarray:
+        """The matrices S of several blocks of r rows, (b or 1, r, dim)."""
+
+
+class FastGeometry(Geometry):
+    """A geometry with products in O(d): S is never formed, except to look at it."""
 
     @abstractmethod
-    def product(self, x: Any, blocks: slice, r: int) -> Any:
-        """Products with the r directions of each of several blocks: (..., b, dim) gives (..., b, r)."""
+    def product(self, x: Any, r: int) -> Any:
+        """Products of the last axis (``dim`` numbers) with the r directions of a block."""
 
     @abstractmethod
-    def adjoint(self, y: Any, blocks: slice, dim: int) -> Any:
-        """Sums of the directions times r numbers: (..., b, r) gives (..., b, dim)."""
+    def adjoint(self, y: Any, dim: int) -> Any:
+        """Sum of the directions times the last axis (r numbers): ``dim`` coordinates."""
 
     @abstractmethod
-    def product_lanes(self, lanes: np.ndarray, block: int, r: int) -> None:
-        """`product` for one block, in place, on compiled lanes."""
+    def product_lanes(self, lanes: np.ndarray, r: int) -> None:
+        """`product`, in place, on compiled lanes."""
 
     @abstractmethod
-    def adjoint_lanes(self, lanes: np.ndarray, block: int, r: int, dim: int) -> None:
-        """`adjoint` for one block, in place, on compiled lanes."""
+    def adjoint_lanes(self, lanes: np.ndarray, r: int, dim: int) -> None:
+        """`adjoint`, in place, on compiled lanes."""
 
     def directions(self, blocks: slice, r: int, dim: int) -> np.ndarray:
-        """The matrices S themselves, (b or 1, r, dim)."""
-        return np.moveaxis(np.asarray(self.product(np.eye(dim)[:, None, :], blocks, r)), 0, -1)
+        """The matrix S itself, the same for all blocks, (1, r, dim)."""
+        return np.asarray(self.product(np.eye(dim), r)).T[None]

@@ -7,25 +7,25 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._arrays import pad_last
-from .base import Geometry
+from .base import FastGeometry
 
 
-class Orthogonal(Geometry):
+class Orthogonal(FastGeometry):
     """The coordinate axes: S is the identity, cut to r rows."""
 
     axes: ClassVar[bool] = True
 
-    def product(self, x: Any, blocks: slice, r: int) -> Any:
+    def product(self, x: Any, r: int) -> Any:
         """Keep the first r coordinates."""
         return x[..., :r]
 
-    def adjoint(self, y: Any, blocks: slice, dim: int) -> Any:
+    def adjoint(self, y: Any, dim: int) -> Any:
         """Put zeros after them."""
         return pad_last(y, dim)
 
-    def product_lanes(self, lanes: np.ndarray, block: int, r: int) -> None:
+    def product_lanes(self, lanes: np.ndarray, r: int) -> None:
         """Nothing to do: the first r lines are the products."""
 
-    def adjoint_lanes(self, lanes: np.ndarray, block: int, r: int, dim: int) -> None:
+    def adjoint_lanes(self, lanes: np.ndarray, r: int, dim: int) -> None:
         """Zeros after the first r lines."""
         lanes[:, r:dim] = 0

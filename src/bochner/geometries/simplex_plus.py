@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from .._arrays import array_namespace, like, pad_last
+from .._arrays import pad_last
 from ..linalg.simplex import simplex_vertices
 from .base import Geometry
 
@@ -24,31 +23,9 @@ class SimplexPlus(Geometry):
     def __init__(self, matrices: Sequence[np.ndarray]) -> None:
         self.matrices = tuple(matrices)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the matrices."""
-        return sum(int(matrix.nbytes) for matrix in self.matrices)
-
-    def product(self, x: Any, blocks: slice, r: int) -> Any:
-        """Dense products."""
-        S = like(np.stack(self.matrices[blocks]), x)  # (b, r, k)
-        return array_namespace(x).matmul(S, x[..., : S.shape[-1], None])[..., 0]
-
-    def adjoint(self, y: Any, blocks: slice, dim: int) -> Any:
-        """Dense products."""
-        S = like(np.stack(self.matrices[blocks]), y)
-        return pad_last(array_namespace(y).matmul(y[..., None, :], S)[..., 0, :], dim)
-
-    def product_lanes(self, lanes: np.ndarray, block: int, r: int) -> None:
-        """Dense product of each group of lanes."""
-        S = self.matrices[block].astype(lanes.dtype, copy=False)
-        lanes[:, :r] = np.matmul(S, lanes[:, : S.shape[1]])
-
-    def adjoint_lanes(self, lanes: np.ndarray, block: int, r: int, dim: int) -> None:
-        """Dense product of each group of lanes."""
-        S = self.matrices[block].astype(lanes.dtype, copy=False)
-        lanes[:, : S.shape[1]] = np.matmul(S.T, lanes[:, :r])
-        lanes[:, S.shape[1] : dim] = 0
+    def directions(self, blocks: slice, r: int, dim: int) -> np.ndarray:
+        """The matrices, with zeros in the coordinates that they do not use."""
+        return pad_last(np.stack(self.matrices[blocks]), dim)  # type: ignore[no-any-return]
 
 
 def balance(lengths: np.ndarray, *, tolerance: float = 1e-6, max_sweeps: int = 200) -> np.ndarray:

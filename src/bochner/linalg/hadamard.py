@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import check_rows
-from .lanes import LANES, tile_groups
-from .tiles import for_each_tile
+from .._arrays import cast_like, in_working_precision
+from .._validation import as_real, check_rows
+from .lanes import for_each_tile_of_lanes
 from .walsh import fwht_reference
 
 
@@ -32,13 +32,13 @@ def fwht(X: Any) -> Any:
     >>> fwht(np.array([1.0, 0.0, 0.0, 0.0]))
     array([1., 1., 1., 1.])
     """
-    d = np.shape(X)[-1] if np.ndim(X) else 0
+    X = as_real("fwht", X)
+    d = X.shape[-1] if X.ndim else 0
     if d < 1 or d & (d - 1):
-        raise ValueError(f"fwht: the last axis must be a power of two, got shape {tuple(np.shape(X))}; pad with zeros.")
+        raise ValueError(f"fwht: the last axis must be a power of two, got shape {tuple(X.shape)}; pad with zeros.")
     X = check_rows("fwht", X, d)
-    if not isinstance(X, np.ndarray):
-        return fwht_reference(X)
-    return _fwht_numpy(X)
+    rows = in_working_precision(X)
+    return cast_like(_fwht_numpy(rows) if isinstance(rows, np.ndarray) else fwht_reference(rows), X)
 
 
 def _fwht_numpy(X: np.ndarray) -> np.ndarray:
@@ -46,16 +46,13 @@ def _fwht_numpy(X: np.ndarray) -> np.ndarray:
     from .compiled import walsh as compiled_walsh
 
     d = X.shape[-1]
-    dtype = X.dtype if X.dtype.itemsize >= 4 else np.dtype(np.float32)
-    rows = np.ascontiguousarray(X.reshape(-1, d), dtype=dtype)
-    out = np.empty_like(rows)
-    groups, ones = tile_groups(d, dtype), np.ones(d, dtype)
+    rows = np.ascontiguousarray(X.reshape(-1, d))
+    out, ones = np.empty_like(rows), np.ones(d, rows.dtype)
 
-    def work(start: int, stop: int) -> None:
-        lanes = np.empty((-(-(stop - start) // LANES), d, LANES), dtype)
+    def work(lanes: np.ndarray, start: int, stop: int) -> None:
         compiled_lanes.load(rows[start:stop], lanes, d)
         compiled_walsh.walsh_levels(lanes, d, 0, d.bit_length() - 1)
         compiled_lanes.store_scaled(lanes, ones, out[start:stop])
 
-    for_each_tile(len(rows), groups * LANES, work)
-    return out.reshape(X.shape).astype(X.dtype, copy=False)
+    for_each_tile_of_lanes(len(rows), d, d, rows.dtype, work)
+    return out.reshape(X.shape)

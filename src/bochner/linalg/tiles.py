@@ -42,30 +42,45 @@ def threads(n: int) -> Iterator[None]:
 class _SingleThreadedBlas:
     """Holds BLAS to one thread while anyone is inside; the first in sets the limit, the last out lifts it.
 
-    The limit is one for the whole process, and threadpoolctl lets a single thread of the program set it.
+    The limit is one for the whole process, and any thread may be first or last.  threadpoolctl lets a single thread of
+    the program set it and ignores the others, so its libraries are set directly.
     """
 
     def __init__(self) -> None:
+        self._libraries: list[Any] | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget who is inside: for a forked child, in which nobody is."""
         self._lock = threading.Lock()
         self._inside = 0
-        self._controller: Any = None
-        self._limiter: Any = None
+        self._limits: list[int] = []
 
     def __enter__(self) -> None:
         with self._lock:
             self._inside += 1
             if self._inside == 1:
-                if self._controller is None:
-                    import threadpoolctl
-
-                    self._controller = threadpoolctl.ThreadpoolController().select(user_api="blas")
-                self._limiter = self._controller.limit(limits=1)
+                libraries = self._find()
+                self._limits = [library.get_num_threads() for library in libraries]
+                _set_threads(libraries, [1] * len(libraries))
 
     def __exit__(self, *exception: object) -> None:
         with self._lock:
             self._inside -= 1
             if self._inside == 0:
-                self._limiter.restore_original_limits()
+                _set_threads(self._find(), self._limits)
+
+    def _find(self) -> list[Any]:
+        if self._libraries is None:
+            import threadpoolctl
+
+            self._libraries = list(threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers)
+        return self._libraries
+
+
+def _set_threads(libraries: list[Any], limits: list[int]) -> None:
+    for library, limit in zip(libraries, limits, strict=True):
+        getattr(library, "_real_set_num_threads", library.set_num_threads)(limit)
 
 
 single_threaded_blas = _SingleThreadedBlas()
@@ -83,6 +98,7 @@ def _pool(n: int) -> ThreadPoolExecutor:
 
 if hasattr(os, "register_at_fork"):  # a forked child has the pools' records but none of their threads
     os.register_at_fork(after_in_child=_pools.clear)
+    os.register_at_fork(after_in_child=single_threaded_blas.reset)
 
 
 def for_each_tile(n_rows: int, tile_rows: int, work: Callable[[int, int], None]) -> None:

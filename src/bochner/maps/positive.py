@@ -25,7 +25,7 @@ class Positive(ExponentialMap):
 
     c = 1/2 for softmax and 1 for the Gaussian kernel; w ~ N(0, I).  Unbiased; exact at x = -y.  Variance with
     independent rows: :math:`\mathrm{SM}^2(e^{|x+y|^2}-1)/m` (HRF Lemma 2.2, one-sided); lower with orthogonal, lowest with
-    simplex rows (SimRF Theorem 3.3).  Features are exponentials of `log_queries`, `log_keys`, which do not overflow.
+    simplex rows (SimRF Theorem 3.4).  Features are exponentials of `log_queries`, `log_keys`, which do not overflow.
 
     Parameters
     ----------

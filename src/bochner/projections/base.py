@@ -9,10 +9,11 @@ import numpy as np
 
 from .._random import RNG, streams
 from .._validation import check_count, check_instance
-from ..geometries import Geometry
+from ..geometries import FastGeometry, Geometry
 from ..kernels import Kernel
+from ..linalg.tiles import single_threaded_blas
 from ..rotations import Rotation
-from ..rotations.drawn import DenseRotation, FastRotation
+from ..rotations.drawn import DenseRotation, DrawnRotation, FastRotation
 from .dense import DenseOperator
 from .operator import Operator
 from .structured import StructuredOperator, groups_of
@@ -76,7 +77,8 @@ class Projection(ABC):
         check_count(name, "m", m)
         if kernel is not None:
             check_instance(name, "kernel", kernel, Kernel, "kernels.Gaussian()")
-        return self._draw(name, int(d), int(m), rng, kernel)
+        with single_threaded_blas:  # the number of threads cannot change a bit of the draw
+            return self._draw(name, int(d), int(m), rng, kernel)
 
     @abstractmethod
     def _draw(self, name: str, d: int, m: int, rng: RNG, kernel: Kernel | None) -> Operator:
@@ -91,16 +93,26 @@ def block_sizes(m: int, rows: int) -> tuple[int, ...]:
 
 def draw_blocks(name: str, d: int, rotation: Rotation, geometry: Geometry, sizes: tuple[int, ...], radii: np.ndarray,
                 rng: np.random.Generator, **options: object) -> Operator:  # fmt: skip
-    """W = D S R: one independent rotation a block, as a matrix where R is one and as an operator where R is fast."""
+    """W = D S R, one independent rotation a block: never formed where both R and S are fast."""
     drawn = rotation.sample(d, len(sizes), rng)
-    if isinstance(drawn, FastRotation):
+    if isinstance(drawn, FastRotation) and isinstance(geometry, FastGeometry):
         return StructuredOperator(name, d, drawn, geometry, radii, sizes, **options)
-    assert isinstance(drawn, DenseRotation)
-    rows = [
-        (geometry.directions(blocks, r, drawn.dim) @ drawn.matrices[blocks]).reshape(-1, drawn.dim)
-        for blocks, _, r in groups_of(sizes)
-    ]
-    return DenseOperator(name, radii[:, None] * np.concatenate(rows), drawn.dim, radii, sizes, **options)
+    rows = [_rows_of(drawn, geometry, blocks, r) for blocks, _, r in groups_of(sizes)]
+    W = (radii[:, None] * np.concatenate(rows))[:, :d]
+    return DenseOperator(name, np.ascontiguousarray(W), drawn.dim, radii, sizes, **options)
+
+
+def _rows_of(rotation: DrawnRotation, geometry: Geometry, blocks: slice, r: int) -> np.ndarray:
+    """S R of several blocks, one below the other: by products in O(d) where S has them."""
+    if isinstance(rotation, DenseRotation) and isinstance(geometry, FastGeometry):
+        columns = rotation.matrices[blocks].transpose(2, 0, 1)  # (dim, b, dim): columns of R
+        rows = np.asarray(geometry.product(columns, r)).transpose(1, 2, 0)
+    elif isinstance(rotation, DenseRotation):
+        rows = geometry.directions(blocks, r, rotation.dim) @ rotation.matrices[blocks]
+    else:
+        S = geometry.directions(blocks, r, rotation.dim)
+        rows = np.moveaxis(rotation.rows(np.moveaxis(S, 0, 1), blocks, back=True), 0, 1)
+    return rows.reshape(-1, rotation.dim)
 
 
 def scaled_rows(W: np.ndarray, kernel: Kernel | None, rng: np.random.Generator) -> np.ndarray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,13 +53,13 @@ class Coupled(Projection):
         dim = self.rotation.padded(d)
         sizes = block_sizes(m, dim)
         radii = law.lengths(dim, m, lengths)
-        geometry = self._geometry(np.split(radii, np.cumsum(sizes)[:-1]))
+        geometry = self._geometry(radii, sizes)
         lengths_of_kernel = self.radii == "kernel"
         return draw_blocks(
             name, d, self.rotation, geometry, sizes, radii, directions, gaussian_lengths=lengths_of_kernel
         )
 
-    def _geometry(self, radii: Sequence[np.ndarray]) -> Geometry:
+    def _geometry(self, lengths: np.ndarray, sizes: tuple[int, ...]) -> Geometry:
         """S for blocks with these lengths."""
         return self.geometry()
 

@@ -15,6 +15,9 @@ from .base import Projection, named_streams, scaled_rows
 from .dense import DenseOperator
 from .operator import Operator
 
+_LARGEST_ORDER = 200
+"""Above it the weights of the outer nodes underflow."""
+
 
 @dataclass(frozen=True)
 class GaussHermite(Projection):
@@ -49,7 +52,9 @@ class GaussHermite(Projection):
     references: ClassVar[tuple[str, ...]] = ("dao2017", "qbf")
 
     def __post_init__(self) -> None:
-        check_count("GaussHermite", "order", self.order)
+        object.__setattr__(self, "order", check_count("GaussHermite", "order", self.order))
+        if self.order > _LARGEST_ORDER:
+            raise ValueError(f"GaussHermite: order must be at most {_LARGEST_ORDER}, got {self.order}; a few nodes do.")
 
     @property
     def gaussian_rows(self) -> bool:

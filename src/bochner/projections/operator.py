@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import array_namespace
+from .._arrays import array_namespace, like
 from .._validation import check_rows
 
 
@@ -59,7 +59,9 @@ class Operator(ABC):
         self.gaussian_lengths, self.signed = gaussian_lengths, signed
         self.weights = np.full(m, 1 / m) if weights is None else weights
         self.origin_weight = 0.0 if weights is None else float(1 - weights.sum())
-        self._cast: dict[np.dtype, np.ndarray] = {}
+        self._cast: dict[tuple[str, str], Any] = {}
+        for array in (self.radii, self.weights):
+            array.flags.writeable = False
 
     def __call__(self, X: Any) -> Any:
         """Return :math:`X W^T`, shape (..., m)."""
@@ -120,6 +122,17 @@ class Operator(ABC):
             xp = array_namespace(X)
             return xp.astype(on_tensor(xp.astype(X, xp.float32)), X.dtype)
         return on_tensor(X)
+
+    def _matrix_like(self, X: Any) -> Any:
+        """W in the library, type and place of X, kept for the next time."""
+        key = (str(X.dtype), str(getattr(X, "device", "")))
+        if key not in self._cast:
+            self._cast[key] = like(self._dense(), X)
+        return self._cast[key]
+
+    def _dense(self) -> np.ndarray:
+        """W in float64."""
+        return self.to_dense()
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_cast": {}}  # casts are made again when needed

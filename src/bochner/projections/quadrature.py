@@ -116,7 +116,7 @@ class Quadrature(Projection):
         geometry = VERTICES[self.vertices]()
         dim = self.rotation.padded(d)
         sizes = block_sizes(m, geometry.rows_per_block(dim))
-        rho = np.concatenate([self._radii_of_rule(dim, r, lengths) for r in sizes])
+        rho = self._radii(dim, sizes, lengths)
         radii = rho if kernel is None else rho * kernel.sample_scales((m,), scales)
         nodes = {
             "weights": dim / (m * rho**2),
@@ -126,8 +126,11 @@ class Quadrature(Projection):
         }
         return draw_blocks(name, d, self.rotation, geometry, sizes, radii, directions, **nodes)
 
-    def _radii_of_rule(self, dim: int, r: int, rng: np.random.Generator) -> np.ndarray:
-        rho = Chi(extra=2).lengths(dim, r, rng)
-        while self.origin == "resample" and np.mean(dim / rho**2) > 1:
-            rho = Chi(extra=2).lengths(dim, r, rng)
+    def _radii(self, dim: int, sizes: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        law = Chi(extra=2)
+        rho = law.lengths(dim, sum(sizes), rng)
+        if self.origin == "resample":
+            for rule, start in zip(sizes, np.cumsum(sizes) - sizes, strict=True):
+                while np.mean(dim / rho[start : start + rule] ** 2) > 1:
+                    rho[start : start + rule] = law.lengths(dim, rule, rng)
         return rho

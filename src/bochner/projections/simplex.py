@@ -17,7 +17,7 @@ class Simplex(Coupled):
     -----
     A block is :math:`W = D S R`, S the simplex of SimRF Eq. 9 (corrected, see `bochner.linalg.simplex`), applied in
     O(d).  Among couplings with independent lengths it has the lowest error for positive features (SimRF Theorem
-    3.3); for trigonometric ones orthogonal rows are better.  A cut last block of r rows is a true r-simplex.
+    3.4); for trigonometric ones orthogonal rows are better.  A cut last block of r rows is a true r-simplex.
 
     Exactly unbiased with `Haar`.  A fast rotation sends only coordinate axes, if any, to uniform directions, so the
     fast SimRF is approximate; with ``Hadamard(3)`` the bias at d = 8 and v = 0.8 is within 0.0013 +- 0.0009.

@@ -7,15 +7,19 @@ from typing import Any
 import numpy as np
 
 from .._arrays import array_namespace, like, pad_last
-from ..geometries import Geometry
-from ..linalg.lanes import LANES, tile_groups
-from ..linalg.tiles import for_each_tile
+from ..geometries import FastGeometry
+from ..linalg.lanes import LANES, for_each_tile_of_lanes
 from ..rotations.drawn import FastRotation
 from .dense import product
 from .operator import Operator
 
-SMALL = 64
-"""Up to this dimension a product with W itself is faster than the transforms (measured: `bochner bench`)."""
+LARGEST_MATRIX = 1 << 21
+"""Numbers of W up to which it may be formed where a product with it is faster: 8 MB in float32."""
+
+# Costs in multiply-adds of a matrix product, measured; `bochner bench` compares both sides of the rule they make.
+_MOVE = 30  # a number into lanes and out of them
+_CALL = 100_000  # one stage on one tile
+_ROW_OF_PRODUCT = 13  # reading W for a single row costs as much as multiplying that many
 
 
 def groups_of(block_sizes: tuple[int, ...]) -> list[tuple[slice, slice, int]]:
@@ -30,32 +34,37 @@ def groups_of(block_sizes: tuple[int, ...]) -> list[tuple[slice, slice, int]]:
 class StructuredOperator(Operator):
     """W = D S R, block by block; O(m) numbers for most rotations, O(m log d) operations a row."""
 
-    def __init__(self, name: str, d: int, rotation: FastRotation, geometry: Geometry, radii: np.ndarray,
+    def __init__(self, name: str, d: int, rotation: FastRotation, geometry: FastGeometry, radii: np.ndarray,
                  block_sizes: tuple[int, ...], **options: Any) -> None:  # fmt: skip
         super().__init__(name, d, rotation.dim, radii, block_sizes, **options)
         self.rotation, self.geometry = rotation, geometry
 
     @property
     def nbytes(self) -> int:
-        """Bytes of rotation, geometry and radii."""
-        return self.rotation.nbytes + self.geometry.nbytes + int(self.radii.nbytes + self.weights.nbytes)
+        """Bytes of the rotation, the radii and the weights."""
+        return self.rotation.nbytes + int(self.radii.nbytes + self.weights.nbytes)
 
     def _blocks(self) -> list[tuple[int, slice]]:
         ends = np.cumsum(self.block_sizes).tolist()
         return [(b, slice(end - size, end)) for b, (end, size) in enumerate(zip(ends, self.block_sizes, strict=True))]
 
-    def _matrix(self, dtype: np.dtype) -> np.ndarray:
-        """W itself, for the small dimensions where a product with it is faster."""
-        if dtype not in self._cast:
-            self._cast[dtype] = self.to_dense().astype(dtype, copy=False)
-        return self._cast[dtype]
+    def product_is_faster(self, n: int) -> bool:
+        """Whether a product of n rows with W itself beats the transforms: in small dimensions, and for few rows."""
+        m, d = self.shape
+        if m * d > LARGEST_MATRIX:
+            return False
+        full_lanes = -(-n // LANES) * LANES
+        blocks = len(self.block_sizes)
+        each = _MOVE + sum(stage.cost(self.dim) for stage in self.rotation.stages)
+        transforms = full_lanes * blocks * self.dim * each + blocks * len(self.rotation.stages) * _CALL
+        return m * d * (n + _ROW_OF_PRODUCT) < transforms
 
     def _apply_rows(self, X: Any) -> Any:
         xp, lead = array_namespace(X), tuple(X.shape[:-1])
         X = pad_last(X, self.dim)[..., None, :]
         parts = []
         for blocks, rows, r in groups_of(self.block_sizes):
-            y = self.geometry.product(self.rotation.rows(X, blocks, back=False), blocks, r)
+            y = self.geometry.product(self.rotation.rows(X, blocks, back=False), r)
             parts.append(like(self.radii[rows], X) * xp.reshape(y, (*lead, rows.stop - rows.start)))
         return xp.concat(parts, axis=-1)
 
@@ -63,30 +72,30 @@ class StructuredOperator(Operator):
         xp, lead = array_namespace(Z), tuple(Z.shape[:-1])
         total = like(np.zeros((*lead, self.dim)), Z)
         for blocks, rows, r in groups_of(self.block_sizes):
-            y = xp.reshape(like(self.radii[rows], Z) * Z[..., rows], (*lead, -1, r))
-            turned = self.rotation.rows(self.geometry.adjoint(y, blocks, self.dim), blocks, back=True)
+            y = xp.reshape(like(self.radii[rows], Z) * Z[..., rows], (*lead, blocks.stop - blocks.start, r))
+            turned = self.rotation.rows(self.geometry.adjoint(y, self.dim), blocks, back=True)
             total = total + xp.sum(turned, axis=-2)
         return total[..., : self.shape[1]]
 
     def _apply_tensor(self, X: Any) -> Any:
-        if self.dim > SMALL:
+        if self.shape[0] * self.shape[1] > LARGEST_MATRIX:
             return self._apply_rows(X)
-        return array_namespace(X).matmul(X, like(self._matrix(np.dtype(np.float64)), X).T)
+        return array_namespace(X).matmul(X, self._matrix_like(X).T)
 
     def _adjoint_tensor(self, Z: Any) -> Any:
-        if self.dim > SMALL:
+        if self.shape[0] * self.shape[1] > LARGEST_MATRIX:
             return self._adjoint_rows(Z)
-        return array_namespace(Z).matmul(Z, like(self._matrix(np.dtype(np.float64)), Z))
+        return array_namespace(Z).matmul(Z, self._matrix_like(Z))
 
     def _apply_numpy(self, X: np.ndarray, out: np.ndarray) -> None:
-        if self.dim <= SMALL:
-            product(X, self._matrix(X.dtype).T, out)
+        if self.product_is_faster(len(X)):
+            product(X, self._matrix_like(X).T, out)
         else:
             self.transform(X, out)
 
     def _adjoint_numpy(self, Z: np.ndarray, out: np.ndarray) -> None:
-        if self.dim <= SMALL:
-            product(Z, self._matrix(Z.dtype), out)
+        if self.product_is_faster(len(Z)):
+            product(Z, self._matrix_like(Z), out)
         else:
             self.transform_back(Z, out)
 
@@ -96,15 +105,14 @@ class StructuredOperator(Operator):
 
         radii = self.radii.astype(X.dtype)
 
-        def work(start: int, stop: int) -> None:
-            lanes = self._lanes(stop - start, X.dtype)
+        def work(lanes: np.ndarray, start: int, stop: int) -> None:
             for block, rows in self._blocks():
                 load(X[start:stop], lanes, self.dim)
                 self.rotation.lanes(lanes, block, back=False)
-                self.geometry.product_lanes(lanes, block, self.block_sizes[block])
+                self.geometry.product_lanes(lanes, self.block_sizes[block])
                 store_scaled(lanes, radii[rows], out[start:stop, rows])
 
-        for_each_tile(len(X), self._tile_rows(X.dtype), work)
+        for_each_tile_of_lanes(len(X), self.dim, self._capacity, X.dtype, work)
 
     def transform_back(self, Z: np.ndarray, out: np.ndarray) -> None:
         """Fill ``out`` (n, d) with the adjoint products of ``Z`` (n, m), by compiled transforms on tiles of rows."""
@@ -112,21 +120,17 @@ class StructuredOperator(Operator):
 
         radii = self.radii.astype(Z.dtype)
 
-        def work(start: int, stop: int) -> None:
-            lanes = self._lanes(stop - start, Z.dtype)
+        def work(lanes: np.ndarray, start: int, stop: int) -> None:
             out[start:stop] = 0
             for block, rows in self._blocks():
                 load(radii[rows] * Z[start:stop, rows], lanes, self.dim)
-                self.geometry.adjoint_lanes(lanes, block, self.block_sizes[block], self.dim)
+                self.geometry.adjoint_lanes(lanes, self.block_sizes[block], self.dim)
                 self.rotation.lanes(lanes, block, back=True)
                 add_to(lanes, out[start:stop])
 
-        for_each_tile(len(Z), self._tile_rows(Z.dtype), work)
+        for_each_tile_of_lanes(len(Z), self.dim, self._capacity, Z.dtype, work)
 
-    def _tile_rows(self, dtype: np.dtype) -> int:
-        return tile_groups(self.dim, dtype) * LANES
-
-    def _lanes(self, n: int, dtype: np.dtype) -> np.ndarray:
-        """Room for n rows; a geometry with more rows than dimensions has its extra lines after the coordinates."""
-        capacity = max(self.dim, self.geometry.rows_per_block(self.dim))
-        return np.empty((-(-n // LANES), capacity, LANES), dtype)
+    @property
+    def _capacity(self) -> int:
+        """Lines of a tile: a geometry with more rows than dimensions has its extra line after the coordinates."""
+        return max(self.dim, self.geometry.rows_per_block(self.dim))

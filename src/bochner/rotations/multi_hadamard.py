@@ -21,7 +21,7 @@ class MultiHadamard(Rotation):
     -----
     :math:`\tilde F^j` reflects all pairs of coordinates that differ in bit j by the angle :math:`\pi/4`; their
     product is the Hadamard matrix, into which HMD puts new signs before every level.  A single row is, as for one HD
-    block, a vector of independent signs over :math:`\sqrt d`: the two have the same bias (-0.21 at d = 8, |z| = 1.5,
+    block, a vector of independent signs over :math:`\sqrt d`: the two have the same bias (-0.21 at d = 8, :math:`|z|` = 1.5,
     along :math:`e_1`) and the same dot-product error.  What HMD changes is the joint law of rows.
 
     Dimensions that are not powers of two are padded with zeros.
@@ -46,7 +46,7 @@ class MultiHadamard(Rotation):
     references: ClassVar[tuple[str, ...]] = ("omc",)
 
     def __post_init__(self) -> None:
-        check_count("MultiHadamard", "blocks", self.blocks)
+        object.__setattr__(self, "blocks", check_count("MultiHadamard", "blocks", self.blocks))
 
     @property
     def uniform_directions(self) -> Directions:

@@ -36,6 +36,10 @@ class Stage(ABC):
     def numbers(self) -> tuple[np.ndarray, ...]:
         """The arrays that define the stage."""
 
+    @abstractmethod
+    def cost(self, dim: int) -> float:
+        """Time of the stage on lanes for each number of the data, in multiply-adds of a matrix product."""
+
 
 class SignedWalsh(Stage):
     r"""Random signs, then normalised Walsh-Hadamard levels: :math:`H D`, or :math:`\tilde F^j D` for one level.
@@ -55,6 +59,10 @@ class SignedWalsh(Stage):
     def numbers(self) -> tuple[np.ndarray, ...]:
         """The signs."""
         return (self.signs,)
+
+    def cost(self, dim: int) -> float:
+        """One pass for the signs, and a third of one for each level."""
+        return 15.0 + self.high - self.low
 
     def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
         """Apply to rows."""
@@ -112,6 +120,10 @@ class GivensLevel(_Angles):
         """The angles."""
         return (self.angles,)
 
+    def cost(self, dim: int) -> float:
+        """One pass of rotations."""
+        return 15.0
+
     def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
         """Apply to rows."""
         c, s = self._table(np.dtype(np.float64))
@@ -144,6 +156,10 @@ class GivensWalk(_Angles):
         """The pairs and their angles."""
         return self.first, self.second, self.angles
 
+    def cost(self, dim: int) -> float:
+        """Every step rotates two of the lines."""
+        return 17.0 * float(self.angles.shape[1]) / dim
+
     def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
         """Apply to rows."""
         c, s = self._table(np.dtype(np.float64))
@@ -175,6 +191,10 @@ class Permutation(Stage):
     def numbers(self) -> tuple[np.ndarray, ...]:
         """The order."""
         return (self.order,)
+
+    def cost(self, dim: int) -> float:
+        """One pass of copies."""
+        return 6.0
 
     def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
         """Apply to rows."""

@@ -7,15 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._validation import check_flag, check_option
-from .angles import ANGLES, draw_angles
-from .base import Directions, Rotation, hd_block, levels_of
+from .angled import AngledRotation
 from .drawn import DrawnRotation, FastRotation
-from .stages import GivensLevel, Stage
 
 
 @dataclass(frozen=True)
-class StructuredGivens(Rotation):
+class StructuredGivens(AngledRotation):
     r"""Structured Givens products (SGP): the levels of a fast transform, every pair with an angle of its own.
 
     Notes
@@ -24,7 +21,7 @@ class StructuredGivens(Rotation):
     angle.  With Beta angles (see *Deviations*) each row is **exactly** uniform on the sphere, so orthogonal features
     are exactly unbiased in O(d log d) time: our default fast rotation.  The block HD in front (``mix``) is an
     independent orthogonal factor, so it keeps that, and brings the variance on sparse inputs down to nearly Haar's:
-    at m = d = 16, |z| = 2 along :math:`e_1` the error is 0.0212 against 0.0435 without it and 0.0202 for Haar.
+    at m = d = 16, :math:`|z|` = 2 along :math:`e_1` the error is 0.0212 against 0.0435 without it and 0.0202 for Haar.
 
     Pairs of rows are not coupled as Haar's are, and only coordinate axes come out uniform: simplex couplings on top
     are approximate.  Dimensions that are not powers of two are padded with zeros; (d/2) log d angles a block.
@@ -32,7 +29,7 @@ class StructuredGivens(Rotation):
     Deviations
     ----------
     OMC draws uniform angles and has no mixing block: ``StructuredGivens("uniform", mix=False)``.  That is biased by
-    +0.11 (d = 8) and +0.20 (d = 16) for the trigonometric estimate at |z| = 1.5 along :math:`e_1`.
+    +0.11 (d = 8) and +0.20 (d = 16) for the trigonometric estimate at :math:`|z|` = 1.5 along :math:`e_1`.
 
     Parameters
     ----------
@@ -52,22 +49,8 @@ class StructuredGivens(Rotation):
     ('exact', 'approximate')
     """
 
-    angles: str = "beta"
-    mix: bool = True
     references: ClassVar[tuple[str, ...]] = ("omc", "mathieu2014")
 
-    def __post_init__(self) -> None:
-        check_option("StructuredGivens", "angles", self.angles, ANGLES)
-        check_flag("StructuredGivens", "mix", self.mix)
-
-    @property
-    def uniform_directions(self) -> Directions:
-        """The axes, unless the angles are uniform."""
-        return "none" if self.angles == "uniform" else "axes"
-
     def _draw(self, name: str, dim: int, n_blocks: int, rng: np.random.Generator) -> DrawnRotation:
-        stages: list[Stage] = [hd_block(rng, n_blocks, dim)] if self.mix else []
-        for level in range(levels_of(dim)):
-            half = 2**level
-            stages.append(GivensLevel(level, draw_angles(self.angles, level, (n_blocks, dim // (2 * half), half), rng)))
+        stages = self._mixing(dim, n_blocks, rng) + self._levels(dim, n_blocks, rng, shared=False)
         return FastRotation(name, n_blocks, dim, stages)

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 
 def best_of(work: Callable[[], Any], repeats: int = 5) -> float:
     """Shortest of several runs in seconds, after one that is not counted."""
-    work()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
+    return best_of_each([work], repeats)[0]
+
+
+def best_of_each(works: Sequence[Callable[[], Any]], repeats: int = 7) -> list[float]:
+    """Shortest runs of several pieces of work, taken in turn so that noise meets all of them alike."""
+    for work in works:
         work()
-        times.append(time.perf_counter() - start)
-    return min(times)
+    times = [[_time(work) for work in works] for _ in range(repeats)]
+    return [min(column) for column in zip(*times, strict=True)]
+
+
+def _time(work: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
 
 
 @dataclass(frozen=True)

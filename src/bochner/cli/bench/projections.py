@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import numpy as np
 
 from ...linalg import fwht
 from ...projections import Orthogonal, Simplex
-from ...projections.structured import SMALL, StructuredOperator
-from ...rotations import Hadamard, StructuredGivens
+from ...projections.structured import StructuredOperator
+from ...rotations import Butterfly, Hadamard, Kac, MultiHadamard, Rotation, StructuredGivens
 from ..table import seconds, size
-from .measure import Result, at_least, at_most, best_of
+from .measure import Result, at_least, at_most, best_of, best_of_each
 
 
 def run() -> Iterator[Result]:
     """All cases, in order."""
+    yield from _imports()
     yield from _transform()
     yield from _fast_projections()
     yield from _large()
-    yield from _rule()
+    for rotation in (Hadamard(3), StructuredGivens(), Butterfly(), MultiHadamard(), Kac()):
+        yield _rule(rotation)
+
+
+def _imports() -> Iterator[Result]:
+    def importing(module: str) -> object:
+        return subprocess.run([sys.executable, "-c", f"import {module}"], check=True)
+
+    bare, ours, numpy = best_of_each(
+        [lambda: importing("sys"), lambda: importing("bochner"), lambda: importing("numpy")]
+    )
+    times = f"{seconds(ours - bare)}; numpy {seconds(numpy - bare)}"
+    yield at_most("import bochner / import numpy", max(ours - bare, 0) / (numpy - bare), 1.5, "x", times)
 
 
 def _transform() -> Iterator[Result]:
     X = np.random.default_rng(0).standard_normal((8000, 4096), dtype=np.float32)
     H = fwht(np.eye(4096, dtype=np.float32))
-    ours, copy, dense = best_of(lambda: fwht(X), 9), best_of(X.copy, 9), best_of(lambda: X @ H, 2)
+    ours, copy = best_of_each([lambda: fwht(X), X.copy], 9)
+    dense = best_of(lambda: X @ H, 2)
     times = f"{seconds(ours)}; copy {seconds(copy)}, product {seconds(dense)}"
     yield at_most("fwht 8000 x 4096 float32 / copy of the array", ours / copy, 5, "x", times)
     yield at_least("dense product / fwht 8000 x 4096 float32", dense / ours, 25, "x", times)
@@ -38,16 +54,11 @@ def _fast_projections() -> Iterator[Result]:
     dense = best_of(lambda: X @ W.T, 3)
     hadamard, givens = Orthogonal(Hadamard(3)).sample(3072, m, 0), Orthogonal(StructuredGivens()).sample(3072, m, 0)
     simplex = Simplex(Hadamard(3)).sample(3072, m, 0)
-    ours, exact = best_of(lambda: hadamard(X)), best_of(lambda: givens(X))
-    coupled = best_of(lambda: simplex(X))
-    yield at_least(
-        "dense product / Orthogonal(Hadamard(3)), 4000 x 3072 -> 8192 float32", dense / ours, 10, "x",
-        f"{seconds(ours)}; product {seconds(dense)}",
-    )  # fmt: skip
-    yield at_least(
-        "dense product / Orthogonal(StructuredGivens()), 4000 x 3072 -> 8192 float32", dense / exact, 1, "x",
-        f"{seconds(exact)}; product {seconds(dense)}",
-    )  # fmt: skip
+    ours, exact, coupled = best_of_each([lambda: hadamard(X), lambda: givens(X), lambda: simplex(X)], 9)
+    shape = "4000 x 3072 -> 8192 float32"
+    for name, time, goal in (("Hadamard(3)", ours, 10), ("StructuredGivens()", exact, 5)):
+        times = f"{seconds(time)}; product {seconds(dense)}"
+        yield at_least(f"dense product / Orthogonal({name}), {shape}", dense / time, goal, "x", times)
     yield at_most("Simplex(Hadamard(3)) / Orthogonal(Hadamard(3)), same", coupled / ours, 1.15, "x", seconds(coupled))
 
 
@@ -59,18 +70,19 @@ def _large() -> Iterator[Result]:
     yield at_most("the same applied to one row", row, 0.2, "s", seconds(row))
 
 
-def _rule() -> Iterator[Result]:
-    """Where the transform begins to win: the rule `SMALL` holds on both of its sides."""
-    X = np.random.default_rng(0).standard_normal((8192, 2 * SMALL), dtype=np.float32)
-    for d, faster in ((SMALL, "product"), (2 * SMALL, "transform")):
-        P = Orthogonal(Hadamard(3)).sample(d, 1024, 0)
+def _rule(rotation: Rotation) -> Result:
+    """The worst case of the rule that chooses between a product with W and the transforms: rows, dimensions, padding."""
+    worst, where = np.inf, ""
+    for n, d in ((1, 128), (64, 300), (4000, 64), (4000, 100), (4000, 128), (4000, 256), (4000, 512)):
+        P = Orthogonal(rotation).sample(d, 1024, 0)
         assert isinstance(P, StructuredOperator)
-        W, out = P.to_dense().astype(np.float32), np.empty((len(X), 1024), np.float32)
-        rows = np.ascontiguousarray(X[:, :d])
-        product = best_of(lambda rows=rows, W=W: rows @ W.T, 9)  # type: ignore[misc]
-        transform = best_of(lambda P=P, rows=rows, out=out: P.transform(rows, out), 9)  # type: ignore[misc]
-        ratio = product / transform if faster == "transform" else transform / product
-        yield at_least(
-            f"gain of the path taken at d = {d} (the {faster}), 8192 x {d} -> 1024", ratio, 1, "x",
-            f"product {seconds(product)}, transform {seconds(transform)}",
-        )  # fmt: skip
+        X, out = np.ones((n, d), np.float32), np.empty((n, 1024), np.float32)
+        W = P.to_dense().astype(np.float32)
+        product, transform = best_of_each([lambda X=X, W=W: X @ W.T, lambda P=P, X=X, out=out: P.transform(X, out)], 5)  # type: ignore[misc]
+        taken, other = (product, transform) if P.product_is_faster(n) else (transform, product)
+        if other / taken < worst:
+            worst, where = (
+                other / taken,
+                f"n = {n}, d = {d}: product {seconds(product)}, transform {seconds(transform)}",
+            )
+    return at_least(f"other path / path taken, at worst, m = 1024, {rotation!r}", worst, 0.7, "x", where)

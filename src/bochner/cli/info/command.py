@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import sys
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     print(
         f"\nEvery projection, drawn with d = {options.dimension}, m = {options.rows}, applied to 1000 float32 rows:\n"
     )
-    header = ["projection", "unbiased", "W", "memory", "draw", "apply", "cosines in a block"]
+    header = ["projection", "unbiased", "W", "memory", "draw", "apply", "cosines between rows"]
     rows = []
     for s in survey(options.dimension, options.rows):
         cosines = f"{s.cosine_mean:+.4f} +- {s.cosine_spread:.0e}"
@@ -50,6 +51,9 @@ def run(options: argparse.Namespace) -> int:
     print(format_table(header, rows))
     print("\nOrthogonal rows have cosine 0, a simplex -1/(d-1); the spread is the standard deviation over pairs.")
     if options.picture:
+        if importlib.util.find_spec("matplotlib") is None:
+            print("bochner info: a picture needs matplotlib; pip install 'bochner[plot]'.", file=sys.stderr)
+            return 2
         from .picture import draw_couplings
 
         options.picture.parent.mkdir(parents=True, exist_ok=True)

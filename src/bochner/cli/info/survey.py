@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -59,16 +60,15 @@ def survey(d: int, m: int) -> Iterator[Survey]:
 
 
 def cosines(P: Operator, rows: int = 64) -> tuple[float, float]:
-    """Mean and standard deviation of the cosines between the first rows of W's first block."""
-    count = min(rows, P.shape[0], max(P.block_sizes[0], 2))
+    """Mean and standard deviation of the cosines between the first rows of W, of one block where they are coupled."""
+    count = min(rows, P.shape[0], P.block_sizes[0] if P.block_sizes[0] > 1 else P.shape[0])  # or all, if independent
     W = P.to_dense()[:count]
-    U = W / np.linalg.norm(W, axis=1, keepdims=True)
+    norms = np.linalg.norm(W, axis=1, keepdims=True)
+    U = W / np.where(norms > 0, norms, 1)
     pairs = (U @ U.T)[np.triu_indices(count, 1)]
     return (float(pairs.mean()), float(pairs.std())) if len(pairs) else (0.0, 0.0)
 
 
 def short(projection: Projection) -> str:
     """The projection as one would type it, without the names of its options."""
-    import re
-
     return re.sub(r"\b\w+=", "", repr(projection)).replace(", 'kernel'", "").replace(", 'signed'", "")

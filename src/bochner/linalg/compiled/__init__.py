@@ -5,5 +5,5 @@ transposed, one coordinate to a line of sixteen.  A transform along the coordina
 on every line, with no shuffling inside a vector.  Each module here has its readable counterpart, of the same name, in
 `bochner.linalg`; tests hold one to the other.
 
-Nothing here allocates, draws or decides; everything releases the GIL and is compiled on first use, cached on disk.
+Nothing here draws or decides; everything releases the GIL and is compiled on first use, cached on disk.
 """

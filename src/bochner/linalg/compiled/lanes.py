@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from ..lanes import LANES
 from .vectors import VECTOR_BYTES, transpose_scaled, transpose_square
-
-LANES = 16
 
 
 @njit(cache=True, nogil=True)
