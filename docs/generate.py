@@ -13,8 +13,11 @@ import re
 import sys
 from pathlib import Path
 
-from bochner import rotations
+import numpy as np
+
+from bochner import kernels, maps, names, rotations
 from bochner._citation import bibliography
+from bochner.approximation.spec import Approximation
 from bochner.cli import main
 
 DOCS = Path(__file__).parent
@@ -44,6 +47,57 @@ def rotation_table() -> str:
     return "\n".join(lines)
 
 
+MAPS = (
+    maps.Trigonometric(),
+    maps.Positive(),
+    maps.Hyperbolic(),
+    maps.GeneralizedExponential(-0.1, 1),
+    maps.GeneralizedExponential(-0.1, -1),
+    maps.GeneralizedExponential(-0.1 + 0.1j, 1),
+    maps.OptimalPositive(),
+    maps.ComplexExponential(0.5),
+    maps.ComplexExponential(1j),
+    maps.Poisson(),
+    maps.Poisson(positive=True),
+    maps.Geometric(),
+    maps.Geometric(positive=True),
+    maps.AngularHybrid(8),
+    maps.GaussianHybrid(8),
+    maps.ClusterHybrid(3, 3),
+    maps.Sign(),
+    maps.Rectified(1),
+    maps.Identity(),
+    maps.Pointwise(np.tanh),
+)
+KERNELS = (kernels.Gaussian(), kernels.Matern(1.5), kernels.Laplacian(), kernels.Softmax(), kernels.Angular(),
+           kernels.ArcCosine(1), kernels.Linear())  # fmt: skip
+
+
+def map_table() -> str:
+    """Facts of every map, and its features for one projection."""
+    X = np.random.default_rng(0).standard_normal((50, 4)) / 2
+    lines = ["| map | kernels | features a row | symmetric | positive | needs data | default projection |"]
+    lines.append("|---|---|---|---|---|---|---|")
+    for m in MAPS:
+        served = [type(kernel).__name__ for kernel in KERNELS if m.serves(kernel)]
+        spec = Approximation(None if m.serves(None) else next(k for k in KERNELS if m.serves(k)), m, n_projections=8)
+        width = spec.fit(X, rng=0).n_features_out / 8
+        facts = ["yes" if fact else "no" for fact in (m.symmetric, m.positive, m.needs_data)]
+        cells = [f"`{m!r}`", ", ".join(served) or "its own", f"{width:g}", *facts, f"`{spec.projection!r}`"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def mechanism_table() -> str:
+    """What every name stands for."""
+    lines = ["| name | kernel | map | projection | unbiased | paper |", "|---|---|---|---|---|---|"]
+    for name, found in names.MECHANISMS.items():
+        spec = names.mechanism(name)
+        cells = [f"`{part!r}`" for part in (name, spec.kernel, spec.map, spec.projection)]
+        lines.append("| " + " | ".join([*cells, "yes" if spec.unbiased else "no", found.paper]) + " |")
+    return "\n".join(lines)
+
+
 def insert(page: str, marker: str, table: str) -> str:
     """The page with ``table`` after its marker, in place of what stood there."""
     pattern = re.compile(rf"(<!-- {marker} -->\n)(?:\n?\|[^\n]*\n)*")
@@ -53,7 +107,12 @@ def insert(page: str, marker: str, table: str) -> str:
 def pages() -> dict[str, str]:
     """Every generated page of facts, by file name."""
     projections = insert((DOCS / "projections.md").read_text(), "rotations", rotation_table())
-    return {"projections.md": projections, "references.md": references()}
+    page = insert((DOCS / "maps.md").read_text(), "maps", map_table())
+    return {
+        "projections.md": projections,
+        "maps.md": insert(page, "mechanisms", mechanism_table()),
+        "references.md": references(),
+    }
 
 
 def references() -> str:

@@ -36,11 +36,18 @@ def normalized_gram(features: Features, X: Any, Y: Any) -> Any:
     largest feature of a query meets a key whose feature is one.
     """
     xp = array_namespace(X)
-    key_mantissa, key_log = parts_of(features, Y, key=True)
-    query_mantissa, query_log = parts_of(features, X, key=False)
-    shift = xp.max(key_log, axis=-2, keepdims=True)
-    keys = key_mantissa * xp.exp(key_log - shift)
-    query_log = query_log + shift
-    queries = query_mantissa * xp.exp(query_log - xp.max(query_log, axis=-1, keepdims=True))
-    weights = xp.matmul(queries, xp.matrix_transpose(keys))
-    return weights / xp.sum(weights, axis=-1, keepdims=True)
+    mantissa, logarithm = parts_of(features, Y, key=True)
+    shift = xp.max(logarithm, axis=-2, keepdims=True)
+    keys = xp.matrix_transpose(mantissa * xp.exp(logarithm - shift))
+
+    def rows(part: Any) -> Any:
+        mantissa, logarithm = parts_of(features, part, key=False)
+        logarithm = logarithm + shift
+        queries = mantissa * xp.exp(logarithm - xp.max(logarithm, axis=-1, keepdims=True))
+        weights = xp.matmul(queries, keys)
+        return weights / xp.sum(weights, axis=-1, keepdims=True)
+
+    if xp is not np or X.ndim != 2:
+        return rows(X)
+    step = max(1, _CHUNK_NUMBERS // features.width)
+    return np.concatenate([rows(X[i : i + step]) for i in range(0, max(len(X), 1), step)])

@@ -26,7 +26,7 @@ class OptimalPositive(ExponentialMap):
 
     Notes
     -----
-    The relative second moment of one projection is, with :math:`\rho = 1/(1-8A)` and V = |x + y|^2,
+    The relative second moment of one projection is, with :math:`\rho = 1/(1-8A)` and V = :math:`|x + y|^2`,
     :math:`\log\mathrm{rel2} = d\log\frac{1+\rho}{2} - \frac d2\log\rho + \rho V`, and its minimiser
 
     .. math:: \rho^* = \frac{2d}{(2V + d) + \sqrt{(2V + d)^2 + 8dV}}, \qquad A = (1 - 1/\rho^*)/8 \le 0

@@ -62,7 +62,7 @@ class SignedWalsh(Stage):
 
     def cost(self, dim: int) -> float:
         """One pass for the signs, and a third of one for each level."""
-        return 15.0 + self.high - self.low
+        return 30.0 + self.high - self.low
 
     def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
         """Apply to rows."""
@@ -122,7 +122,7 @@ class GivensLevel(_Angles):
 
     def cost(self, dim: int) -> float:
         """One pass of rotations."""
-        return 15.0
+        return 18.0
 
     def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
         """Apply to rows."""
@@ -158,7 +158,7 @@ class GivensWalk(_Angles):
 
     def cost(self, dim: int) -> float:
         """Every step rotates two of the lines."""
-        return 17.0 * float(self.angles.shape[1]) / dim
+        return 22.0 * float(self.angles.shape[1]) / dim
 
     def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
         """Apply to rows."""
@@ -193,8 +193,8 @@ class Permutation(Stage):
         return (self.order,)
 
     def cost(self, dim: int) -> float:
-        """One pass of copies."""
-        return 6.0
+        """Two passes of copies in no order."""
+        return 85.0
 
     def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
         """Apply to rows."""
