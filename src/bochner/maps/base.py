@@ -24,12 +24,14 @@ class Map(ABC):
     - ``degree``: of a homogeneous map, which needs uniform directions alone; otherwise None;
     - ``needs_data``: whether it has constants to be chosen from data;
     - ``symmetric`` and ``positive``: whether queries and keys share their features, and whether those are positive,
-      with rows of equal weight;
+      with rows of equal weight; by ``always_symmetric`` and ``always_positive`` where no parameter decides;
     - ``references``: bibliography keys.
     """
 
     requirement: ClassVar[str]
     discrete: ClassVar[bool] = False
+    always_symmetric: ClassVar[bool] = True
+    always_positive: ClassVar[bool] = False
     references: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
@@ -52,14 +54,14 @@ class Map(ABC):
         return False
 
     @property
-    @abstractmethod
     def symmetric(self) -> bool:
         """Whether queries and keys share their features."""
+        return self.always_symmetric
 
     @property
-    @abstractmethod
     def positive(self) -> bool:
         """Whether all features are positive."""
+        return self.always_positive
 
     @abstractmethod
     def draw(self, draws: Draws, kernel: Kernel | None, data: Data | None) -> Features:

@@ -62,6 +62,7 @@ class ComplexExponential(ExponentialMap):
 
     A: _Tuple
     antithetic: bool = False
+    always_symmetric: ClassVar[bool] = False  # queries meet A, keys its inverse
     references: ClassVar[tuple[str, ...]] = ("hrf",)
 
     def __post_init__(self) -> None:
@@ -73,11 +74,6 @@ class ComplexExponential(ExponentialMap):
     def matrix(self) -> np.ndarray:
         """A as an array of zero, one or two axes."""
         return np.asarray(self.A)
-
-    @property
-    def symmetric(self) -> bool:
-        """Not in general: queries meet A, keys its inverse."""
-        return False
 
     @property
     def positive(self) -> bool:

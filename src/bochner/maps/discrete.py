@@ -37,11 +37,6 @@ class DiscreteMap(ExponentialMap):
         """There is no W."""
         return "independent"
 
-    @property
-    def symmetric(self) -> bool:
-        """Always."""
-        return True
-
     def draw(self, draws: Draws, kernel: Kernel | None, data: Data | None) -> Features:
         """Shift if asked, choose the parameter at the shifted points, draw the table."""
         shift = np.zeros(draws.d)

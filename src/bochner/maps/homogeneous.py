@@ -34,16 +34,6 @@ class HomogeneousMap(Map):
     def degree(self) -> int:
         """Degree of homogeneity."""
 
-    @property
-    def symmetric(self) -> bool:
-        """Always."""
-        return True
-
-    @property
-    def positive(self) -> bool:
-        """Not in general."""
-        return False
-
     @abstractmethod
     def function(self, u: Any) -> Any:
         """The nonlinearity."""

@@ -23,16 +23,7 @@ class HybridMap(ExponentialMap):
     """Common body of the hybrids: real pairs with the sign on the side of the keys, never symmetric nor positive."""
 
     references: ClassVar[tuple[str, ...]] = ("hrf",)
-
-    @property
-    def symmetric(self) -> bool:
-        """Never: a difference has no single real map."""
-        return False
-
-    @property
-    def positive(self) -> bool:
-        """Never."""
-        return False
+    always_symmetric: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)

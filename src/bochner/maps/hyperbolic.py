@@ -37,17 +37,8 @@ class Hyperbolic(ExponentialMap):
     16
     """
 
+    always_positive: ClassVar[bool] = True
     references: ClassVar[tuple[str, ...]] = ("hrf",)
-
-    @property
-    def symmetric(self) -> bool:
-        """Always."""
-        return True
-
-    @property
-    def positive(self) -> bool:
-        """Always."""
-        return True
 
     def draw(self, draws: Draws, kernel: Kernel | None, data: Data | None) -> Features:
         """`Positive` with antithetic pairs."""

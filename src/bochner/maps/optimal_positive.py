@@ -58,6 +58,7 @@ class OptimalPositive(ExponentialMap):
 
     quantile: float | None = None
     antithetic: bool = False
+    always_positive: ClassVar[bool] = True
     references: ClassVar[tuple[str, ...]] = ("crt",)
 
     def __post_init__(self) -> None:
@@ -79,16 +80,6 @@ class OptimalPositive(ExponentialMap):
     def coupling(self) -> Coupling:
         """Simplex rows, unless reflections undo what they gain."""
         return "orthogonal" if self.antithetic else "simplex"
-
-    @property
-    def symmetric(self) -> bool:
-        """Always."""
-        return True
-
-    @property
-    def positive(self) -> bool:
-        """Always."""
-        return True
 
     def draw(self, draws: Draws, kernel: Kernel | None, data: Data | None) -> Features:
         """Choose A, then draw as the general map does."""

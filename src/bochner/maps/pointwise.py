@@ -62,16 +62,6 @@ class Pointwise(Map):
         """None but its own."""
         return kernel is None
 
-    @property
-    def symmetric(self) -> bool:
-        """Always."""
-        return True
-
-    @property
-    def positive(self) -> bool:
-        """Not known."""
-        return False
-
     def draw(self, draws: Draws, kernel: Kernel | None, data: Data | None) -> Features:
         """Evaluate at reflected nodes where the projection has them."""
         operator = draws.operator()

@@ -46,6 +46,7 @@ class Positive(ExponentialMap):
     """
 
     antithetic: bool = False
+    always_positive: ClassVar[bool] = True
     references: ClassVar[tuple[str, ...]] = ("choromanski2021", "hrf", "simrf")
 
     def __post_init__(self) -> None:
@@ -55,16 +56,6 @@ class Positive(ExponentialMap):
     def coupling(self) -> Coupling:
         """Simplex rows, unless reflections undo what they gain."""
         return "orthogonal" if self.antithetic else "simplex"
-
-    @property
-    def symmetric(self) -> bool:
-        """Always."""
-        return True
-
-    @property
-    def positive(self) -> bool:
-        """Always."""
-        return True
 
     def draw(self, draws: Draws, kernel: Kernel | None, data: Data | None) -> Features:
         """GERF with A = 0 and s = 1."""

@@ -50,16 +50,6 @@ class Trigonometric(Map):
         """Shift-invariant kernels, and softmax."""
         return kernel is not None and (kernel.shift_invariant or isinstance(kernel, Softmax))
 
-    @property
-    def symmetric(self) -> bool:
-        """Always."""
-        return True
-
-    @property
-    def positive(self) -> bool:
-        """Never."""
-        return False
-
     def draw(self, draws: Draws, kernel: Kernel | None, data: Data | None) -> Features:
         """Cosines are even, so nodes need no reflection."""
         return ExponentialFeatures(Nodes(draws.operator(), reflect=False), 0, -1, norm_coefficient(kernel, 0.0))
