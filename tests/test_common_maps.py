@@ -353,7 +353,23 @@ BAD = [
     ),
     (lambda: maps.GaussianHybrid(sigma=1.0, matrices=(1.0,)), ValueError, r"sigma belongs to the bipolar hybrid"),
     (lambda: maps.GaussianHybrid(matrices=(0.0,)), ValueError, r"matrices must be invertible"),
-    (lambda: maps.GaussianHybrid(matrices=()), ValueError, r"matrices must be a sequence of at least one"),
+    (lambda: maps.GaussianHybrid(matrices=()), TypeError, r"matrices must be a list of at least one, such as \[M\]"),
+    (
+        lambda: maps.GaussianHybrid(matrices=np.eye(3)),
+        TypeError,
+        r"matrices must be a list of at least one, such as \[M\]",
+    ),
+    (
+        lambda: maps.GaussianHybrid(matrices=("a",)),
+        TypeError,
+        r"finite real numbers, diagonals or symmetric matrices, got",
+    ),
+    (lambda: maps.GaussianHybrid(matrices=(np.nan,)), ValueError, r"finite real numbers, .* got one of shape \(\)"),
+    (
+        lambda: maps.GaussianHybrid(matrices=(1.0,), default="pos"),
+        TypeError,
+        r"default must be a map such as Hyperbolic",
+    ),
     (lambda: maps.GaussianHybrid(matrices=(((1, 2), (0, 1)),)), ValueError, r"symmetric matrices"),
     (lambda: maps.ClusterHybrid(0, 2), ValueError, r"n_query_clusters must be an integer of at least 1, got 0\."),
     (lambda: maps.ClusterHybrid(2, 2, "soft"), ValueError, r"coefficients must be one of 'zero-one', 'gaussian'"),
@@ -362,11 +378,18 @@ BAD = [
         ValueError,
         r"width and n_coefficients belong to coefficients='gaussian'",
     ),
-    (lambda: maps.ClusterHybrid(2, 2, light=2), ValueError, r"light must be a fraction between 0 and 1, got 2\."),
+    (lambda: maps.ClusterHybrid(2, 2, light=2), ValueError, r"light must be a number between 0 and 1, got 2\."),
     (
         lambda: maps.ClusterHybrid(2, 2, default=maps.Poisson()),
-        TypeError,
-        r"default must be a map such as Hyperbolic\(\)",
+        ValueError,
+        r"ClusterHybrid: Poisson\(.* has no W to share",
+    ),
+    (lambda: maps.ClusterHybrid(2, 2, default="pos"), TypeError, r"default must be a map such as Hyperbolic\(\)"),
+    (lambda: maps.ClusterHybrid(2, 2, default=maps.Sign()), ValueError, r"the base Sign\(\) needs the angular kernel"),
+    (
+        lambda: maps.Hybrid((maps.Sign(), maps.Positive()), (coefficients.AngularCoefficient(),)),
+        ValueError,
+        r"Hybrid: the base Sign\(\) needs the angular kernel, .* but hybrids estimate the Gaussian and the softmax kernel",
     ),
     (lambda: maps.Hybrid((maps.Positive(),), ()), ValueError, r"one base more than coefficients, got 1 bases and 0"),
     (lambda: maps.Hybrid(maps.Positive(), ()), TypeError, r"bases must be a sequence of maps"),
@@ -403,6 +426,87 @@ def test_bad_data_is_explained():
         Approximation(kernels.Softmax(), maps.ClusterHybrid(4, 1)).fit(np.ones((9, 3)))
     with pytest.raises(ValueError, match=r"Pointwise: f must return one number for each projection"):
         Approximation(map=maps.Pointwise(np.sum)).draw(3, 0).queries(np.ones((2, 3)))
+
+
+def test_more_bad_data_is_explained():
+    spec = Approximation(kernels.Softmax(), maps.Positive(), n_projections=4)
+    phi = spec.draw(3, 0)
+    with pytest.raises(ValueError, match=r"FeatureMap\.gram: expected points as rows"):
+        phi.gram(np.ones(3))
+    with pytest.raises(TypeError, match=r"FeatureMap\.gram: X and Y must come from the same array library"):
+        phi.gram(np.ones((2, 3)), torch.ones(2, 3))
+    with pytest.raises(TypeError, match=r"Approximation\.fit: X and Y must come from the same array library"):
+        spec.fit(np.ones((2, 3)), torch.ones(2, 3))
+    for value in (np.nan, 1e200):
+        with pytest.raises(
+            ValueError, match=r"Approximation\.fit: expected finite numbers whose squares are finite too"
+        ):
+            Approximation(kernels.Softmax()).fit(torch.full((5, 3), value, dtype=torch.float64))
+    hybrid = maps.Hybrid((maps.Positive(), maps.Positive()), (coefficients.GaussianCoefficient((1, 2), (1, 2)),))
+    with pytest.raises(ValueError, match=r"left and right act on 2 columns, the data has 3"):
+        Approximation(kernels.Softmax(), hybrid).draw(3)
+    with pytest.raises(ValueError, match="lengthscale"):
+        Approximation(kernels.Gaussian((1.0, 2.0))).draw(3)
+
+
+@every_map
+def test_single_rows_and_no_rows(feature_map, seed):
+    A, B = data(seed)
+    phi = spec_of(feature_map, None, 5).fit(A, B, seed)
+    np.testing.assert_allclose(phi.queries(A[0]), phi.queries(A)[0], rtol=1e-12, atol=1e-12)
+    assert phi.queries(A[:0]).shape == (0, phi.n_features_out)
+    assert phi.gram(A[:1], B).shape == (1, len(B))
+
+
+@every_map
+@pytest.mark.parametrize("scale", (0.0, 1e-7, 1e-3))
+def test_zero_and_tiny_data(feature_map, scale, seed):
+    """Constants chosen from nothing are still good: estimates near zero are near the kernel."""
+    if isinstance(feature_map, maps.ClusterHybrid) and not scale:
+        pytest.skip("one point makes no clusters")
+    A, B = (scale * Z for Z in data(seed))
+    spec = spec_of(feature_map, None, 200)
+    phi = spec.fit(A, B, seed)
+    for dtype in (np.float32, np.float64):
+        estimate = phi.gram(A.astype(dtype), B.astype(dtype))
+        assert np.isfinite(estimate).all()
+        if isinstance(spec.kernel, kernels.Softmax):
+            # a mean of 200 terms of variance of order one, rates and shifts included
+            np.testing.assert_allclose(estimate, spec.kernel(A, B), atol=0.5)
+
+
+@pytest.mark.parametrize("feature_map", [maps.ClusterHybrid(3, 3, diagonal="real"), maps.Poisson(rate=20.0)], ids=repr)
+@pytest.mark.parametrize("dtype", (np.float32, np.float64))
+def test_features_that_vanish_do_not_spoil_the_stabiliser(feature_map, dtype, seed):
+    A, B = data(seed)
+    A, B = (20 * np.abs(Z) / np.linalg.norm(Z, axis=1, keepdims=True) for Z in (A, B))
+    B[:4, 0] = 0  # powers of zero vanish
+    phi = Approximation(kernels.Softmax(), feature_map, n_projections=64).fit(A, B, seed)
+    weights = phi.gram(A.astype(dtype), B.astype(dtype), normalize=True)
+    assert np.isfinite(weights).all()
+    np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-4)
+
+
+@pytest.mark.parametrize("feature_map", DISCRETE_MAPS, ids=repr)
+def test_gradients_at_zero_coordinates(feature_map, seed):
+    phi = Approximation(kernels.Softmax(), feature_map, n_projections=20).draw(3, seed)
+    x = torch.tensor([[0.0, 0.5, 0.0], [0.0, 0.0, -0.4]], dtype=torch.float64, requires_grad=True)
+    (jacobian,) = torch.autograd.functional.jacobian(lambda z: phi.queries(z), (x,))
+    step = 1e-6
+    for i, j in ((0, 0), (0, 2), (1, 1)):
+        moved = [x.detach().clone() for _ in range(2)]
+        moved[0][i, j], moved[1][i, j] = step, -step
+        slope = (phi.queries(moved[0]) - phi.queries(moved[1])) / (2 * step)
+        np.testing.assert_allclose(jacobian[..., i, j].numpy(), slope.numpy(), atol=1e-4)
+
+
+def test_mixed_precisions_take_the_wider_one(seed):
+    A, B = data(seed)
+    phi = Approximation(kernels.Softmax(), maps.Positive(), n_projections=5).draw(3, seed)
+    assert phi.gram(A.astype(np.float32), B).dtype == phi.gram(A, B.astype(np.float32)).dtype == np.float64
+    half = torch.tensor(A, dtype=torch.bfloat16)
+    shifted = Approximation(kernels.Gaussian(1.7), maps.Poisson(positive=True), n_projections=5).fit(half, rng=seed)
+    assert torch.isfinite(shifted.log_queries(half)).all()
 
 
 def test_positive_discrete_maps_stay_unbiased_below_their_shift():

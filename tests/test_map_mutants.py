@@ -248,9 +248,9 @@ class StartsAtOne(maps.Geometric):
 class UnsignedPowers(PowerFeatures):
     """Powers of absolute values."""
 
-    @staticmethod
-    def _signs(xp, Z, zero, table):
-        return abs(PowerFeatures._signs(xp, Z, zero, table))
+    def scaled(self, X, *, key):
+        mantissa, logarithm = super().scaled(X, key=key)
+        return abs(mantissa), logarithm
 
 
 class IgnoredSigns(maps.Poisson):

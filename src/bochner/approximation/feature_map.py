@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._arrays import array_namespace, in_working_precision
-from .._validation import check_rows
+from .._arrays import array_namespace, common_namespace
+from .._validation import check_points, check_rows
 from ..maps import Features
 from .gram import gram, normalized_gram
 
@@ -25,7 +25,7 @@ class FeatureMap:
     symmetric : bool
         Whether queries and keys have the same features.
     positive : bool
-        Whether all features are positive.
+        Whether all features are positive; for shifted discrete maps, on data that do not fall below what was fitted.
     """
 
     def __init__(self, spec: Approximation, d: int, features: Features) -> None:
@@ -52,7 +52,7 @@ class FeatureMap:
         return self._logarithms("log_keys", Y, key=True)
 
     def gram(self, X: Any, Y: Any = None, *, normalize: bool = False) -> Any:
-        r"""Estimated Gram matrix ``queries(X) @ keys(Y).T``, in chunks of bounded memory.
+        r"""Estimated Gram matrix ``queries(X) @ keys(Y).T``; of NumPy matrices, in chunks of bounded memory.
 
         Parameters
         ----------
@@ -63,24 +63,24 @@ class FeatureMap:
         normalize : bool
             Whether rows are divided by their sums, as softmax attention does.  The logarithms are stabilised where that
             cancels exactly, so the result is finite however large the data; an estimate that is not positive can have
-            a row sum near zero, which no stabiliser mends.
+            a row sum of zero or near it, which no stabiliser mends.  All features of the keys are held at once.
 
         Returns
         -------
         array (..., n, p)
         """
-        X, dtype = self._enter("gram", X)
-        Y = X if Y is None else self._enter("gram", Y)[0]
-        return self._leave((normalized_gram if normalize else gram)(self.features, X, Y), dtype)
+        X = check_points("FeatureMap.gram", X)
+        Y = X if Y is None else check_points("FeatureMap.gram", Y)
+        xp = common_namespace("FeatureMap.gram", X, Y)
+        dtype = xp.result_type(X, Y)
+        x = self._enter("gram", xp.astype(X, dtype))[0]
+        y = x if Y is X else self._enter("gram", xp.astype(Y, dtype))[0]
+        return self._leave((normalized_gram if normalize else gram)(self.features, x, y), dtype)
 
     def _enter(self, method: str, X: Any) -> tuple[Any, Any]:
         """X checked, in working precision and at unit scale; and the type it came in."""
         X = check_rows(f"FeatureMap.{method}", X, self.n_features_in)
-        dtype = X.dtype
-        X = in_working_precision(X)
-        if self.spec.kernel is None:
-            return X, dtype
-        return (self.spec.kernel.scaled(X) if X.ndim > 1 else self.spec.kernel.scaled(X[None, :])[0]), dtype
+        return self.spec.at_unit_scale(X), X.dtype
 
     @staticmethod
     def _leave(values: Any, dtype: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import array_namespace
+from .._arrays import array_namespace, detached
 from ..maps.features import Features, parts_of
 
 _CHUNK_NUMBERS = 1 << 23
@@ -36,14 +36,14 @@ def normalized_gram(features: Features, X: Any, Y: Any) -> Any:
     largest feature of a query meets a key whose feature is one.
     """
     xp = array_namespace(X)
-    mantissa, logarithm = parts_of(features, Y, key=True)
-    shift = xp.max(logarithm, axis=-2, keepdims=True)
+    mantissa, logarithm = _parts(xp, features, Y, key=True)
+    shift = _finite_max(xp, logarithm, axis=-2)
     keys = xp.matrix_transpose(mantissa * xp.exp(logarithm - shift))
 
     def rows(part: Any) -> Any:
-        mantissa, logarithm = parts_of(features, part, key=False)
+        mantissa, logarithm = _parts(xp, features, part, key=False)
         logarithm = logarithm + shift
-        queries = mantissa * xp.exp(logarithm - xp.max(logarithm, axis=-1, keepdims=True))
+        queries = mantissa * xp.exp(logarithm - _finite_max(xp, logarithm, axis=-1))
         weights = xp.matmul(queries, keys)
         return weights / xp.sum(weights, axis=-1, keepdims=True)
 
@@ -51,3 +51,15 @@ def normalized_gram(features: Features, X: Any, Y: Any) -> Any:
         return rows(X)
     step = max(1, _CHUNK_NUMBERS // features.width)
     return np.concatenate([rows(X[i : i + step]) for i in range(0, max(len(X), 1), step)])
+
+
+def _parts(xp: Any, features: Features, X: Any, *, key: bool) -> tuple[Any, Any]:
+    """Mantissa and logarithm, minus infinity where the feature is zero: such a feature is no maximum."""
+    mantissa, logarithm = parts_of(features, X, key=key)
+    return mantissa, xp.where(mantissa == 0, xp.full_like(logarithm, -np.inf), logarithm)
+
+
+def _finite_max(xp: Any, logarithm: Any, *, axis: int) -> Any:
+    """Largest logarithm, without its gradient since it cancels; zero where all features vanish."""
+    largest = detached(xp.max(logarithm, axis=axis, keepdims=True))
+    return xp.where(xp.isfinite(largest), largest, xp.zeros_like(largest))

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from .._arrays import common_namespace, in_working_precision
 from .._random import RNG
 from .._validation import check_count, check_instance, check_points, check_rows
 from ..kernels import Kernel
@@ -100,7 +103,8 @@ class Approximation:
         Y = X if Y is None else check_rows("Approximation.fit", Y, X.shape[-1], remedy="Y must have X's columns.")
         if not all(size for Z in (X, Y) for size in Z.shape):
             raise ValueError("Approximation.fit: X and Y must have at least one row.")
-        data = Data(self._scaled(X), self._scaled(Y)) if self.map.needs_data else None
+        common_namespace("Approximation.fit", X, Y)
+        data = Data(self.at_unit_scale(X), self.at_unit_scale(Y)) if self.map.needs_data else None
         return self._draw(X.shape[-1], rng, data)
 
     def draw(self, d: int, rng: RNG = None) -> FeatureMap:
@@ -121,10 +125,15 @@ class Approximation:
             )
         return self._draw(int(d), rng, None)
 
-    def _scaled(self, X: Any) -> Any:
-        return X if self.kernel is None else self.kernel.scaled(X)
+    def at_unit_scale(self, X: Any) -> Any:
+        """Checked data in working precision, divided by the kernel's lengthscale: what the features act on."""
+        X = in_working_precision(X)
+        if self.kernel is None or 0 in X.shape:
+            return X
+        return self.kernel.scaled(X) if X.ndim > 1 else self.kernel.scaled(X[None, :])[0]
 
     def _draw(self, d: int, rng: RNG, data: Data | None) -> FeatureMap:
         assert self.map is not None and self.projection is not None
+        self.at_unit_scale(np.zeros((1, d)))  # a lengthscale for other columns is refused here
         draws = Draws(self.projection, d, self.n_projections, self.kernel, rng)
         return FeatureMap(self, d, self.map.draw(draws, self.kernel, data))

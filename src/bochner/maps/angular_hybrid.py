@@ -51,7 +51,8 @@ class AngularHybrid(HybridMap):
     shared: bool = True
 
     def __post_init__(self) -> None:
-        check_count("AngularHybrid", "n_coefficients", self.n_coefficients)
+        n = check_count("AngularHybrid", "n_coefficients", self.n_coefficients)
+        object.__setattr__(self, "n_coefficients", n)
         check_flag("AngularHybrid", "shared", self.shared)
 
     def draw(self, draws: Draws, kernel: Kernel | None, data: Data | None) -> Features:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._arrays import array_namespace, as_numpy, like
-from .._validation import check_count, check_flag, check_option, check_positive
+from .._validation import check_count, check_flag, check_fraction, check_instance, check_option, check_positive
 from ..kernels import Kernel
 from .base import Map
 from .clusters import Clusters, diagonals, light_pairs
@@ -17,7 +17,7 @@ from .complex_exponential import ComplexExponential, ComplexExponentialFeatures
 from .draws import Draws
 from .exponential import norm_coefficient
 from .features import Features, Scaled, parts_of
-from .hybrid import Hybrid, HybridMap
+from .hybrid import Hybrid, HybridMap, check_base
 from .hyperbolic import Hyperbolic
 from .linear import as_tuple
 from .nodes import Nodes
@@ -87,19 +87,21 @@ class ClusterHybrid(HybridMap):
     shared: bool = True
 
     def __post_init__(self) -> None:
-        check_count("ClusterHybrid", "n_query_clusters", self.n_query_clusters)
-        check_count("ClusterHybrid", "n_key_clusters", self.n_key_clusters)
+        for name in ("n_query_clusters", "n_key_clusters"):
+            object.__setattr__(self, name, check_count("ClusterHybrid", name, getattr(self, name)))
         check_option("ClusterHybrid", "coefficients", self.coefficients, COEFFICIENTS)
         check_option("ClusterHybrid", "diagonal", self.diagonal, DIAGONALS)
         check_flag("ClusterHybrid", "shared", self.shared)
-        if not isinstance(self.default, Map) or self.default.discrete:
-            raise TypeError(f"ClusterHybrid: default must be a map such as Hyperbolic(), got {self.default!r}.")
-        if not (isinstance(self.light, int | float) and 0 <= self.light <= 1):
-            raise ValueError(f"ClusterHybrid: light must be a fraction between 0 and 1, got {self.light!r}.")
+        check_instance("ClusterHybrid", "default", self.default, Map, "Hyperbolic()")
+        check_base("ClusterHybrid", self.default)
+        if self.light != 0:
+            object.__setattr__(self, "light", check_fraction("ClusterHybrid", "light", self.light))
         if self.width is not None:
-            check_positive("ClusterHybrid", "width", self.width)
+            object.__setattr__(self, "width", check_positive("ClusterHybrid", "width", self.width))
         if self.n_coefficients is not None:
-            check_count("ClusterHybrid", "n_coefficients", self.n_coefficients)
+            object.__setattr__(
+                self, "n_coefficients", check_count("ClusterHybrid", "n_coefficients", self.n_coefficients)
+            )
         if self.coefficients == "zero-one" and (self.width, self.n_coefficients) != (None, None):
             raise ValueError("ClusterHybrid: width and n_coefficients belong to coefficients='gaussian'.")
 

@@ -89,10 +89,14 @@ class PowerFeatures(Features):
             logarithm = logarithm + squared_norms(X) / 2
         if self.positive and bool(xp.all(Z > 0)):
             return None, logarithm
-        return self._signs(xp, Z, zero, table), logarithm
+        return self._mantissa(xp, Z, zero, table), logarithm
 
     @staticmethod
-    def _signs(xp: Any, Z: Any, zero: Any, table: Any) -> Any:
-        odd = xp.matmul(xp.where(Z < 0, xp.ones_like(Z), xp.zeros_like(Z)), table) % 2
-        vanishing = xp.matmul(xp.where(zero, xp.ones_like(Z), xp.zeros_like(Z)), table)
-        return xp.where(vanishing > 0, xp.zeros_like(odd), 1 - 2 * odd)
+    def _mantissa(xp: Any, Z: Any, zero: Any, table: Any) -> Any:
+        """Signs, times the powers of the entries that are zero: 1, the entry itself (which has a gradient), or 0."""
+        none = xp.zeros_like(Z)
+        odd = xp.matmul(xp.where(Z < 0, xp.ones_like(Z), none), table) % 2
+        power = xp.matmul(xp.where(zero, xp.ones_like(Z), none), table)
+        linear = xp.matmul(xp.where(zero, Z, none), table)
+        vanishing = xp.where(power == 1, linear, xp.zeros_like(odd))
+        return (1 - 2 * odd) * xp.where(power == 0, xp.ones_like(odd), vanishing)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import check_count, check_flag, check_positive
+from .._validation import check_count, check_flag, check_instance, check_positive
 from ..kernels import Kernel
 from .base import Map
 from .coefficients import GaussianCoefficient, NormalizedGaussianCoefficient
@@ -75,11 +75,14 @@ class GaussianHybrid(HybridMap):
     shared: bool = True
 
     def __post_init__(self) -> None:
-        check_count("GaussianHybrid", "n_coefficients", self.n_coefficients)
+        n = check_count("GaussianHybrid", "n_coefficients", self.n_coefficients)
+        object.__setattr__(self, "n_coefficients", n)
         check_flag("GaussianHybrid", "shared", self.shared)
         for name in ("sigma", "radius", "width"):
             if getattr(self, name) is not None:
-                check_positive("GaussianHybrid", name, getattr(self, name))
+                object.__setattr__(self, name, check_positive("GaussianHybrid", name, getattr(self, name)))
+        if self.default is not None:
+            check_instance("GaussianHybrid", "default", self.default, Map, "Hyperbolic()")
         useless = ("width", "default") if self.matrices is None else ("sigma", "radius")
         for name in useless:
             if getattr(self, name) is not None:
@@ -100,8 +103,10 @@ class GaussianHybrid(HybridMap):
 
     @property
     def remedy_without_data(self) -> str:
-        """A number for the radius."""
-        return "call fit(X, Y) with data, or give a radius"
+        """A number for the radius, or what the default base needs."""
+        return (
+            "call fit(X, Y) with data, or give a radius" if self.default is None else self.default.remedy_without_data
+        )
 
     def draw(self, draws: Draws, kernel: Kernel | None, data: Data | None) -> Features:
         """As a general hybrid."""
@@ -120,12 +125,17 @@ class GaussianHybrid(HybridMap):
 
 
 def _symmetric(matrices: Any) -> tuple[Any, ...]:
-    if not isinstance(matrices, Sequence | np.ndarray) or not len(matrices):
-        raise ValueError(f"GaussianHybrid: matrices must be a sequence of at least one, got {matrices!r}.")
-    arrays = [np.asarray(M, dtype=np.float64) for M in matrices]
+    if not isinstance(matrices, Sequence) or isinstance(matrices, str) or not len(matrices):
+        raise TypeError(f"GaussianHybrid: matrices must be a list of at least one, such as [M], got {matrices!r}.")
+    sentence = "GaussianHybrid: matrices must be finite real numbers, diagonals or symmetric matrices"
+    try:
+        arrays = [np.asarray(M, dtype=np.float64) for M in matrices]
+    except (TypeError, ValueError):
+        raise TypeError(f"{sentence}, got {matrices!r}.") from None
     for M in arrays:
-        if M.ndim == 2 and (M.shape[0] != M.shape[1] or not np.allclose(M, M.T)):
-            raise ValueError("GaussianHybrid: matrices must be numbers, diagonals or symmetric matrices.")
+        square = M.ndim < 2 or (M.ndim == 2 and M.shape[0] == M.shape[1] and np.allclose(M, M.T))
+        if not (square and np.isfinite(M).all()):
+            raise ValueError(f"{sentence}, got one of shape {M.shape}.")
     return tuple(as_tuple(M) for M in arrays)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import cmath
 import math
-
-import numpy as np
+from typing import Any
 
 
 def optimal_rho(V: float, d: int) -> float:
@@ -42,15 +41,24 @@ def minimise(V: float, s: int, d: int) -> tuple[float, complex]:
     """
     from scipy.optimize import minimize, minimize_scalar
 
-    def A_of(t: float, b: float) -> complex:
-        return complex((1 - math.exp(t)) / 8, b)
+    largest = 4 - math.log(optimal_rho(V, d))  # beyond the real optimum of s = 1, which is the more extreme one
 
-    real = minimize_scalar(lambda t: log_second_moment(A_of(t, 0.0), s, V, d), bounds=(-6.0, 14.0), method="bounded",
-                           options={"xatol": 1e-10})  # fmt: skip
+    def A_of(t: float, b: float) -> complex:
+        return complex((1 - math.exp(min(max(t, -6.0), largest))) / 8, b)
+
+    def objective(p: Any) -> float:
+        return log_second_moment(A_of(float(p[0]), float(p[1])), s, V, d)
+
+    real = minimize_scalar(
+        lambda t: objective((t, 0.0)), bounds=(-6.0, largest), method="bounded", options={"xatol": 1e-10}
+    )
     best, A = float(real.fun), A_of(float(real.x), 0.0)
-    for t, b in ((real.x, 0.05), (real.x + 0.5, 0.5)):
-        found = minimize(lambda p: log_second_moment(A_of(*np.clip(p, -14, 14)), s, V, d), (t, b), method="Nelder-Mead",
-                         options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 400})  # fmt: skip
-        if found.fun < best - 1e-10:
-            best, A = float(found.fun), A_of(*np.clip(found.x, -14, 14))
+    if s == 1:  # the closed form
+        A = complex(A_of_rho(optimal_rho(V, d)))
+        best = log_second_moment(A, s, V, d)
+    options = {"xatol": 1e-9, "fatol": 1e-12, "maxiter": 400}
+    for start in ((real.x, 0.05), (real.x + 0.5, 0.5)):
+        found = minimize(objective, start, method="Nelder-Mead", options=options)
+        if found.fun < best - 1e-9 * max(1.0, abs(best)):
+            best, A = float(found.fun), A_of(*found.x)
     return best, A

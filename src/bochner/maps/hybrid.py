@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from .._arrays import array_namespace
 from .._validation import check_flag
-from ..kernels import Kernel
+from ..kernels import Gaussian, Kernel
 from .base import Map
 from .coefficients import Coefficient
 from .coefficients.base import DrawnCoefficient
@@ -79,8 +79,7 @@ class Hybrid(HybridMap):
                 f"{len(self.coefficients)} coefficients; the last base has the remaining weight."
             )
         for base in self.bases:
-            if base.discrete:
-                raise ValueError(f"Hybrid: {base!r} has no W to share; use exponential or trigonometric bases.")
+            check_base("Hybrid", base)
         check_flag("Hybrid", "shared", self.shared)
 
     def serves(self, kernel: Kernel | None) -> bool:
@@ -100,6 +99,17 @@ class Hybrid(HybridMap):
         ]
         coefficients = [c.draw(draws.apart(f"coefficient-{k}"), data) for k, c in enumerate(self.coefficients)]
         return HybridFeatures(bases, coefficients)
+
+
+def check_base(owner: str, base: Map) -> None:
+    """Refuse a base that has no W, or that does not estimate the kernels of hybrids."""
+    if base.discrete:
+        raise ValueError(f"{owner}: {base!r} has no W to share; use exponential or trigonometric bases.")
+    if not base.serves(Gaussian()):
+        raise ValueError(
+            f"{owner}: the base {base!r} needs {base.requirement}, but hybrids estimate the Gaussian and the softmax "
+            f"kernel; use exponential or trigonometric bases."
+        )
 
 
 class HybridFeatures(Features):

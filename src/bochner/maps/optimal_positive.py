@@ -63,7 +63,7 @@ class OptimalPositive(ExponentialMap):
 
     def __post_init__(self) -> None:
         if self.quantile is not None:
-            check_fraction("OptimalPositive", "quantile", self.quantile)
+            object.__setattr__(self, "quantile", check_fraction("OptimalPositive", "quantile", self.quantile))
         check_flag("OptimalPositive", "antithetic", self.antithetic)
 
     @property

@@ -27,9 +27,12 @@ class Moments:
         minimum = np.full(points.shape[1], np.inf)
         for start in range(0, len(points), _CHUNK):
             part = points[start : start + _CHUNK].astype(np.float64)
+            with np.errstate(over="ignore"):
+                squares += np.einsum("nd,nd->d", part, part)
             total += part.sum(axis=0)
-            squares += np.einsum("nd,nd->d", part, part)
             minimum = np.minimum(minimum, part.min(axis=0))
+        if not np.isfinite(squares).all():
+            raise ValueError("Approximation.fit: expected finite numbers whose squares are finite too.")
         return cls(total / len(points), squares / len(points), minimum)
 
 

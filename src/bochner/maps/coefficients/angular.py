@@ -30,7 +30,7 @@ class AngularCoefficient(Coefficient):
     n: int = 8
 
     def __post_init__(self) -> None:
-        check_count("AngularCoefficient", "n", self.n)
+        object.__setattr__(self, "n", check_count("AngularCoefficient", "n", self.n))
 
     def draw(self, draws: Draws, data: Data | None) -> DrawnCoefficient:
         """Draw the projections."""

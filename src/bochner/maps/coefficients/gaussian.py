@@ -38,7 +38,7 @@ class GaussianCoefficient(Coefficient):
     n: int = 8
 
     def __post_init__(self) -> None:
-        check_count("GaussianCoefficient", "n", self.n)
+        object.__setattr__(self, "n", check_count("GaussianCoefficient", "n", self.n))
         for name in ("left", "right"):
             array = np.asarray(getattr(self, name), dtype=np.float64)
             if array.ndim > 2 or not np.isfinite(array).all():
@@ -49,6 +49,11 @@ class GaussianCoefficient(Coefficient):
         """Draw the projections."""
         tau = draws.independent_rows("tau", self.n)
         left, right = np.asarray(self.left), np.asarray(self.right)
+        for T in (left, right):
+            if T.ndim and T.shape[-1] != draws.d:
+                raise ValueError(
+                    f"GaussianCoefficient: left and right act on {T.shape[-1]} columns, the data has {draws.d}."
+                )
         return DrawnCoefficient(0.0, 1, 2 * self.n, tau, cosines_and_sines, 1 / math.sqrt(self.n), left, right)
 
 

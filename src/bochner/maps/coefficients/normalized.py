@@ -13,6 +13,9 @@ from ..statistics import Data
 from .base import Coefficient, DrawnCoefficient
 from .gaussian import cosines_and_sines
 
+_SMALLEST_RHO = 0.05
+"""Short vectors would make 1/rho, and with it the cancellation between blocks, unbounded; any rho is unbiased."""
+
 
 @dataclass(frozen=True)
 class NormalizedGaussianCoefficient(Coefficient):
@@ -22,7 +25,8 @@ class NormalizedGaussianCoefficient(Coefficient):
 
     .. math:: \hat\lambda = \frac1\rho - \frac{1}{n\rho}\sum_i \cos(\sigma\tau_i\cdot(x-y)),
 
-    which ranges over :math:`[0, 2/\rho]`.  HRF Eq. 70 lacks the sigma inside of cosine and sine.
+    with :math:`\rho` at least 0.05.  It ranges over :math:`[0, 2/\rho]`.
+    HRF Eq. 70 lacks the sigma inside of cosine and sine.
 
     Parameters
     ----------
@@ -39,10 +43,11 @@ class NormalizedGaussianCoefficient(Coefficient):
     n: int = 8
 
     def __post_init__(self) -> None:
-        check_positive("NormalizedGaussianCoefficient", "sigma", self.sigma)
+        object.__setattr__(self, "sigma", check_positive("NormalizedGaussianCoefficient", "sigma", self.sigma))
         if self.radius is not None:
-            check_positive("NormalizedGaussianCoefficient", "radius", self.radius)
-        check_count("NormalizedGaussianCoefficient", "n", self.n)
+            radius = check_positive("NormalizedGaussianCoefficient", "radius", self.radius)
+            object.__setattr__(self, "radius", radius)
+        object.__setattr__(self, "n", check_count("NormalizedGaussianCoefficient", "n", self.n))
 
     @property
     def needs_data(self) -> bool:
@@ -55,7 +60,7 @@ class NormalizedGaussianCoefficient(Coefficient):
         if radius is None:
             assert data is not None
             radius = math.sqrt(float(data.queries.square.sum() + data.keys.square.sum()) / 2)
-        rho = -math.expm1(-2 * (self.sigma * max(radius, 1e-8)) ** 2)
+        rho = max(-math.expm1(-2 * (self.sigma * radius) ** 2), _SMALLEST_RHO)
         tau, sigma = draws.independent_rows("tau", self.n), np.asarray(float(self.sigma))
         factor = 1 / math.sqrt(self.n * rho)
         return DrawnCoefficient(1 / rho, -1, 2 * self.n, tau, cosines_and_sines, factor, sigma, sigma)
