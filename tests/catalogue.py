@@ -8,6 +8,7 @@ from bochner import Approximation, kernels, maps
 from bochner.maps.coefficients import AngularCoefficient, GaussianCoefficient
 from bochner.projections import IID, QMC, GaussHermite, Orthogonal, Projection, Quadrature, Simplex, SimplexPlus
 from bochner.rotations import Butterfly, Haar, Hadamard, Kac, MultiHadamard, Rotation, StructuredGivens
+from checks import probes
 
 ROTATIONS: list[Rotation] = [
     Haar(),
@@ -135,3 +136,20 @@ def spec_of(feature_map: maps.Map, projection: Projection | None = None, m: int 
     """An approximation with that map: of its own kernel, or of softmax."""
     own = dict(HOMOGENEOUS_MAPS).get(feature_map, kernels.Softmax())
     return Approximation(None if feature_map is POINTWISE else own, feature_map, projection, m)
+
+
+D = 3
+"""Dimension of the data in the tests of maps."""
+
+
+def data(seed=0, n=30):
+    """Queries and keys of different sizes, not centred."""
+    rng = np.random.default_rng(seed)
+    return 0.6 * rng.standard_normal((n, D)), 0.6 * rng.standard_normal((n - 9, D)) + 0.2
+
+
+def pairs(seed=0):
+    """Pairs whose sum lies on an axis, on the diagonal and on a generic direction, at norm 1.2, and differ besides."""
+    Z = np.stack(list(probes(D, 1.2, seed).values()))
+    apart = np.array([0.3, -0.4, 0.25])
+    return Z / 2 + apart, Z / 2 - apart
