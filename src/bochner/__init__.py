@@ -10,10 +10,11 @@ from typing import Any
 
 __version__ = "0.1.0.dev0"
 
-_MODULES = ("geometries", "kernels", "linalg", "maps", "names", "projections", "radii", "rotations")
+_MODULES = ("geometries", "kernels", "linalg", "maps", "names", "projections", "radii", "rotations", "theory")
 _NAMES = {
     "Approximation": "approximation",
     "FeatureMap": "approximation",
+    "NoClosedForm": "approximation",
     "citation": "_citation",
     "mechanism": "names",
     "threads": "linalg",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import common_namespace, in_working_precision
+from .._arrays import as_numpy, common_namespace, in_working_precision
 from .._random import RNG
 from .._validation import check_count, check_instance, check_points, check_rows
 from ..kernels import Kernel
@@ -17,6 +17,7 @@ from ..maps.statistics import Data
 from ..projections import Projection
 from .compatibility import check_map, check_projection
 from .defaults import default_map, default_projection
+from .error import SimulatedError, mean_squared_error, simulate
 from .feature_map import FeatureMap
 
 
@@ -124,6 +125,65 @@ class Approximation:
                 f"Approximation.draw: {self.map!r} has constants to choose; {self.map.remedy_without_data}."
             )
         return self._draw(int(d), rng, None)
+
+    def mse(self, X: Any, Y: Any = None) -> np.ndarray:
+        r"""Mean squared error of each entry of the estimated Gram matrix, in closed form.
+
+        Parameters
+        ----------
+        X : array (n, d)
+            Queries.
+        Y : array (p, d), optional
+            Keys; None means X.  Constants that the map would choose from data are chosen from X and Y.
+
+        Returns
+        -------
+        float64 array (n, p)
+
+        Raises
+        ------
+        NoClosedForm
+            Where no closed form is known; the message names the nearest that has one, and `simulate_mse` estimates.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bochner import Approximation, kernels
+        >>> X = np.random.default_rng(0).standard_normal((4, 3))
+        >>> error = Approximation(kernels.Gaussian(), n_projections=32).mse(X)
+        >>> error.shape, bool(np.allclose(np.diag(error), 0))      # cosines are exact at x = y
+        ((4, 4), True)
+        """
+        X, Y = self._matrices("mse", X, Y)
+        return mean_squared_error(self, X, Y)
+
+    def simulate_mse(self, X: Any, Y: Any = None, n_draws: int = 100, rng: RNG = None) -> SimulatedError:
+        """Mean squared error of each entry of the estimated Gram matrix over redraws, with its standard error.
+
+        Parameters
+        ----------
+        X : array (n, d)
+            Queries.
+        Y : array (p, d), optional
+            Keys; None means X.
+        n_draws : int
+            Number of redraws.
+        rng : int, numpy.random.Generator or None
+            Source of randomness.
+        """
+        if self.kernel is None:
+            raise ValueError(f"Approximation.simulate_mse: {self.map!r} induces a kernel that has no exact value here.")
+        X, Y = self._matrices("simulate_mse", X, Y)
+        return simulate(self, X, Y, check_count("Approximation.simulate_mse", "n_draws", n_draws, 2), rng)
+
+    def _matrices(self, method: str, X: Any, Y: Any) -> tuple[np.ndarray, np.ndarray]:
+        X = as_numpy(check_points(f"Approximation.{method}", X))
+        Y = X if Y is None else as_numpy(check_rows(f"Approximation.{method}", Y, X.shape[-1]))
+        if X.ndim != 2 or Y.ndim != 2:
+            raise ValueError(
+                f"Approximation.{method}: expected matrices of points as rows, got {X.shape} and {Y.shape}."
+            )
+        return X.astype(np.float64), Y.astype(np.float64)
 
     def at_unit_scale(self, X: Any) -> Any:
         """Checked data in working precision, divided by the kernel's lengthscale: what the features act on."""

@@ -39,17 +39,26 @@ class DiscreteMap(ExponentialMap):
 
     def draw(self, draws: Draws, kernel: Kernel | None, data: Data | None) -> Features:
         """Shift if asked, choose the parameter at the shifted points, draw the table."""
-        shift = np.zeros(draws.d)
-        if self.positive:
-            assert data is not None
-            lowest = np.minimum(data.queries.minimum, data.keys.minimum)
-            size = np.sqrt(np.mean([data.queries.square, data.keys.square]))
-            shift = lowest - _MARGIN * max(float(size), 1e-6)
-        return self._features(draws, data, shift, isinstance(kernel, Softmax))
+        shift = self.shift(draws.d, data)
+        parameter = self.parameter(data, shift, draws.stream("pairs"))
+        return self._features(draws, parameter, shift, isinstance(kernel, Softmax))
+
+    def shift(self, d: int, data: Data | None) -> np.ndarray:
+        """What is subtracted from all points: a little less than their minimum, for positive features."""
+        if not self.positive:
+            return np.zeros(d)
+        assert data is not None
+        size = float(np.sqrt(np.mean([data.queries.square, data.keys.square])))
+        lowest: np.ndarray = np.minimum(data.queries.minimum, data.keys.minimum)
+        return lowest - _MARGIN * max(size, 1e-6)
 
     @abstractmethod
-    def _features(self, draws: Draws, data: Data | None, shift: np.ndarray, softmax: bool) -> Features:
-        """The features with the parameter chosen and the table drawn."""
+    def parameter(self, data: Data | None, shift: np.ndarray, rng: np.random.Generator) -> float:
+        """The parameter of the law: as given, or the best for the shifted data."""
+
+    @abstractmethod
+    def _features(self, draws: Draws, parameter: float, shift: np.ndarray, softmax: bool) -> Features:
+        """The features with the table drawn."""
 
 
 class PowerFeatures(Features):

@@ -101,12 +101,13 @@ class GeneralizedExponential(ExponentialMap):
     def draw(self, draws: Draws, kernel: Kernel | None, data: Data | None) -> Features:
         """Choose A and s if need be; cosines (real A, s = -1) need no reflection."""
         operator = draws.operator()
-        A, s = self._constants(operator.dim, data)
+        A, s = self.constants(operator.dim, data)
         even = s == -1 and not complex(A).imag
         nodes = Nodes(operator, reflect=self.antithetic or (operator.reflected and not even))
         return ExponentialFeatures(nodes, A, s, norm_coefficient(kernel, -(s + 1) / 2))
 
-    def _constants(self, d: int, data: Data | None) -> tuple[complex, int]:
+    def constants(self, d: int, data: Data | None) -> tuple[complex, int]:
+        """A and s: as given, or the best for the data in d dimensions."""
         if not isinstance(self.A, str):
             return self.A, self.s or 1
         assert data is not None

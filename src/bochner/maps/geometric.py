@@ -75,10 +75,14 @@ class Geometric(DiscreteMap):
         """A number for the probability."""
         return "call fit(X, Y) with data, or give a success probability and positive=False"
 
-    def _features(self, draws: Draws, data: Data | None, shift: np.ndarray, softmax: bool) -> Features:
+    def parameter(self, data: Data | None, shift: np.ndarray, rng: np.random.Generator) -> float:
+        """The probability."""
+        return self.success if self.success is not None else _probability(data, shift, rng)
+
+    def _features(self, draws: Draws, parameter: float, shift: np.ndarray, softmax: bool) -> Features:
         from scipy.special import gammaln
 
-        p = self.success if self.success is not None else _probability(data, shift, draws.stream("pairs"))
+        p = parameter
         table = draws.stream("table").geometric(p, (draws.m, draws.d)) - 1  # NumPy's geometric law starts at one
         constants = -draws.d / 2 * math.log(p) - 0.5 * gammaln(table + 1.0).sum(axis=1)
         return PowerFeatures(table, constants, 0.5 * math.log1p(-p), shift, softmax=softmax, positive=self.positive)

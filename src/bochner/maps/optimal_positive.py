@@ -84,9 +84,12 @@ class OptimalPositive(ExponentialMap):
     def draw(self, draws: Draws, kernel: Kernel | None, data: Data | None) -> Features:
         """Choose A, then draw as the general map does."""
         assert data is not None
-        V = data.mean_square(1) if self.quantile is None else self._quantile(data, draws.stream("pairs"))
-        A = A_of_rho(optimal_rho(V, draws.dim))
-        return GeneralizedExponential(A, 1, self.antithetic).draw(draws, kernel, None)
+        return self.chosen(draws.dim, data, draws.stream("pairs")).draw(draws, kernel, None)
+
+    def chosen(self, d: int, data: Data, rng: np.random.Generator) -> GeneralizedExponential:
+        """The map with the best A for the data in d dimensions."""
+        V = data.mean_square(1) if self.quantile is None else self._quantile(data, rng)
+        return GeneralizedExponential(A_of_rho(optimal_rho(V, d)), 1, self.antithetic)
 
     def _quantile(self, data: Data, rng: np.random.Generator) -> float:
         assert self.quantile is not None

@@ -71,15 +71,17 @@ class Poisson(DiscreteMap):
         """A number for the rate."""
         return "call fit(X, Y) with data, or give a rate and positive=False"
 
-    def _features(self, draws: Draws, data: Data | None, shift: np.ndarray, softmax: bool) -> Features:
-        rate = self.rate if self.rate is not None else self._rate(data, shift)
-        table = draws.stream("table").poisson(rate, (draws.m, draws.d))
-        constants = np.full(draws.m, rate * draws.d / 2)
-        return PowerFeatures(table, constants, 0.5 * math.log(rate), shift, softmax=softmax, positive=self.positive)
-
-    @staticmethod
-    def _rate(data: Data | None, shift: np.ndarray) -> float:
+    def parameter(self, data: Data | None, shift: np.ndarray, rng: np.random.Generator) -> float:
+        """The rate."""
+        if self.rate is not None:
+            return self.rate
         assert data is not None
         # E (x - c)^2 from the moments of x
         x, y = (m.square - 2 * shift * m.mean + shift**2 for m in (data.queries, data.keys))
         return max(math.sqrt(float(np.mean(x * y))), _SMALLEST_RATE)
+
+    def _features(self, draws: Draws, parameter: float, shift: np.ndarray, softmax: bool) -> Features:
+        rate = parameter
+        table = draws.stream("table").poisson(rate, (draws.m, draws.d))
+        constants = np.full(draws.m, rate * draws.d / 2)
+        return PowerFeatures(table, constants, 0.5 * math.log(rate), shift, softmax=softmax, positive=self.positive)

@@ -54,13 +54,17 @@ class NormalizedGaussianCoefficient(Coefficient):
         """For the radius."""
         return self.radius is None
 
-    def draw(self, draws: Draws, data: Data | None) -> DrawnCoefficient:
-        """Choose the radius if need be, and draw the projections."""
+    def effective_radius(self, data: Data | None) -> float:
+        """The radius given or that of the data, but one at which rho is not too small."""
         radius = self.radius
         if radius is None:
             assert data is not None
             radius = math.sqrt(float(data.queries.square.sum() + data.keys.square.sum()) / 2)
-        rho = max(-math.expm1(-2 * (self.sigma * radius) ** 2), _SMALLEST_RHO)
+        return max(radius, math.sqrt(-math.log1p(-_SMALLEST_RHO) / 2) / self.sigma)
+
+    def draw(self, draws: Draws, data: Data | None) -> DrawnCoefficient:
+        """Choose the radius if need be, and draw the projections."""
+        rho = -math.expm1(-2 * (self.sigma * self.effective_radius(data)) ** 2)
         tau, sigma = draws.independent_rows("tau", self.n), np.asarray(float(self.sigma))
         factor = 1 / math.sqrt(self.n * rho)
         return DrawnCoefficient(1 / rho, -1, 2 * self.n, tau, cosines_and_sines, factor, sigma, sigma)

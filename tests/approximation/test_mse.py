@@ -1,0 +1,121 @@
+"""Closed-form errors of specifications agree with their simulation, or say that there is none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bochner import Approximation, NoClosedForm, kernels, maps
+from bochner.approximation import error
+from bochner.maps.coefficients import AngularCoefficient
+from bochner.projections import IID, QMC, Orthogonal, Quadrature, Simplex, SimplexPlus
+from bochner.rotations import Haar, Hadamard, StructuredGivens
+from catalogue import POINTWISE, spec_of
+from checks import Z_MAX
+
+GAUSSIAN, SOFTMAX = kernels.Gaussian(1.3), kernels.Softmax(0.8)
+HAAR = [IID(), Orthogonal(Haar()), Simplex(Haar())]
+
+KNOWN = [
+    *(
+        Approximation(k, m, p, 7)
+        for k in (GAUSSIAN, SOFTMAX)
+        for m in (maps.Trigonometric(), maps.Positive())
+        for p in HAAR
+    ),
+    *(Approximation(SOFTMAX, maps.Hyperbolic(), p, 7) for p in HAAR),
+    *(Approximation(SOFTMAX, maps.GeneralizedExponential(-0.1 + 0.05j, s), p, 7) for s in (1, -1) for p in HAAR),
+    *(Approximation(GAUSSIAN, maps.OptimalPositive(quantile=q), p, 7) for q in (None, 0.9) for p in HAAR),
+    Approximation(SOFTMAX, maps.GeneralizedExponential("optimal"), IID(), 7),
+    Approximation(SOFTMAX, maps.OptimalPositive(antithetic=True), IID(), 7),
+    Approximation(SOFTMAX, maps.GeneralizedExponential(-0.1, -1, antithetic=True), Orthogonal(), 7),
+    Approximation(SOFTMAX, maps.ComplexExponential(0.9 + 0.2j), IID(), 7),
+    Approximation(SOFTMAX, maps.ComplexExponential((1.0, 0.8j, 1.1), antithetic=True), IID(), 7),
+    Approximation(GAUSSIAN, maps.Poisson(), n_projections=40),
+    Approximation(SOFTMAX, maps.Poisson(positive=True), n_projections=40),
+    Approximation(GAUSSIAN, maps.Geometric(), n_projections=40),
+    Approximation(SOFTMAX, maps.Geometric(success=0.7), n_projections=40),
+    Approximation(SOFTMAX, maps.AngularHybrid(4), IID(), 7),
+    Approximation(SOFTMAX, maps.AngularHybrid(4, shared=False), Orthogonal(), 7),
+    Approximation(SOFTMAX, maps.GaussianHybrid(4), IID(), 7),
+    Approximation(SOFTMAX, maps.GaussianHybrid(4, sigma=0.8, radius=1.1, shared=False), IID(), 7),
+    Approximation(GAUSSIAN, maps.Trigonometric(), Quadrature(Haar()), 8),
+    Approximation(SOFTMAX, maps.Trigonometric(), Quadrature(Haar(), "orthoplex"), 6),
+    *(Approximation(k, maps.Trigonometric(), IID(), 7) for k in (kernels.Matern(1.5, 2.0), kernels.Laplacian(1.5))),
+    Approximation(kernels.Cauchy((1.0, 2.0, 3.0)), maps.Trigonometric(), IID(), 7),
+    Approximation(kernels.Angular(), maps.Sign(), IID(), 7),
+    Approximation(kernels.ArcCosine(0), maps.Rectified(0), IID(), 7),
+    Approximation(kernels.ArcCosine(1), maps.Rectified(1), IID(), 7),
+    *(Approximation(kernels.Linear(), maps.Identity(), p, 7) for p in HAAR),
+    Approximation(kernels.Linear(), maps.Identity(), Orthogonal(Haar(), "fixed"), 2),
+]
+
+
+def points(seed=0):
+    rng = np.random.default_rng(seed)
+    return 0.5 * rng.standard_normal((3, 3)), 0.5 * rng.standard_normal((2, 3)) + 0.1
+
+
+@pytest.mark.parametrize("spec", KNOWN, ids=repr)
+def test_closed_form_agrees_with_simulation(spec, seed):
+    X, Y = points(seed)
+    exact = spec.mse(X, Y)
+    simulated = spec.simulate_mse(X, Y, 600, seed)
+    z = (simulated.mse - exact) / np.maximum(simulated.standard_error, 1e-12)
+    assert exact.shape == (3, 2) and (exact >= 0).all()
+    assert np.abs(z).max() < Z_MAX, (z, exact)
+
+
+UNKNOWN = [
+    (
+        Approximation(SOFTMAX, maps.Positive(), Orthogonal(StructuredGivens())),
+        r"nearest that has one is Orthogonal\(Haar",
+    ),
+    (Approximation(SOFTMAX, maps.Positive(), Simplex(Hadamard())), r"nearest that has one is Simplex\(Haar\(\)\)"),
+    (Approximation(SOFTMAX, maps.Positive(), SimplexPlus()), r"nearest that has one is Orthogonal\(Haar\(\)\)"),
+    (Approximation(SOFTMAX, maps.Positive(), QMC()), r"nearest that has one is Orthogonal\(Haar\(\)\)"),
+    (Approximation(SOFTMAX, maps.ComplexExponential(1j), Orthogonal()), r"the nearest that has one is IID\(\)"),
+    (Approximation(SOFTMAX, maps.AngularHybrid(4), Orthogonal()), r"the nearest that has one is IID\(\)"),
+    (Approximation(SOFTMAX, maps.GaussianHybrid(matrices=(1.0,)), IID()), r"the nearest is without matrices"),
+    (Approximation(SOFTMAX, maps.GeneralizedExponential(0.1j, antithetic=True), IID()), r"leave antithetic out"),
+    (Approximation(SOFTMAX, maps.ClusterHybrid(2, 2), IID()), r"the nearest that have one are AngularHybrid"),
+    (Approximation(kernels.Matern(1.5), maps.Trigonometric(), Orthogonal()), r"the nearest that has one is IID\(\)"),
+    (Approximation(GAUSSIAN, maps.Trigonometric(), Quadrature(), 9), r"whole rules of 4 rows"),
+    (Approximation(kernels.ArcCosine(2), maps.Rectified(2), IID()), r"the nearest is order 1"),
+    (spec_of(POINTWISE), r"no closed form is known for the error of Pointwise"),
+    (
+        Approximation(SOFTMAX, maps.Hybrid((maps.Positive(), maps.Trigonometric()), (AngularCoefficient(2),)), IID()),
+        r"no closed form is known for the error of Hybrid",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"), UNKNOWN, ids=lambda value: repr(value) if not isinstance(value, str) else ""
+)
+def test_where_there_is_none_the_nearest_is_named(spec, message):
+    with pytest.raises(NoClosedForm, match=message):
+        spec.mse(*points())
+
+
+def test_chunks_are_the_same(monkeypatch):
+    X, Y = points()
+    whole = KNOWN[0].mse(X, Y)
+    monkeypatch.setattr(error, "_CHUNK_NUMBERS", 7)
+    np.testing.assert_array_equal(KNOWN[0].mse(X, Y), whole)
+
+
+def test_padding_uses_the_dimension_of_the_rows():
+    """In three dimensions Hadamard rows live in four; a Haar rotation does not pad."""
+    X, Y = points()
+    assert KNOWN[0].mse(X).shape == (3, 3)
+    np.testing.assert_allclose(KNOWN[0].mse(X, Y), KNOWN[0].mse(X.astype(np.float32), Y.astype(np.float32)), rtol=1e-4)
+
+
+def test_bad_input_is_explained():
+    with pytest.raises(ValueError, match=r"Approximation\.mse: expected matrices of points as rows"):
+        KNOWN[0].mse(np.ones((2, 3, 3)))
+    with pytest.raises(ValueError, match=r"n_draws must be an integer of at least 2, got 1\."):
+        KNOWN[0].simulate_mse(np.ones((2, 3)), n_draws=1)
+    with pytest.raises(ValueError, match=r"simulate_mse: .* induces a kernel that has no exact value here"):
+        spec_of(POINTWISE).simulate_mse(np.ones((2, 3)))

@@ -1,0 +1,158 @@
+"""Dot products, smoothed gradients, the discrepancy's constant and tail bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bochner import theory
+from checks import check_mean
+
+X, Y = np.array([1.0, 2, 0, -1]), np.array([0.5, -1, 2, 1])
+
+
+def haar(d, n, rng):
+    q, r = np.linalg.qr(rng.standard_normal((n, d, d)))
+    return q * np.sign(np.diagonal(r, axis1=-2, axis2=-1))[:, None, :]
+
+
+@pytest.mark.parametrize(
+    "T, expected",
+    [
+        (theory.haar_fourth_moment(X, Y), 25 / 3),
+        (theory.hadamard_fourth_moment(X, Y, 1), 9.875),
+        (theory.hadamard_fourth_moment(X, Y, 2), 7.5625),
+        (theory.kac_fourth_moment(X, Y, 5), 7.60164388),
+        (theory.tree_fourth_moment(X, Y), 7.359375),
+        (theory.tree_fourth_moment(X, Y, "beta"), 25 / 3),
+    ],
+)
+def test_fourth_moment_golden(T, expected):
+    assert float(T) == pytest.approx(expected, rel=1e-8)
+
+
+def test_fourth_moments_start_and_end_where_they_must():
+    start = (X**2 * Y**2).sum()
+    assert float(theory.kac_fourth_moment(X, Y, 0)) == pytest.approx(start)
+    assert float(theory.hadamard_fourth_moment(X, Y, 0)) == pytest.approx(start)
+    haar_value = float(theory.haar_fourth_moment(X, Y))
+    assert float(theory.kac_fourth_moment(X, Y, 10_000)) == pytest.approx(haar_value)
+    assert float(theory.hadamard_fourth_moment(X, Y, 200)) == pytest.approx(haar_value)
+
+
+def test_beta_tree_is_isotropic_in_every_pair():
+    A, B = np.random.default_rng(0).standard_normal((2, 5, 16))
+    np.testing.assert_allclose(theory.tree_fourth_moment(A, B, "beta"), theory.haar_fourth_moment(A, B))
+
+
+def test_trees_need_a_power_of_two():
+    with pytest.raises(ValueError, match="power of two, got 6"):
+        theory.tree_fourth_moment(np.ones(6), np.ones(6))
+
+
+def test_all_coordinates_leave_no_error_and_haar_beats_gaussian():
+    T = theory.haar_fourth_moment(X, Y)
+    assert theory.subsampled_dot_mse(X, Y, 4, T) == 0
+    for m in (1, 2, 3):
+        assert theory.subsampled_dot_mse(X, Y, m, T) < theory.gaussian_dot_mse(X, Y, m)
+
+
+@pytest.mark.parametrize("constant, expected", [(2, 1.448), (3, 1.016), (4, 0.990)])
+def test_kac_constant_golden(constant, expected):
+    d, e1 = 256, np.eye(256)[0]
+    T = theory.kac_fourth_moment(e1, e1, int(np.ceil(constant * d * np.log(d))))
+    ratio = theory.subsampled_dot_mse(e1, e1, 1, T) / theory.gaussian_dot_mse(e1, e1, 1)
+    assert float(ratio) == pytest.approx(expected, abs=6e-4)
+
+
+@pytest.mark.parametrize("m", [1, 3, 8, 13])
+def test_chi_rows_orthogonal_formula(m):
+    rng = np.random.default_rng(2)
+    x, y = rng.standard_normal((2, 8))
+    p, q, d = x @ x * (y @ y), x @ y, 8
+    expected = (p + q**2) / m - theory.pair_fraction(m, d) * (d * p + (d - 2) * q**2) / ((d - 1) * (d + 2))
+    assert float(theory.chi_dot_mse(x, y, m, "orthogonal")) == pytest.approx(expected)
+    assert float(theory.chi_dot_mse(x, y, m)) == pytest.approx(float(theory.gaussian_dot_mse(x, y, m)))
+
+
+@pytest.mark.parametrize("coupling", ["orthogonal", "simplex"])
+def test_chi_rows_against_simulation(coupling):
+    rng, d, m = np.random.default_rng(5), 4, 6
+    x, y = np.array([0.6, -0.3, 0.8, 0.1]), np.array([0.2, 0.7, 0.4, -0.5])
+    total = 0.0
+    for r in (4, 2):
+        cosine = 0.0 if coupling == "orthogonal" else -1 / (r - 1)
+        gram = np.full((r, r), cosine) + (1 - cosine) * np.eye(r)
+        values, vectors = np.linalg.eigh(gram)
+        shape = vectors * np.sqrt(np.maximum(values, 0))  # rows with the wanted cosines
+        rows = np.einsum("ij,njk->nik", shape, haar(d, 60_000, rng)[:, :r])
+        rows = rows * np.sqrt(rng.chisquare(d, (60_000, r, 1)))
+        total = total + ((rows @ x) * (rows @ y)).sum(1)
+    check_mean((total / m - x @ y) ** 2, float(theory.chi_dot_mse(x, y, m, coupling)))
+
+
+@pytest.mark.parametrize("estimator", ["antithetic", "difference", "forward"])
+@pytest.mark.parametrize("coupling", ["iid", "orthogonal"])
+def test_smoothing_gradient_against_simulation(estimator, coupling):
+    rng, d, n, sigma, f0, R = np.random.default_rng(6), 4, 4, 0.5, 0.7, 60_000
+    a = np.array([0.5, -1.0, 0.3, 0.2])
+    H = np.array([[1, 0.2, 0, 0], [0.2, -0.5, 0.1, 0], [0, 0.1, 0.3, 0], [0, 0, 0, 0.4]])
+    g = rng.standard_normal((R, n, d))
+    if coupling == "orthogonal":
+        g = haar(d, R, rng) * np.sqrt(rng.chisquare(d, (R, n, 1)))
+
+    def F(e):
+        return f0 + e @ a + np.einsum("...i,ij,...j->...", e, H, e) / 2
+
+    values = {
+        "antithetic": (F(sigma * g) - F(-sigma * g)) / 2,
+        "difference": F(sigma * g) - f0,
+        "forward": F(sigma * g),
+    }[estimator]
+    estimate = np.einsum("rn,rnd->rd", values, g) / (n * sigma)
+    expected = theory.smoothing_gradient_mse(
+        a, n, coupling=coupling, estimator=estimator, sigma=sigma, hessian=H, value=f0
+    )
+    check_mean(((estimate - a) ** 2).sum(1), float(expected))
+
+
+def test_smoothing_limits():
+    a = np.ones(6)
+    assert float(theory.smoothing_gradient_mse(a, 6, coupling="orthogonal")) == pytest.approx(2 * 6 / 6)
+    assert theory.fixed_length_gradient_mse(a, 6) == 0
+    simplex, orthogonal = (theory.smoothing_gradient_mse(a, 6, coupling=c) for c in ("simplex", "orthogonal"))
+    assert simplex > orthogonal
+    with pytest.raises(ValueError, match="simplex directions need estimator='antithetic'"):
+        theory.smoothing_gradient_mse(a, 6, coupling="simplex", estimator="forward")
+
+
+def test_uniform_similarity_golden():
+    rate = np.array([0.3, 1.0, 4.0])
+    two, three = (np.exp(theory.log_uniform_similarity(d, rate)) for d in (2, 3))
+    np.testing.assert_allclose(two, -np.expm1(-rate * np.pi) / (rate * np.pi), rtol=1e-12)
+    np.testing.assert_allclose(three, (1 + np.exp(-rate * np.pi)) / (2 * (1 + rate**2)), rtol=1e-12)
+    assert float(np.exp(theory.log_uniform_similarity(16, 1.0))) == pytest.approx(0.214909879, abs=1e-9)
+    assert float(theory.log_uniform_similarity(4096, 1.0)) == pytest.approx(-np.pi / 2, abs=1e-3)
+
+
+def test_tail_bound_covers_the_exact_probabilities():
+    origin = theory.Pairs.of(np.zeros(1), np.zeros(1))
+    assert theory.log_tail_bound(origin, 31.0, 1, -1023.75, 1) > np.log(0.01468)
+    assert theory.log_tail_bound(theory.Pairs.of(np.zeros(20), np.zeros(20)), 1500.0, 1, -0.5, 20) > np.log(2.3e-5)
+
+
+def test_tail_bound_is_sharper_with_the_true_supremum_and_falls_with_m():
+    pair = theory.Pairs.of(X / 4, Y / 4)
+    sharp, plain = (theory.log_tail_bound(pair, 0.5, 100, -0.2, 4, sharp=s) for s in (True, False))
+    assert sharp <= plain
+    assert theory.log_tail_bound(pair, 0.5, 200, -0.2, 4) < sharp
+    assert np.isfinite(theory.log_tail_bound(theory.Pairs.of(X * 10, Y * 10), 0.5, 100, -0.2, 4096))
+
+
+def test_supremum_is_attained():
+    A, pair = -0.2, theory.Pairs.of(X / 4, Y / 4)
+    w = np.sqrt(1 - 4 * A) * (X + Y) / 4 / (-4 * A)  # where the exponent is stationary
+    value = 2 * np.log1p(-4 * A) + 2 * A * w @ w + np.sqrt(1 - 4 * A) * w @ (X + Y) / 4 - pair.x2 - pair.y2
+    assert float(theory.log_supremum(pair, A, 4)) == pytest.approx(float(value))
+    with pytest.raises(ValueError, match="A must be negative"):
+        theory.log_supremum(pair, 0.0, 4)
