@@ -18,47 +18,48 @@ HAAR = [IID(), Orthogonal(Haar()), Simplex(Haar())]
 
 KNOWN = [
     *(
-        Approximation(k, m, p, 7)
+        Approximation(k, m, p, 31)
         for k in (GAUSSIAN, SOFTMAX)
         for m in (maps.Trigonometric(), maps.Positive())
         for p in HAAR
     ),
-    *(Approximation(SOFTMAX, maps.Hyperbolic(), p, 7) for p in HAAR),
-    *(Approximation(SOFTMAX, maps.GeneralizedExponential(-0.1 + 0.05j, s), p, 7) for s in (1, -1) for p in HAAR),
-    *(Approximation(GAUSSIAN, maps.OptimalPositive(quantile=q), p, 7) for q in (None, 0.9) for p in HAAR),
-    Approximation(SOFTMAX, maps.GeneralizedExponential("optimal"), IID(), 7),
-    Approximation(SOFTMAX, maps.OptimalPositive(antithetic=True), IID(), 7),
-    Approximation(SOFTMAX, maps.GeneralizedExponential(-0.1, -1, antithetic=True), Orthogonal(), 7),
-    Approximation(SOFTMAX, maps.ComplexExponential(0.9 + 0.2j), IID(), 7),
-    Approximation(SOFTMAX, maps.ComplexExponential((1.0, 0.8j, 1.1), antithetic=True), IID(), 7),
+    *(Approximation(SOFTMAX, maps.Hyperbolic(), p, 31) for p in HAAR),
+    *(Approximation(SOFTMAX, maps.GeneralizedExponential(-0.1 + 0.05j, s), p, 31) for s in (1, -1) for p in HAAR),
+    *(Approximation(GAUSSIAN, maps.OptimalPositive(quantile=q), p, 31) for q in (None, 0.9) for p in HAAR),
+    Approximation(SOFTMAX, maps.GeneralizedExponential("optimal"), IID(), 31),
+    Approximation(SOFTMAX, maps.OptimalPositive(antithetic=True), IID(), 31),
+    Approximation(SOFTMAX, maps.GeneralizedExponential(-0.1, -1, antithetic=True), Orthogonal(), 31),
+    Approximation(SOFTMAX, maps.ComplexExponential(0.9 + 0.2j), IID(), 31),
+    Approximation(SOFTMAX, maps.ComplexExponential((1.0, 0.8j, 1.1), antithetic=True), IID(), 31),
     Approximation(GAUSSIAN, maps.Poisson(), n_projections=40),
     Approximation(SOFTMAX, maps.Poisson(positive=True), n_projections=40),
     Approximation(GAUSSIAN, maps.Geometric(), n_projections=40),
     Approximation(SOFTMAX, maps.Geometric(success=0.7), n_projections=40),
-    Approximation(SOFTMAX, maps.AngularHybrid(4), IID(), 7),
-    Approximation(SOFTMAX, maps.AngularHybrid(4, shared=False), Orthogonal(), 7),
-    Approximation(SOFTMAX, maps.GaussianHybrid(4), IID(), 7),
-    Approximation(SOFTMAX, maps.GaussianHybrid(4, sigma=0.8, radius=1.1, shared=False), IID(), 7),
+    Approximation(SOFTMAX, maps.AngularHybrid(4), IID(), 31),
+    Approximation(SOFTMAX, maps.AngularHybrid(4, shared=False), Orthogonal(), 31),
+    Approximation(SOFTMAX, maps.GaussianHybrid(4), IID(), 31),
+    Approximation(SOFTMAX, maps.GaussianHybrid(4, sigma=0.8, radius=1.1, shared=False), IID(), 31),
     Approximation(GAUSSIAN, maps.Trigonometric(), Quadrature(Haar()), 8),
     Approximation(SOFTMAX, maps.Trigonometric(), Quadrature(Haar(), "orthoplex"), 6),
-    *(Approximation(k, maps.Trigonometric(), IID(), 7) for k in (kernels.Matern(1.5, 2.0), kernels.Laplacian(1.5))),
-    Approximation(kernels.Cauchy((1.0, 2.0, 3.0)), maps.Trigonometric(), IID(), 7),
-    Approximation(kernels.Angular(), maps.Sign(), IID(), 7),
-    Approximation(kernels.ArcCosine(0), maps.Rectified(0), IID(), 7),
-    Approximation(kernels.ArcCosine(1), maps.Rectified(1), IID(), 7),
-    *(Approximation(kernels.Linear(), maps.Identity(), p, 7) for p in HAAR),
+    *(Approximation(k, maps.Trigonometric(), IID(), 31) for k in (kernels.Matern(1.5, 2.0), kernels.Laplacian(1.5))),
+    Approximation(kernels.Cauchy((1.0, 2.0, 3.0)), maps.Trigonometric(), IID(), 31),
+    Approximation(kernels.Angular(), maps.Sign(), IID(), 31),
+    Approximation(kernels.ArcCosine(0), maps.Rectified(0), IID(), 31),
+    Approximation(kernels.ArcCosine(1), maps.Rectified(1), IID(), 31),
+    *(Approximation(kernels.Linear(), maps.Identity(), p, 31) for p in HAAR),
     Approximation(kernels.Linear(), maps.Identity(), Orthogonal(Haar(), "fixed"), 2),
 ]
 
 
-def points(seed=0):
-    rng = np.random.default_rng(seed)
-    return 0.5 * rng.standard_normal((3, 3)), 0.5 * rng.standard_normal((2, 3)) + 0.1
+def points():
+    """Short vectors, and 31 rows: squared errors of exponentials are else too skewed for a normal test of their mean."""
+    rng = np.random.default_rng(0)
+    return 0.3 * rng.standard_normal((3, 3)), 0.3 * rng.standard_normal((2, 3)) + 0.1
 
 
 @pytest.mark.parametrize("spec", KNOWN, ids=repr)
 def test_closed_form_agrees_with_simulation(spec, seed):
-    X, Y = points(seed)
+    X, Y = points()
     exact = spec.mse(X, Y)
     simulated = spec.simulate_mse(X, Y, 600, seed)
     z = (simulated.mse - exact) / np.maximum(simulated.standard_error, 1e-12)
@@ -101,7 +102,7 @@ def test_where_there_is_none_the_nearest_is_named(spec, message):
 def test_chunks_are_the_same(monkeypatch):
     X, Y = points()
     whole = KNOWN[0].mse(X, Y)
-    monkeypatch.setattr(error, "_CHUNK_NUMBERS", 7)
+    monkeypatch.setattr(error, "_CHUNK_NUMBERS", 31)
     np.testing.assert_array_equal(KNOWN[0].mse(X, Y), whole)
 
 
