@@ -10,7 +10,20 @@ from bochner import Approximation, kernels, maps
 from bochner.projections import IID, Orthogonal, Quadrature, Simplex
 from bochner.rotations import Haar, Hadamard, Kac, StructuredGivens
 
-SPECS = st.builds(
+HYPERPLANES = st.builds(
+    lambda pair, projection, m: Approximation(*pair, projection, m),
+    st.sampled_from([(kernels.Linear(), maps.Identity()), (kernels.ArcCosine(1), maps.Rectified(1))]),
+    st.sampled_from([IID(), Orthogonal(Haar(), "fixed"), Quadrature(Haar())]),
+    st.integers(1, 40),
+)
+
+POWERS = st.builds(
+    lambda feature_map, m: Approximation(kernels.Softmax(), feature_map, n_projections=m),
+    st.sampled_from([maps.Poisson(rate=0.3), maps.Geometric(success=0.7)]),
+    st.integers(1, 40),
+)
+
+EXPONENTIALS = st.builds(
     lambda feature_map, projection, m: Approximation(kernels.Softmax(), feature_map, projection, m),
     st.sampled_from(
         [
@@ -31,7 +44,7 @@ SPECS = st.builds(
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
-    spec=SPECS,
+    spec=st.one_of(EXPONENTIALS, HYPERPLANES, POWERS),
     d=st.integers(1, 70),
     lead=st.lists(st.integers(1, 3), max_size=2),
     n=st.integers(1, 5),
