@@ -38,13 +38,14 @@ def pad_last(x: Any, width: int) -> Any:
 def in_working_precision(x: Any) -> Any:
     """``x`` in float32 if it came in half precision, and otherwise as it is."""
     xp = array_namespace(x)
-    dtype = working_dtype(xp, x.dtype)
-    return x if x.dtype == dtype else xp.astype(x, dtype)
+    return cast(x, working_dtype(xp, x.dtype))
 
 
-def cast_like(values: Any, x: Any) -> Any:
-    """``values`` in the type of ``x``."""
-    return values if values.dtype == x.dtype else array_namespace(values).astype(values, x.dtype)
+def cast(x: Any, dtype: Any) -> Any:
+    """``x`` in another type; ``x`` itself where that is its type already."""
+    if isinstance(x, np.ndarray):
+        return x.astype(dtype, copy=False)
+    return x if x.dtype == dtype else array_namespace(x).astype(x, dtype)
 
 
 def as_numpy(x: Any) -> np.ndarray:
@@ -78,8 +79,3 @@ def root(xp: Any, q: Any) -> Any:
         return np.sqrt(q)
     positive = q > 0
     return xp.where(positive, xp.sqrt(xp.where(positive, q, xp.ones_like(q))), xp.zeros_like(q))
-
-
-def cast(xp: Any, X: Any, dtype: Any) -> Any:
-    """Return ``X`` in another type; ``X`` itself where that is its type already."""
-    return X.astype(dtype, copy=False) if xp is np else xp.astype(X, dtype, copy=False)

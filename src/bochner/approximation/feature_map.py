@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._arrays import array_namespace, common_namespace
+from .._arrays import cast, common_namespace
 from .._validation import check_points, check_rows
 from ..maps import Features
 from .gram import gram, normalized_gram
@@ -36,12 +36,12 @@ class FeatureMap:
     def queries(self, X: Any) -> Any:
         """Features of X (..., n, d), shape (..., n, n_features_out)."""
         X, dtype = self._enter("queries", X)
-        return self._leave(self.features(X, key=False), dtype)
+        return cast(self.features(X, key=False), dtype)
 
     def keys(self, Y: Any) -> Any:
         """Features of Y (..., p, d), shape (..., p, n_features_out)."""
         Y, dtype = self._enter("keys", Y)
-        return self._leave(self.features(Y, key=True), dtype)
+        return cast(self.features(Y, key=True), dtype)
 
     def log_queries(self, X: Any) -> Any:
         """Logarithms of the features of X, which do not overflow; for positive maps."""
@@ -73,18 +73,14 @@ class FeatureMap:
         Y = X if Y is None else check_points("FeatureMap.gram", Y)
         xp = common_namespace("FeatureMap.gram", X, Y)
         dtype = xp.result_type(X, Y)
-        x = self._enter("gram", xp.astype(X, dtype))[0]
-        y = x if Y is X else self._enter("gram", xp.astype(Y, dtype))[0]
-        return self._leave((normalized_gram if normalize else gram)(self.features, x, y), dtype)
+        x = self._enter("gram", cast(X, dtype))[0]
+        y = x if Y is X else self._enter("gram", cast(Y, dtype))[0]
+        return cast((normalized_gram if normalize else gram)(self.features, x, y), dtype)
 
     def _enter(self, method: str, X: Any) -> tuple[Any, Any]:
         """X checked, in working precision and at unit scale; and the type it came in."""
         X = check_rows(f"FeatureMap.{method}", X, self.n_features_in)
         return self.spec.at_unit_scale(X), X.dtype
-
-    @staticmethod
-    def _leave(values: Any, dtype: Any) -> Any:
-        return values if values.dtype == dtype else array_namespace(values).astype(values, dtype)
 
     def _logarithms(self, method: str, X: Any, *, key: bool) -> Any:
         if not self.positive:
@@ -95,7 +91,7 @@ class FeatureMap:
         if mantissa is not None:
             raise ValueError(f"FeatureMap.{method}: some rows fall below the data that {self.spec.map!r} was fitted to, and "
                              f"their features are not positive; fit on data that reaches as low.")  # fmt: skip
-        return self._leave(logarithm, dtype)
+        return cast(logarithm, dtype)
 
     def __repr__(self) -> str:
         return f"<{self.spec!r} drawn: {self.n_features_in} -> {self.n_features_out} features>"

@@ -54,14 +54,14 @@ class Kernel(ABC):
         xp, X, Y, dtype = self._enter(X, Y)
         self._check_shapes(X.shape[:-2], Y.shape[:-2], "leading axes of X and Y")
         K = gram_by_tiles(partial(self._gram, xp), X, Y) if xp is np else self._gram(xp, X, Y)
-        return cast(xp, K, dtype)
+        return cast(K, dtype)
 
     def paired(self, X: Any, Y: Any) -> Any:
         """Return k(x_i, y_i), shape (..., n), of X and Y of shapes (..., n, d) that broadcast, in O(n d)."""
         xp, X, Y, dtype = self._enter(X, Y)
         self._check_shapes(X.shape[:-1], Y.shape[:-1], "rows of X and Y")
         compute = partial(self._paired, xp)
-        return cast(xp, paired_by_chunks(compute, X, Y) if xp is np else compute(X, Y), dtype)
+        return cast(paired_by_chunks(compute, X, Y) if xp is np else compute(X, Y), dtype)
 
     def diagonal(self, X: Any) -> Any:
         """Return k(x_i, x_i), shape (..., n), of X of shape (..., n, d), in O(n d)."""
@@ -115,8 +115,8 @@ class Kernel(ABC):
         xp = array_namespace(X) if same else common_namespace(owner, X, Y)
         dtype = X.dtype if same else xp.result_type(X, Y)
         working = working_dtype(xp, dtype)
-        X = cast(xp, X, working)
-        return xp, X, X if same else cast(xp, Y, working), dtype
+        X = cast(X, working)
+        return xp, X, X if same else cast(Y, working), dtype
 
     def _check_shapes(self, x_shape: Any, y_shape: Any, what: str) -> None:
         try:

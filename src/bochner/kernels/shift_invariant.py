@@ -33,8 +33,8 @@ class ShiftInvariant(Kernel):
         """Return X divided by the lengthscale: the inputs on which random features at unit scale act."""
         X = self._check_inputs(X)
         xp, dtype = array_namespace(X), X.dtype
-        X = cast(xp, X, working_dtype(xp, dtype))
-        return cast(xp, X / like(np.asarray(self.lengthscale), X), dtype)
+        X = cast(X, working_dtype(xp, dtype))
+        return cast(X / like(np.asarray(self.lengthscale), X), dtype)
 
     def _check_inputs(self, X: Any) -> Any:
         X = super()._check_inputs(X)

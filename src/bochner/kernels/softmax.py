@@ -55,7 +55,7 @@ class Softmax(Kernel):
         """Return X times the root of the scale: the inputs on which random features at unit scale act."""
         X = self._check_inputs(X)
         xp, dtype = array_namespace(X), X.dtype
-        return cast(xp, cast(xp, X, working_dtype(xp, dtype)) * math.sqrt(self.scale), dtype)
+        return cast(cast(X, working_dtype(xp, dtype)) * math.sqrt(self.scale), dtype)
 
     def _gram(self, xp: Any, X: Any, Y: Any) -> Any:
         return xp.exp(self.scale * (X @ xp.matrix_transpose(Y)))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import cast_like, in_working_precision
+from .._arrays import cast, in_working_precision
 from .._validation import as_real, check_rows
 from .lanes import for_each_tile_of_lanes
 from .walsh import fwht_reference
@@ -38,7 +38,7 @@ def fwht(X: Any) -> Any:
         raise ValueError(f"fwht: the last axis must be a power of two, got shape {tuple(X.shape)}; pad with zeros.")
     X = check_rows("fwht", X, d)
     rows = in_working_precision(X)
-    return cast_like(_fwht_numpy(rows) if isinstance(rows, np.ndarray) else fwht_reference(rows), X)
+    return cast(_fwht_numpy(rows) if isinstance(rows, np.ndarray) else fwht_reference(rows), X.dtype)
 
 
 def _fwht_numpy(X: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import array_namespace, like
+from .._arrays import cast, in_working_precision, like
 from .._validation import check_rows
 
 
@@ -119,8 +119,7 @@ class Operator(ABC):
             on_numpy(rows, out)
             return out.reshape(*X.shape[:-1], width).astype(X.dtype, copy=False)
         if "float16" in str(X.dtype):  # float16 and bfloat16
-            xp = array_namespace(X)
-            return xp.astype(on_tensor(xp.astype(X, xp.float32)), X.dtype)
+            return cast(on_tensor(in_working_precision(X)), X.dtype)
         return on_tensor(X)
 
     def _matrix_like(self, X: Any) -> Any:

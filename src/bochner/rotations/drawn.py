@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import array_namespace, cast_like, in_working_precision, like
+from .._arrays import array_namespace, cast, in_working_precision, like
 from .._validation import check_count, check_rows
 from ..linalg.lanes import for_each_tile_of_lanes
 from .stages import Stage
@@ -42,7 +42,7 @@ class DrawnRotation(ABC):
         check_count(self.name, "block", block, 0)
         if block >= self.n_blocks:
             raise ValueError(f"{self.name}: block must be below {self.n_blocks}, the number drawn, got {block}.")
-        return cast_like(self._rotate(in_working_precision(X), block, back), X)
+        return cast(self._rotate(in_working_precision(X), block, back), X.dtype)
 
     def _rotate(self, X: Any, block: int, back: bool) -> Any:
         """Product of one matrix, by the fastest path."""
