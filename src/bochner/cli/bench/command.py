@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..._table import format_table
 from ..environment import environment
-from ..table import format_table
 from . import projections
 from .measure import Result
 

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ..._table import format_table, seconds, size
 from ..environment import environment
-from ..table import format_table, seconds, size
 from .survey import survey
 
 
