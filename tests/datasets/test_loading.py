@@ -35,12 +35,12 @@ def test_files_of_the_folder(name):
 def test_words_become_codes_in_their_order(tmp_path, monkeypatch):
     import gzip
 
-    rows = ["vhigh,med,2,4,big,low,unacc", "low,high,5more,more,small,high,vgood"] * 864
+    rows = ["vhigh,med,2,4,big,low,unacc", "low,vhigh,5more,more,small,high,vgood"] * 864
     with gzip.open(tmp_path / "car.csv.gz", "wt") as file:
         file.write("\n".join(["Buying,Maint,Doors,Persons,Lug_boot,Safety,Acceptability", *rows]))
     monkeypatch.setenv(loading.VARIABLE, str(tmp_path))
     data = datasets.load("car")
-    np.testing.assert_array_equal(data.X[:2], [[0, 2, 0, 1, 2, 0], [3, 1, 3, 2, 0, 2]])
+    np.testing.assert_array_equal(data.X[:2], [[0, 2, 0, 1, 2, 0], [3, 0, 3, 2, 0, 2]])
     np.testing.assert_array_equal(data.y[:2], [0, 3])
     assert data.feature_names[0] == "Buying" and data.source == "car.csv.gz"
 
