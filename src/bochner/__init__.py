@@ -20,6 +20,7 @@ _MODULES = (
     "projections",
     "radii",
     "rotations",
+    "selection",
     "theory",
 )
 _NAMES = {
@@ -28,6 +29,7 @@ _NAMES = {
     "NoClosedForm": "approximation",
     "citation": "_citation",
     "mechanism": "names",
+    "recommend": "selection",
     "threads": "linalg",
 }
 

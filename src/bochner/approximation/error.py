@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .._random import RNG, as_generator
+from ..linalg.tiles import single_threaded_blas
 from ..maps.statistics import Data
 from .closed_forms import closed_form
 
@@ -32,13 +34,19 @@ def mean_squared_error(spec: Approximation, X: np.ndarray, Y: np.ndarray) -> np.
     return np.concatenate(parts)
 
 
-def simulate(spec: Approximation, X: Any, Y: Any, n_draws: int, rng: RNG) -> SimulatedError:
-    """Squared errors over independent redraws, constants chosen from X and Y each time."""
+def squared_errors(spec: Approximation, X: Any, Y: Any, n_draws: int, rng: RNG) -> Iterator[np.ndarray]:
+    """Squared errors of the Gram matrix of independent redraws, constants chosen from X and Y each time."""
     assert spec.kernel is not None
     rng, exact = as_generator(rng), spec.kernel(X, Y)
-    total, squares = np.zeros_like(exact), np.zeros_like(exact)
     for _ in range(n_draws):
-        error = (spec.fit(X, Y, rng).gram(X, Y) - exact) ** 2
+        with single_threaded_blas, np.errstate(over="ignore", invalid="ignore"):  # threads cost more than such products
+            yield (spec.fit(X, Y, rng).gram(X, Y) - exact) ** 2
+
+
+def simulate(spec: Approximation, X: Any, Y: Any, n_draws: int, rng: RNG) -> SimulatedError:
+    """Mean of squared errors over redraws, and its standard error."""
+    total, squares = np.zeros((len(X), len(Y))), np.zeros((len(X), len(Y)))
+    for error in squared_errors(spec, X, Y, n_draws, rng):
         total += error
         squares += error**2
     mean = total / n_draws

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 from .. import __version__
 from .bench import command as bench
+from .compare import command as compare
 from .info import command as info
+from .recommend import command as recommend
 
-COMMANDS = (bench, info)
+COMMANDS = (compare, recommend, bench, info)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -14,6 +14,7 @@ from .gaussian import Gaussian
 from .laplacian import Laplacian
 from .linear import Linear
 from .matern import Matern
+from .median import median_distance
 from .rational_quadratic import RationalQuadratic
 from .softmax import Softmax
 
@@ -28,4 +29,5 @@ __all__ = [
     "Matern",
     "RationalQuadratic",
     "Softmax",
+    "median_distance",
 ]

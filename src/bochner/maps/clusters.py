@@ -9,6 +9,9 @@ import numpy as np
 _CLIP = (1e-2, 1e2)
 """Bounds of |a_k|: extreme ratios explode away from the centres."""
 
+_SMALL = 1 << 20
+"""Numbers up to which one thread is quicker than waking several at every step of k-means."""
+
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
@@ -23,12 +26,14 @@ class Clusters:
     def of(cls, points: np.ndarray, n: int, name: str, rng: np.random.Generator) -> Clusters:
         """k-means clusters of the points."""
         from sklearn.cluster import KMeans
+        from threadpoolctl import threadpool_limits
 
         distinct = len(np.unique(points, axis=0))
         if distinct < n:
             raise ValueError(f"ClusterHybrid: {n} clusters of {name} need {n} distinct rows, got {distinct}.")
         points = points.astype(np.float64)
-        found = KMeans(n, n_init=4, random_state=int(rng.integers(2**31))).fit(points)
+        with threadpool_limits(1 if points.size < _SMALL else None, user_api="openmp"):
+            found = KMeans(n, n_init=4, random_state=int(rng.integers(2**31))).fit(points)
         members = [points[found.labels_ == k] for k in range(n)]
         means, squares = (np.stack([np.mean(part**power, axis=0) for part in members]) for power in (1, 2))
         return cls(found.cluster_centers_, means, squares, np.array([len(part) for part in members]) / len(points))

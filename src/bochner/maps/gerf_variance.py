@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cmath
 import math
+from functools import lru_cache
 from typing import Any
 
 
@@ -33,6 +34,7 @@ def log_second_moment(A: complex, s: int, V: float, d: int) -> float:
     return second - math.log(2) + math.log1p((cmath.exp(first - second)).real)
 
 
+@lru_cache(maxsize=256)  # redraws on the same data ask for the same numbers
 def minimise(V: float, s: int, d: int) -> tuple[float, complex]:
     """Smallest `log_second_moment` over complex A, and its A.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ import numpy as np
 
 from ...projections import IID, QMC, GaussHermite, Operator, Orthogonal, Projection, Quadrature, Simplex, SimplexPlus
 from ...rotations import Butterfly, Haar, Hadamard, Kac, MultiHadamard, StructuredGivens
+from ...selection.candidates import label
 from ..bench.measure import best_of
 
 SHOWN: tuple[Projection, ...] = (
@@ -56,7 +56,7 @@ def survey(d: int, m: int) -> Iterator[Survey]:
         draw = time.perf_counter() - start
         apply = best_of(lambda P=P: P(X), 3)  # type: ignore[misc]
         mean, spread = cosines(P)
-        yield Survey(short(projection), projection.unbiased, P.shape, P.nbytes, draw, apply, mean, spread)
+        yield Survey(label(projection), projection.unbiased, P.shape, P.nbytes, draw, apply, mean, spread)
 
 
 def cosines(P: Operator, rows: int = 64) -> tuple[float, float]:
@@ -67,8 +67,3 @@ def cosines(P: Operator, rows: int = 64) -> tuple[float, float]:
     U = W / np.where(norms > 0, norms, 1)
     pairs = (U @ U.T)[np.triu_indices(count, 1)]
     return (float(pairs.mean()), float(pairs.std())) if len(pairs) else (0.0, 0.0)
-
-
-def short(projection: Projection) -> str:
-    """The projection as one would type it, without the names of its options."""
-    return re.sub(r"\b\w+=", "", repr(projection)).replace(", 'kernel'", "").replace(", 'signed'", "")

@@ -1,0 +1,108 @@
+"""The data and the kernel that a command is about, from its options."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import datasets, names
+from ..datasets import Dataset, Table, TableError, read_table
+from ..kernels import Kernel, Laplacian, Softmax, median_distance
+
+DEFAULT = "diabetes"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Points, keys where they are others, the kernel, and a sentence about them."""
+
+    name: str
+    X: np.ndarray
+    Y: np.ndarray | None
+    kernel: Kernel
+    standardized: bool
+
+    @property
+    def description(self) -> str:
+        """What the data are."""
+        keys = f" and {len(self.Y)} keys" if self.Y is not None else ""
+        scaled = ", columns standardised" if self.standardized else ""
+        return f"{self.name}: {len(self.X)} rows{keys} x {self.X.shape[1]} columns{scaled}; {self.kernel!r}"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options that say which data and which kernel."""
+    parser.add_argument("data", nargs="?", default=DEFAULT, metavar="DATA",
+                        help="CSV, NPZ or Parquet file, or the name of a data set (default: embedded data)")  # fmt: skip
+    parser.add_argument("--kernel", default="gaussian", choices=sorted(names.KERNELS), help="default: gaussian")
+    parser.add_argument("--lengthscale", default="median", help="a number, or 'median': the median distance (default)")
+    parser.add_argument(
+        "--scale", default="auto", help="of softmax: a number, or 'auto': d**-0.5 as in attention (default)"
+    )
+    parser.add_argument("--features", type=int, default=256, help="width of the features (default 256)")
+    parser.add_argument("--drop", action="append", default=[], metavar="COLUMN",
+                        help="leave a column out, by name or position (the target, say); may be repeated")  # fmt: skip
+    parser.add_argument("--drop-constant", action="store_true", help="leave constant columns out")
+    parser.add_argument("--no-standardize", action="store_true", help="take the columns as they are")
+    parser.add_argument("--seed", type=int, default=0, help="of all draws (default 0)")
+    parser.add_argument("--json", action="store_true", help="print JSON in place of a table")
+
+
+def read_problem(options: argparse.Namespace) -> Problem:
+    """The data read, checked and standardised; TableError or ValueError in words for the user."""
+    if options.features < 1:
+        raise ValueError(f"--features must be at least 1, got {options.features}.")
+    if options.seed < 0:
+        raise ValueError(f"--seed must not be negative, got {options.seed}.")
+    table = _table(options)
+    X, Y = table.X, table.keys
+    if not options.no_standardize:
+        mean, deviation = X.mean(axis=0), X.std(axis=0)
+        X = ((X - mean) / deviation).astype(X.dtype)
+        Y = None if Y is None else ((Y - mean) / deviation).astype(Y.dtype)
+    return Problem(table.name, X, Y, _kernel(options, X), not options.no_standardize)
+
+
+def _table(options: argparse.Namespace) -> Table:
+    drop = [column for given in options.drop for column in given.split(",")]
+    if Path(options.data).exists() or options.data not in datasets.names():
+        return read_table(options.data, drop=drop, drop_constant=options.drop_constant)
+    if drop:
+        raise TableError(f"{options.data}: --drop is for files; this data set has its columns.")
+    try:
+        loaded = datasets.load(options.data)
+    except FileNotFoundError as error:
+        raise TableError(str(error)) from None
+    if not isinstance(loaded, Dataset):
+        raise TableError(f"{options.data}: this data set is a text; give a table of numbers.")
+    varied = (loaded.X != loaded.X[:1]).any(axis=0)
+    columns = tuple(name for name, keep in zip(loaded.feature_names, varied, strict=True) if keep)
+    return Table(loaded.name, loaded.X[:, varied], columns)
+
+
+def _kernel(options: argparse.Namespace, X: np.ndarray) -> Kernel:
+    kernel: Any = names.kernel(options.kernel)
+    if isinstance(kernel, Softmax):
+        return Softmax(X.shape[1] ** -0.5 if options.scale == "auto" else _number("--scale", options.scale, "auto"))
+    if not hasattr(kernel, "lengthscale"):
+        return names.kernel(options.kernel)
+    if options.lengthscale != "median":
+        lengthscale = _number("--lengthscale", options.lengthscale, "median")
+    else:
+        lengthscale = median_distance(X, metric="cityblock" if isinstance(kernel, Laplacian) else "euclidean")
+    scaled: Kernel = replace(kernel, lengthscale=lengthscale)
+    return scaled
+
+
+def _number(option: str, text: str, word: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not (np.isfinite(value) and value > 0):
+        raise ValueError(f"{option} must be a positive number or {word!r}, got {text!r}.")
+    return value

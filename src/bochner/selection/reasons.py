@@ -1,0 +1,128 @@
+"""Why the winner won, in words, and what no mechanism can mend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..kernels import Gaussian, Kernel, Softmax
+from ..maps import Map
+from ..projections import IID, QMC, Orthogonal, Projection, Quadrature, Simplex, SimplexPlus
+from .candidates import label
+from .facts import Facts
+from .recommendation import Candidate
+
+_USELESS = 1.0
+"""Relative error of the estimate that is zero everywhere."""
+
+
+def reasons(ranking: Sequence[Candidate], facts: Facts) -> tuple[str, ...]:
+    """Sentences: what the data are like, why this map, why these rows, and what is nearly as good but faster."""
+    found = (_data(facts), _map(ranking, facts), _rows(ranking, facts), _faster(ranking))
+    return tuple(sentence for sentence in found if sentence)
+
+
+def _data(facts: Facts) -> str:
+    spread = f", from {facts.smallest_norm2:.3g} to {facts.largest_norm2:.3g}" if facts.norms_vary else ""
+    return (f"At the kernel's scale |x|^2 averages {facts.norm2:.3g}{spread}; |x-y|^2 {facts.distance2:.3g} and "
+            f"|x+y|^2 {facts.sum2:.3g}.")  # fmt: skip
+
+
+def _map(ranking: Sequence[Candidate], facts: Facts) -> str:
+    best = ranking[0]
+    other = next((c for c in ranking if _family(c.spec.map) != _family(best.spec.map)), None)
+    if other is None:
+        return ""
+    cause = _cause_of_map(_family(best.spec.map), facts)
+    return f"{cause} The best of another kind is {other.label} with {_against(other, best)}."
+
+
+def _family(feature_map: Map | None) -> str:
+    name = type(feature_map).__name__
+    groups = {
+        "Positive": "positive",
+        "OptimalPositive": "positive",
+        "Hyperbolic": "positive",
+        "Trigonometric": "cosines",
+    }
+    if getattr(feature_map, "s", None) == -1 or name == "GeneralizedExponential":
+        return "cosines"
+    return groups.get(name, "hybrid" if name.endswith("Hybrid") else name)
+
+
+def _cause_of_map(family: str, facts: Facts) -> str:
+    near = facts.distance2 < facts.sum2
+    if family == "cosines":
+        where = "points are nearer to each other than to each other's reflections" if near else "norms are moderate"
+        return f"Cosines win: they err least where x is near y, and {where} (|x-y|^2 against |x+y|^2)."
+    if family == "positive":
+        if facts.norms_vary and not near:
+            return (
+                "Exponentials win: norms vary and sums x + y are short, where the kernel is small and they err least."
+            )
+        return "Exponentials win: they err least where x + y is short" + ("." if near else ", as it is here.")
+    if family == "hybrid":
+        return "A hybrid wins: pairs are near as well as opposite, and it leans on what errs least for each."
+    return f"{family} features win on these data."
+
+
+def _rows(ranking: Sequence[Candidate], facts: Facts) -> str:
+    best = ranking[0]
+    plain = next((c for c in ranking if c.spec.map == best.spec.map and isinstance(c.spec.projection, IID)), None)
+    if plain is None or plain is best or best.spec.map is None or best.spec.map.discrete:
+        return ""
+    return f"{_cause_of_rows(best.spec.projection, facts)} Independent rows have {_against(plain, best)}."
+
+
+def _cause_of_rows(projection: Projection | None, facts: Facts) -> str:
+    if isinstance(projection, Simplex | SimplexPlus):
+        why = "vectors are short" if facts.sum2 < facts.d / 4 else "features are positive"
+        return f"{why.capitalize()}, so simplex rows win: at obtuse angles their errors cancel most."
+    if isinstance(projection, Quadrature):
+        why = "points are close" if facts.distance2 < facts.d / 4 else "the rule is exact for polynomials of low degree"
+        return f"{why.capitalize()}, so quadrature wins: it integrates low degrees without error."
+    if isinstance(projection, Orthogonal):
+        return "Orthogonal rows repeat each other least."
+    if isinstance(projection, QMC):
+        return "In so few dimensions a low-discrepancy sequence fills the space more evenly than chance."
+    return f"{label(projection)} has the lowest error."
+
+
+def _faster(ranking: Sequence[Candidate]) -> str:
+    best = ranking[0]
+    close = [c for c in ranking[1:] if c.error <= 1.1 * best.error and c.n_features <= 1.1 * best.n_features]
+    quick = min(close, key=lambda c: c.seconds_per_row, default=best)
+    if quick.seconds_per_row > best.seconds_per_row / 1.5:
+        return ""
+    ratio = best.seconds_per_row / quick.seconds_per_row
+    return f"{quick.label} is {ratio:.1f} times faster here, with {_against(quick, best)}."
+
+
+def _against(other: Candidate, best: Candidate) -> str:
+    if other.n_features > 1.05 * best.n_features and abs(other.error - best.error) < 0.3 * best.error:
+        return f"{other.n_features / best.n_features:.1f} times the features"
+    return f"an error of {other.error:.3g} against {best.error:.3g}"
+
+
+def warnings(
+    ranking: Sequence[Candidate], facts: Facts, kernel: Kernel, tolerance: float | None, reached: bool
+) -> tuple[str, ...]:
+    """What the user must change in the data or the kernel, since no mechanism can."""
+    best = min(ranking, key=lambda c: c.error)
+    if best.error >= _USELESS:
+        return (f"no mechanism estimates this kernel with {best.n_features} features: the least predicted error is "
+                f"{best.error:.3g}, and zeros would have 1. {_remedy(facts, kernel)}",)  # fmt: skip
+    if tolerance is not None and not reached:
+        return (f"no mechanism reaches the tolerance {tolerance:g} with {best.n_features} features: the least predicted "
+                f"error is {best.error:.3g}. {_remedy(facts, kernel)}",)  # fmt: skip
+    return ()
+
+
+def _remedy(facts: Facts, kernel: Kernel) -> str:
+    if isinstance(kernel, Softmax) and max(facts.norm2, facts.largest_norm2 / 4) > 4:
+        longest = f" and reaches {facts.largest_norm2:.3g}" if facts.norms_vary else ""
+        return (f"|x|^2 averages {facts.norm2:.3g}{longest}: softmax features cannot estimate this kernel; normalise or "
+                f"lower the scale.")  # fmt: skip
+    if isinstance(kernel, Gaussian) and facts.distance2 > 8:
+        return (f"|x-y|^2 averages {facts.distance2:.3g} lengthscales squared, and the kernel {facts.kernel_mean:.1e}: the "
+                f"Gram matrix is nearly diagonal; standardise the columns or lengthen the lengthscale.")  # fmt: skip
+    return "Allow more features, or a larger tolerance."

@@ -1,0 +1,157 @@
+"""The answer of `recommend`: a ranking that prints as a table, with its reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from .._table import format_table, seconds
+from ..approximation import Approximation
+from .candidates import at_width, label
+from .facts import Facts
+from .prediction import Prediction, Predictor
+
+_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One mechanism: its specification, the width of its features, and what is predicted and measured of it.
+
+    Attributes
+    ----------
+    spec : Approximation
+    n_features : int
+        Width of the features.
+    error : float
+        Predicted relative Frobenius error of the Gram matrix, a root mean square over draws.
+    worst : float
+        Predicted root mean squared error of the worst entry, over the largest entry of the kernel.
+    standard_error : float
+        Of ``error``, where it was simulated; zero for theory.
+    source : {"theory", "simulation"}
+    seconds_per_row : float
+        Measured time of the features.
+    positive, symmetric, unbiased : bool
+    """
+
+    spec: Approximation
+    n_features: int
+    error: float
+    worst: float
+    standard_error: float
+    source: str
+    seconds_per_row: float
+    positive: bool
+    symmetric: bool
+    unbiased: bool
+
+    @property
+    def label(self) -> str:
+        """Map and projection in short."""
+        return label(self.spec)
+
+    def predicted(self, prediction: Prediction) -> Candidate:
+        """The same with another prediction."""
+        return replace(self, **prediction._asdict())
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: the specification as its ``repr``."""
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return values | {"spec": repr(self.spec), "label": self.label}
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """Mechanisms in the order in which they are recommended.
+
+    Attributes
+    ----------
+    ranking : tuple of Candidate
+        Best first.
+    reasons : tuple of str
+        Why the first is the first.
+    warnings : tuple of str
+        What no mechanism can mend.
+    tolerance : float or None
+    facts : Facts
+        What the data look like at the kernel's scale.
+    """
+
+    ranking: tuple[Candidate, ...]
+    reasons: tuple[str, ...]
+    warnings: tuple[str, ...]
+    tolerance: float | None
+    facts: Facts
+    predictor: Predictor = field(repr=False)
+
+    @property
+    def best(self) -> Approximation:
+        """The recommended specification, ready to ``fit``."""
+        return self.ranking[0].spec
+
+    def curves(self, n_features: Sequence[int], top: int = 8) -> dict[str, list[tuple[int, float]]]:
+        """Predicted error against width, for the best mechanisms: (width, error) points by label."""
+        curves: dict[str, list[tuple[int, float]]] = {}
+        for candidate in self.ranking[:top]:
+            sized = {at_width(candidate.spec, self.facts.d, width, self.predictor.sample.X) for width in n_features}
+            points = [(spec, self.predictor(spec).error) for spec in sized if spec is not None]
+            per_row = candidate.n_features / candidate.spec.n_projections
+            curves[candidate.label] = sorted((round(spec.n_projections * per_row), error) for spec, error in points)
+        return curves
+
+    def plot(self, ax: Any = None, *, n_features: Sequence[int] | None = None, top: int = 8) -> Any:
+        """Draw predicted error against the number of features, one curve a mechanism; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Drawn into; new ones without it.
+        n_features : sequence of int, optional
+            Widths; powers of two around the recommended one without it.
+        top : int
+            How many mechanisms.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from .plot import draw_curves
+
+        width = self.ranking[0].n_features
+        widths = n_features or [max(width * 2**k // 16, 2) for k in range(7)]
+        return draw_curves(self.curves(widths, top), self.tolerance, ax)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "best": repr(self.best),
+            "ranking": [candidate.as_dict() for candidate in self.ranking],
+            "reasons": list(self.reasons),
+            "warnings": list(self.warnings),
+            "tolerance": self.tolerance,
+            "facts": self.facts.as_dict(),
+        }
+
+    def table(self, top: int | None = _SHOWN) -> str:
+        """The ranking as text; all of it with ``top=None``."""
+        header = ["mechanism", "features", "error", "worst entry", "time a row", "error by", "positive", "symmetric",
+                  "unbiased"]  # fmt: skip
+        return format_table(header, [_row(candidate) for candidate in self.ranking[:top]])
+
+    def __str__(self) -> str:
+        hidden = len(self.ranking) - _SHOWN
+        more = f"... and {hidden} more in .ranking\n" if hidden > 0 else ""
+        reasons = "\n".join(self.reasons)
+        warnings = "".join(f"\nWarning: {warning}" for warning in self.warnings)
+        return f"{self.table()}\n{more}\nRecommended: {self.best!r}\n{reasons}{warnings}"
+
+    __repr__ = __str__
+
+
+def _row(c: Candidate) -> list[str]:
+    error = f"{c.error:.3g}" + (f" +- {c.standard_error:.0e}" if c.standard_error else "")
+    flags = ["yes" if flag else "no" for flag in (c.positive, c.symmetric)]
+    unbiased = "yes" if c.unbiased else "approx."
+    return [c.label, str(c.n_features), error, f"{c.worst:.3g}", seconds(c.seconds_per_row), c.source, *flags, unbiased]
