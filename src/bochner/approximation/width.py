@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..projections import IID, Quadrature
 from ..rotations import Kac
 
 if TYPE_CHECKING:
@@ -55,11 +56,11 @@ def width_of(spec: Approximation, d: int, X: Any = None) -> Width:
 
 
 def probe(spec: Approximation, m: int, d: int, X: Any = None) -> FeatureMap:
-    """The features of m rows, drawn cheaply: the rotation changes neither their width, nor their symmetry or sign."""
+    """The features of m rows, drawn cheaply: couplings of rows change neither their width, nor their symmetry or sign."""
     assert spec.map is not None
-    rows: Any = spec.projection
-    if hasattr(rows, "rotation"):
-        rows = replace(rows, rotation=_CHEAP_ROTATION)
+    rows: Any = IID()
+    if isinstance(spec.projection, Quadrature):
+        rows = replace(spec.projection, rotation=_CHEAP_ROTATION)
     few = replace(spec, projection=rows, n_projections=m)
     if not spec.map.needs_data:
         return few.draw(d, rng=0)

@@ -13,7 +13,7 @@ from .draws import Draws
 from .features import Features
 from .statistics import Data
 
-_PAIRS = 2000
+_PAIRS, _PAIRS_AT_LEAST, _NUMBERS = 2000, 200, 400_000
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def _probability(data: Data | None, shift: np.ndarray, rng: np.random.Generator)
     from scipy.special import ive
 
     assert data is not None
-    X, Y = data.pairs(_PAIRS, rng)
+    X, Y = data.pairs(max(_PAIRS_AT_LEAST, min(_PAIRS, _NUMBERS // len(shift))), rng)
     products = 2 * np.abs((X - shift) * (Y - shift))
 
     def mean_log_second_moment(log_failure: float) -> float:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from .. import names
-from ..approximation import Approximation, width_of
+from ..approximation import Approximation, Width, width_of
 from ..kernels import Kernel
-from ..maps import ClusterHybrid
-from ..projections import Quadrature
+from ..maps import ClusterHybrid, Map
+from ..projections import IID, Projection, Quadrature
 
 _ALL = ("iid", "orthogonal", "fast-orthogonal", "hadamard", "simplex", "fast-simplex", "simplex+", "quadrature",
         "orthoplex", "fast-orthoplex", "halton", "sobol")  # fmt: skip
@@ -54,10 +55,22 @@ def at_width(spec: Approximation, d: int, n_features: int, X: np.ndarray | None 
     """The mechanism with as many projections as fit; None if none does."""
     if isinstance(spec.map, ClusterHybrid) and X is not None and len(X) < 16:
         return None  # too few points for clusters
-    m = width_of(spec, d, X).rows_within(n_features)
+    m = width_at(spec, d).rows_within(n_features)
     rule = rows_of_rule(spec, d)
     m = m - m % rule if m >= rule else m
     return replace(spec, n_projections=m) if m else None
+
+
+def width_at(spec: Approximation, d: int) -> Width:
+    """Widths of the mechanism in d dimensions; of couplings, those of quadrature alone change it."""
+    assert spec.map is not None
+    return _width(spec.map, spec.projection if isinstance(spec.projection, Quadrature) else IID(), d)
+
+
+@lru_cache(maxsize=1024)
+def _width(feature_map: Map, rows: Projection, d: int) -> Width:
+    kernel = next(kernel for kernel in (make() for make in names.KERNELS.values()) if feature_map.serves(kernel))
+    return width_of(Approximation(kernel, feature_map, rows, 1), d)
 
 
 def rows_of_rule(spec: Approximation, d: int) -> int:

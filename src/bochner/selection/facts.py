@@ -26,6 +26,8 @@ class Facts:
         Means of squared distances and of squared norms of sums x + y.
     kernel_mean : float
         Mean of the kernel's entries.
+    diagonal_share : float
+        Share of the squared Gram matrix that lies on its diagonal; zero where queries and keys differ.
     """
 
     d: int
@@ -35,6 +37,7 @@ class Facts:
     distance2: float
     sum2: float
     kernel_mean: float
+    diagonal_share: float
 
     @classmethod
     def of(cls, sample: Sample, kernel: Kernel) -> Facts:
@@ -45,7 +48,7 @@ class Facts:
         norms = np.concatenate([(x**2).sum(1), (y**2).sum(1)])
         apart = pairs.minus > 0 if (pairs.minus > 0).any() else np.ones_like(pairs.minus, bool)
         return cls(x.shape[1], float(norms.mean()), float(norms.min()), float(norms.max()), float(pairs.minus[apart].mean()),
-                   float(pairs.plus[apart].mean()), float(sample.exact[apart].mean()))  # fmt: skip
+                   float(pairs.plus[apart].mean()), float(sample.exact[apart].mean()), _diagonal_share(sample))  # fmt: skip
 
     @property
     def norms_vary(self) -> bool:
@@ -55,3 +58,10 @@ class Facts:
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         return asdict(self)
+
+
+def _diagonal_share(sample: Sample) -> float:
+    if sample.X is not sample.Y:
+        return 0.0
+    squares = sample.weights * (sample.exact / np.abs(sample.exact).max()) ** 2
+    return float(np.trace(squares) / squares.sum())

@@ -50,6 +50,8 @@ class Predictor:
     def simulation(self, spec: Approximation, n_draws: int) -> Prediction:
         """Errors over redraws, times the share of the error that so few redraws do not see."""
         plain, tail = self._simulate(spec, n_draws), self._tail(spec, n_draws)
+        if not np.isfinite(tail):
+            return Prediction(np.inf, np.inf, 0.0, "simulation")
         return Prediction(plain.error * tail, plain.worst * tail, plain.standard_error * tail, "simulation")
 
     def _simulate(self, spec: Approximation, n_draws: int) -> Prediction:
@@ -59,10 +61,11 @@ class Predictor:
             total += squares
             errors.append(sample.relative(squares) ** 2)
         mse, mean = total / n_draws, float(np.mean(errors))
-        with np.errstate(invalid="ignore"):
-            spread = float(np.std(errors, ddof=1) / np.sqrt(n_draws))
         error = float(np.sqrt(mean))
-        return Prediction(error, sample.worst(mse), spread / (2 * error) if error > 0 else 0.0, "simulation")
+        if not 0 < error < np.inf:
+            return Prediction(error, sample.worst(mse), 0.0, "simulation")
+        spread = float(np.std(errors, ddof=1) / np.sqrt(n_draws))
+        return Prediction(error, sample.worst(mse), spread / (2 * error), "simulation")
 
     def _tail(self, spec: Approximation, n_draws: int) -> float:
         """How much too small such simulations are where rare draws carry the error: seen at independent rows.

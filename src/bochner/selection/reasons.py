@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..kernels import Gaussian, Kernel, Softmax
+from ..kernels import Kernel, Softmax
 from ..maps import Map
 from ..projections import IID, QMC, Orthogonal, Projection, Quadrature, Simplex, SimplexPlus
 from .candidates import label
@@ -13,6 +13,7 @@ from .recommendation import Candidate
 
 _USELESS = 1.0
 """Relative error of the estimate that is zero everywhere."""
+_NEARLY_ALL = 0.99
 
 
 def reasons(ranking: Sequence[Candidate], facts: Facts) -> tuple[str, ...]:
@@ -108,13 +109,17 @@ def warnings(
 ) -> tuple[str, ...]:
     """What the user must change in the data or the kernel, since no mechanism can."""
     best = min(ranking, key=lambda c: c.error)
+    said = []
     if best.error >= _USELESS:
-        return (f"no mechanism estimates this kernel with {best.n_features} features: the least predicted error is "
-                f"{best.error:.3g}, and zeros would have 1. {_remedy(facts, kernel)}",)  # fmt: skip
-    if tolerance is not None and not reached:
-        return (f"no mechanism reaches the tolerance {tolerance:g} with {best.n_features} features: the least predicted "
-                f"error is {best.error:.3g}. {_remedy(facts, kernel)}",)  # fmt: skip
-    return ()
+        said.append(f"no mechanism estimates this kernel with {best.n_features} features: the least predicted error is "
+                    f"{best.error:.3g}, and zeros would have 1. {_remedy(facts, kernel)}")  # fmt: skip
+    elif tolerance is not None and not reached:
+        said.append(f"no mechanism reaches the tolerance {tolerance:g} with {best.n_features} features: the least predicted "
+                    f"error is {best.error:.3g}. {_remedy(facts, kernel)}")  # fmt: skip
+    if facts.diagonal_share > _NEARLY_ALL:
+        said.append(f"the diagonal holds {facts.diagonal_share:.4%} of the squared Gram matrix, so these errors tell of "
+                    f"x = y alone. {_remedy(facts, kernel)}")  # fmt: skip
+    return tuple(said)
 
 
 def _remedy(facts: Facts, kernel: Kernel) -> str:
@@ -122,7 +127,7 @@ def _remedy(facts: Facts, kernel: Kernel) -> str:
         longest = f" and reaches {facts.largest_norm2:.3g}" if facts.norms_vary else ""
         return (f"|x|^2 averages {facts.norm2:.3g}{longest}: softmax features cannot estimate this kernel; normalise or "
                 f"lower the scale.")  # fmt: skip
-    if isinstance(kernel, Gaussian) and facts.distance2 > 8:
+    if kernel.shift_invariant and facts.distance2 > 8:
         return (f"|x-y|^2 averages {facts.distance2:.3g} lengthscales squared, and the kernel {facts.kernel_mean:.1e}: the "
                 f"Gram matrix is nearly diagonal; standardise the columns or lengthen the lengthscale.")  # fmt: skip
     return "Allow more features, or a larger tolerance."

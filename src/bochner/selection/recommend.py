@@ -101,7 +101,7 @@ def recommend(
     width = limit if limit is not None and tolerance is None else min(limit or DEFAULT_FEATURES, DEFAULT_FEATURES)
     specs = _specs(chosen, predictor.sample.X, width, positive, symmetric)
     found = [_candidate(spec, X, predictor) for spec in progress(specs, label="recommend", shown=verbose)]
-    ranking = sorted(_simulated_again(found, predictor), key=lambda c: c.error)
+    ranking = sorted(_simulated_again(found, predictor), key=lambda c: c.bound)
     reached = True
     if tolerance is not None:
         most = limit or MOST_FEATURES

@@ -52,6 +52,11 @@ class Candidate:
         """Map and projection in short."""
         return label(self.spec)
 
+    @property
+    def bound(self) -> float:
+        """The error it is ranked by: of a simulation, two standard errors above, so that luck does not win."""
+        return self.error + 2 * self.standard_error
+
     def predicted(self, prediction: Prediction) -> Candidate:
         """The same with another prediction."""
         return replace(self, **prediction._asdict())

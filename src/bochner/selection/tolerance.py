@@ -6,16 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..approximation import width_of
-from .candidates import rows_of_rule
-from .prediction import Predictor
+from .candidates import rows_of_rule, width_at
+from .prediction import MANY_DRAWS, Predictor
 from .recommendation import Candidate
 
 _CLOSE = 1.5
 """Estimated widths up to this factor above the least are looked at exactly."""
 _LOOKED_AT = 12
 """Mechanisms that are."""
-_STEPS = {"theory": 12, "simulation": 2}
+_STEPS = {"theory": 12, "simulation": 4}
 
 
 def at_tolerance(
@@ -32,28 +31,28 @@ def at_tolerance(
         widest = [_sized(c, _rows_within(c, most, predictor), predictor) for c in found]
         exact = [c.predicted(predictor(c.spec)) for c in sorted(widest, key=lambda c: c.error)[:_LOOKED_AT]]
         exact.sort(key=lambda c: c.error)
-        reaching = [c for c in exact if c.error <= tolerance]
+        reaching = [c for c in exact if c.bound <= tolerance]
         return (reaching or exact), bool(reaching)
     least = min(c.n_features for c in reaching)
     reaching.sort(key=lambda c: c.n_features)
     near = [_found(c, tolerance, predictor) if c.n_features <= _CLOSE * least else c for c in reaching[:_LOOKED_AT]]
     near += reaching[_LOOKED_AT:]
-    near = [c for c in near if c.n_features <= most and c.error <= 1.02 * tolerance]
-    return sorted(near, key=lambda c: (c.n_features, c.error)), bool(near)
+    near = [c for c in near if c.n_features <= most and c.bound <= 1.02 * tolerance]
+    return sorted(near, key=lambda c: (c.n_features, c.bound)), bool(near)
 
 
 def _scaled(c: Candidate, tolerance: float) -> int:
-    return max(1, math.ceil(min(c.spec.n_projections * (c.error / tolerance) ** 2, 1e12)))
+    return max(1, math.ceil(min(c.spec.n_projections * (c.bound / tolerance) ** 2, 1e12)))
 
 
 def _rows_within(c: Candidate, width: int, predictor: Predictor) -> int:
-    return max(1, width_of(c.spec, predictor.sample.X.shape[1], predictor.sample.X).rows_within(width))
+    return max(1, width_at(c.spec, predictor.sample.X.shape[1]).rows_within(width))
 
 
 def _sized(c: Candidate, m: int, predictor: Predictor) -> Candidate:
     """With m rows (whole rules of a quadrature), errors scaled as for independent ones."""
     d = predictor.sample.X.shape[1]
-    rule, width = rows_of_rule(c.spec, d), width_of(c.spec, d, predictor.sample.X)
+    rule, width = rows_of_rule(c.spec, d), width_at(c.spec, d)
     m = math.ceil(m / rule) * rule if m > rule else m
     factor = math.sqrt(c.spec.n_projections / m)
     return replace(c, spec=replace(c.spec, n_projections=m), n_features=width.of(m), error=c.error * factor,
@@ -63,14 +62,14 @@ def _sized(c: Candidate, m: int, predictor: Predictor) -> Candidate:
 
 def _found(c: Candidate, tolerance: float, predictor: Predictor) -> Candidate:
     """The least number of rows at which the prediction itself meets the tolerance, by secant steps of that law."""
-    exact = c.predicted(predictor(c.spec))
-    best = exact if exact.error <= tolerance else None
+    exact = c.predicted(predictor(c.spec, MANY_DRAWS))
+    best = exact if exact.bound <= tolerance else None
     for _ in range(_STEPS[c.source]):
         m = _scaled(exact, tolerance)
         if m == exact.spec.n_projections or (best is not None and m >= best.spec.n_projections):
             break
         exact = _sized(exact, m, predictor)
-        exact = exact.predicted(predictor(exact.spec))
-        if exact.error <= tolerance:
+        exact = exact.predicted(predictor(exact.spec, MANY_DRAWS))
+        if exact.bound <= tolerance:
             best = exact
     return best or exact
