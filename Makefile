@@ -7,9 +7,10 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 .PHONY: demo test lint bench docs clean
 
 demo: $(VENV)/.demo
-	$(BIN)/bochner info --picture demo/projections.png
+	$(BIN)/bochner compare --out demo
 
 test: lint
+	@tests/install_browser.sh
 	$(BIN)/python -m pytest -n 2
 
 lint: $(VENV)/.test

@@ -17,7 +17,7 @@ def test_info_shows_every_projection_and_draws_a_picture(tmp_path, capsys):
     picture = tmp_path / "deep" / "projections.png"
     assert main(["info", "--dimension", "70", "--rows", "20", "--picture", str(picture)]) == 0
     out = capsys.readouterr().out
-    for name in ("IID()", "Simplex(Haar())", "Orthogonal(StructuredGivens", "Quadrature(Haar()", "QMC('sobol')"):
+    for name in ("IID()", "Simplex()", "Orthogonal(StructuredGivens())", "Quadrature()", "QMC('sobol')"):
         assert name in out
     assert "20 x 70" in out and str(picture) in out
     assert picture.read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,125 @@
+"""``bochner compare`` and ``bochner recommend``, as a user types them."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from bochner import Approximation, kernels, maps, projections, rotations
+from bochner.cli import main
+
+FEW = ["--rows", "30", "--draws", "3", "--features", "32"]
+
+
+@pytest.fixture
+def table(tmp_path):
+    X = np.random.default_rng(0).standard_normal((40, 3)) * [1.0, 10.0, 0.1]
+    path = tmp_path / "data.csv"
+    path.write_text("a,b,c\n" + "\n".join(",".join(map(str, row)) for row in X) + "\n")
+    return path
+
+
+def test_compare_measures_and_reports(table, tmp_path, capsys):
+    assert main(["compare", str(table), *FEW, "--kernel", "matern-3/2", "--out", str(tmp_path / "report")]) == 0
+    out = capsys.readouterr().out
+    assert "data.csv: 40 rows x 3 columns, columns standardised; Matern(nu=1.5, lengthscale=" in out
+    for column in ("measured error", "predicted", "time a row", "memory", "positive"):
+        assert column in out
+    assert "Trigonometric(), Orthogonal()" in out and f"Report: {tmp_path / 'report' / 'index.html'}" in out
+    numbers = json.loads((tmp_path / "report" / "comparison.json").read_text())
+    assert len(numbers["measurements"]) >= 10 and len(numbers["curves"]) >= 3
+
+
+def test_compare_prints_json_that_rebuilds_the_mechanisms(table, tmp_path, capsys):
+    assert main(["compare", str(table), *FEW, "--kernel", "angular", "--json", "--out", str(tmp_path / "r")]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    for m in printed["measurements"]:
+        spec = eval(m["spec"], {**vars(kernels), **vars(maps), **vars(projections), **vars(rotations), **globals()})
+        assert isinstance(spec, Approximation) and m["n_features"] <= 32 and m["measured"] > 0 and m["nbytes"] > 0
+    assert [m["measured"] for m in printed["measurements"]] == sorted(m["measured"] for m in printed["measurements"])
+
+
+def test_predicted_and_measured_errors_agree(tmp_path, capsys):
+    command = ["compare", "iris", "--rows", "60", "--draws", "30", "--features", "64", "--kernel", "laplacian"]
+    assert main([*command, "--json", "--out", str(tmp_path)]) == 0
+    (m,) = json.loads(capsys.readouterr().out)["measurements"]
+    assert m["source"] == "theory" and abs(m["measured"] - m["predicted"]) < 5 * m["standard_error"]
+
+
+def test_queries_and_keys_of_one_file(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "qk.npz", X=rng.standard_normal((30, 4)), Y=rng.standard_normal((25, 4)) + 1)
+    command = ["recommend", str(tmp_path / "qk.npz"), "--kernel", "softmax", "--scale", "0.25", "--no-standardize"]
+    assert main([*command, "--features", "32", "--positive"]) == 0
+    out = capsys.readouterr().out
+    assert "30 rows and 25 keys x 4 columns; Softmax(scale=0.25)" in out
+    assert "Recommended: Approximation(kernel=Softmax(scale=0.25)" in out
+
+
+def test_recommend_prints_json(table, capsys):
+    assert main(["recommend", str(table), "--kernel", "cauchy", "--tolerance", "0.2", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["tolerance"] == 0.2 and printed["ranking"][0]["spec"] == printed["best"]
+    assert printed["ranking"][0]["error"] <= 1.02 * 0.2
+
+
+def test_recommend_prints_warnings_with_the_table(table, capsys):
+    command = ["recommend", str(table), "--kernel", "laplacian", "--features", "8", "--tolerance", "0.001"]
+    assert main(command) == 0
+    out = capsys.readouterr().out
+    assert "Warning: no mechanism reaches the tolerance 0.001 with 8 features" in out and "\n\nRecommended: " in out
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--lengthscale", "long"], r"--lengthscale must be a positive number or 'median', got 'long'"),
+        (["--kernel", "softmax", "--scale", "-1"], r"--scale must be a positive number or 'auto', got '-1'"),
+        (["--features", "0"], r"--features must be at least 1, got 0"),
+        (["--seed", "-1"], r"--seed must not be negative, got -1"),
+        (["--rows", "3"], r"--rows must be at least 10, got 3"),
+        (["--draws", "1"], r"--draws must be at least 2, got 1"),
+        (["--drop", "q"], r"there is no column 'q' to drop; the columns are a, b, c"),
+    ],
+)
+def test_options_that_do_not_work_are_explained(table, tmp_path, capsys, arguments, message):
+    assert main(["compare", str(table), "--out", str(tmp_path / "r"), *arguments]) == 2
+    err = capsys.readouterr().err
+    assert re.search(message, err) and err.startswith("bochner compare: ")
+    assert not (tmp_path / "r").exists()
+
+
+def test_bad_data_are_explained_with_row_and_column(table, tmp_path, capsys):
+    lines = table.read_text().splitlines()
+    lines[4] = "1.0,blue,2.0"
+    table.write_text("\n".join(lines))
+    for command in ("compare", "recommend"):
+        assert main([command, str(table)]) == 2
+        err = capsys.readouterr().err
+        assert (
+            f"bochner {command}: data.csv: row 4 (line 5 of the file), column 'b' (number 2) holds the text 'blue'"
+            in err
+        )
+    assert main(["recommend", "data_that_is_not_there.csv"]) == 2
+    assert "there is no such file" in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    assert main(["compare", "iris", "--out", str(tmp_path / "file")]) == 2
+    assert "is a file; give a folder" in capsys.readouterr().err
+
+
+def test_names_of_data_sets(capsys, monkeypatch):
+    monkeypatch.delenv("BOCHNER_DATA", raising=False)
+    assert main(["recommend", "wikitext-2"]) == 2
+    assert "BOCHNER_DATA is not set" in capsys.readouterr().err
+    assert main(["recommend", "iris", "--drop", "1"]) == 2
+    assert "--drop is for files" in capsys.readouterr().err
+
+
+def test_without_matplotlib_the_table_is_printed_and_the_report_explained(table, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert main(["compare", str(table), *FEW, "--kernel", "laplacian", "--out", str(tmp_path / "r")]) == 2
+    printed = capsys.readouterr()
+    assert "measured error" in printed.out and "pip install 'bochner[plot]'" in printed.err
