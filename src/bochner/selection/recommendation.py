@@ -33,7 +33,9 @@ class Candidate:
     source : {"theory", "simulation"}
     seconds_per_row : float
         Measured time of the features.
-    positive, symmetric, unbiased : bool
+
+    Flags tell whether the features are positive, whether queries and keys share them, and whether the estimate is exactly
+    unbiased.
     """
 
     spec: Approximation
