@@ -1,0 +1,3 @@
+"""Kernel machines as scikit-learn estimators."""
+
+__all__: list[str] = []
