@@ -1,3 +1,5 @@
 """Kernel machines as scikit-learn estimators."""
 
-__all__: list[str] = []
+from .gaussian_process import GaussianProcess, GaussianProcessClassifier
+
+__all__ = ["GaussianProcess", "GaussianProcessClassifier"]
