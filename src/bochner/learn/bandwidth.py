@@ -26,7 +26,9 @@ _SAMPLE = 1000
 """Rows of which the median distance is taken."""
 
 
-def with_gamma(owner: str, kernel: Kernel, gamma: Any, X: Any, rng: np.random.Generator) -> Kernel:
+def with_gamma(
+    owner: str, kernel: Kernel, gamma: Any, X: Any, rng: np.random.Generator, weights: np.ndarray | None = None
+) -> Kernel:
     r"""The kernel with its bandwidth set from ``gamma``: a number, or a rule that looks at the data X.
 
     Parameters
@@ -43,6 +45,8 @@ def with_gamma(owner: str, kernel: Kernel, gamma: Any, X: Any, rng: np.random.Ge
     X : array or CSR matrix (n, d)
     rng : numpy.random.Generator
         Draws the rows of the median.
+    weights : array (n,), optional
+        Weights of the rows in the variance; rows of weight zero count nowhere.
 
     Examples
     --------
@@ -55,7 +59,7 @@ def with_gamma(owner: str, kernel: Kernel, gamma: Any, X: Any, rng: np.random.Ge
     if isinstance(gamma, str):
         if gamma not in RULES:
             raise ValueError(f"{owner}: gamma must be 'scale', 'median' or a positive number, got {gamma!r}.")
-        return _by_scale(kernel, X) if gamma == "scale" else _by_median(kernel, X, rng)
+        return _by_scale(kernel, X, weights) if gamma == "scale" else _by_median(kernel, X, rng, weights)
     value = check_positive(owner, "gamma", gamma)
     if isinstance(kernel, Softmax):
         return Softmax(value)
@@ -83,15 +87,17 @@ def _lengthscale(kernel: Kernel, gamma: float) -> float:
     return 1 / math.sqrt(gamma if isinstance(kernel, Cauchy) else 2 * gamma)
 
 
-def _by_scale(kernel: Kernel, X: Any) -> Kernel:
-    d, variance = X.shape[1], _variance(X)
+def _by_scale(kernel: Kernel, X: Any, weights: np.ndarray | None) -> Kernel:
+    d, variance = X.shape[1], _variance(X, weights)
     if isinstance(kernel, Laplacian):
         variance = math.sqrt(variance)
     gamma = 1 / (d * variance) if variance > 0 else 1.0
     return with_gamma("scale", kernel, gamma, X, np.random.default_rng(0))
 
 
-def _by_median(kernel: Kernel, X: Any, rng: np.random.Generator) -> Kernel:
+def _by_median(kernel: Kernel, X: Any, rng: np.random.Generator, weights: np.ndarray | None) -> Kernel:
+    if weights is not None:
+        X = X[weights > 0]
     n = X.shape[0]
     rows = X[np.sort(rng.choice(n, _SAMPLE, replace=False))] if n > _SAMPLE else X
     points = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
@@ -103,9 +109,11 @@ def _by_median(kernel: Kernel, X: Any, rng: np.random.Generator) -> Kernel:
     return replace(kernel, lengthscale=median)  # type: ignore[type-var]
 
 
-def _variance(X: Any) -> float:
-    if sparse.issparse(X):
-        size = X.shape[0] * X.shape[1]
-        mean = X.sum(dtype=np.float64) / size
-        return max(float((X.data.astype(np.float64) ** 2).sum() / size - mean**2), 0.0)
-    return float(X.var(dtype=np.float64))
+def _variance(X: Any, weights: np.ndarray | None) -> float:
+    if weights is None and not sparse.issparse(X):
+        return float(X.var(dtype=np.float64))
+    w = np.ones(X.shape[0]) if weights is None else weights
+    size = w.sum() * X.shape[1]
+    squares = X.multiply(X) if sparse.issparse(X) else X * X
+    mean = float((w @ X).sum() / size)
+    return max(float((w @ squares).sum() / size - mean**2), 0.0)

@@ -51,7 +51,15 @@ class Drawn(NamedTuple):
     kernel: Kernel | None
 
 
-def draw_features(owner: str, parameters: FeatureParameters, X: Any, random_state: Any, *, symmetric: bool) -> Drawn:
+def draw_features(
+    owner: str,
+    parameters: FeatureParameters,
+    X: Any,
+    random_state: Any,
+    *,
+    symmetric: bool,
+    weights: np.ndarray | None = None,
+) -> Drawn:
     """Resolve the parameters on the data X, and draw features of exactly the width that was asked for.
 
     Parameters
@@ -64,6 +72,8 @@ def draw_features(owner: str, parameters: FeatureParameters, X: Any, random_stat
     random_state : int, RandomState, Generator or None
     symmetric : bool
         Whether features that differ between queries and keys are refused.
+    weights : array (n,), optional
+        Weights of the rows, for the rules for gamma.
 
     Examples
     --------
@@ -73,7 +83,7 @@ def draw_features(owner: str, parameters: FeatureParameters, X: Any, random_stat
     64
     """
     rng = as_generator(random_state)
-    spec = _approximation(owner, parameters, X, rng)
+    spec = _approximation(owner, parameters, X, rng, weights)
     if symmetric:
         _check_symmetric(owner, spec, X)
     width = check_count(owner, "n_components", parameters.n_components)
@@ -91,7 +101,9 @@ def as_generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(check_random_state(random_state).randint(np.iinfo(np.int32).max, size=4))
 
 
-def _approximation(owner: str, parameters: FeatureParameters, X: Any, rng: np.random.Generator) -> Approximation:
+def _approximation(
+    owner: str, parameters: FeatureParameters, X: Any, rng: np.random.Generator, weights: np.ndarray | None
+) -> Approximation:
     """The parts with their names looked up; refusals name the estimator."""
     kernel, gamma = parameters.kernel, parameters.gamma
     if isinstance(kernel, str):
@@ -102,7 +114,7 @@ def _approximation(owner: str, parameters: FeatureParameters, X: Any, rng: np.ra
     if gamma is not None:
         if kernel is None:
             raise ValueError(f"{owner}: gamma={gamma!r} needs a kernel whose bandwidth it sets; pass gamma=None.")
-        kernel = with_gamma(owner, kernel, gamma, X, rng)
+        kernel = with_gamma(owner, kernel, gamma, X, rng, weights)
     feature_map = _part(owner, "map", parameters.map, names.feature_map, Map, "maps.Trigonometric()")
     rows = _part(owner, "projection", parameters.projection, names.projection, Projection, "projections.Orthogonal()")
     try:

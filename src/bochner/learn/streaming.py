@@ -65,9 +65,15 @@ def features_of(phi: FeatureMap, X: Any, *, key: bool = False) -> np.ndarray:
 
 
 def regression_statistics(
-    phi: FeatureMap, X: Any, Y: np.ndarray, weights: np.ndarray | None = None, *, verbose: Any = 0, label: str = "fit"
+    phi: FeatureMap,
+    X: Any,
+    Y: np.ndarray,
+    weights: np.ndarray | None = None,
+    *,
+    total: RegressionStatistics | None = None,
+    verbose: Any = 0,
 ) -> RegressionStatistics:
-    """Statistics of the features of X and of targets Y (n, t), chunk by chunk.
+    """Statistics of the features of X and of targets Y (n, t), chunk by chunk; added to ``total``, if there is one.
 
     Examples
     --------
@@ -78,8 +84,9 @@ def regression_statistics(
     >>> regression_statistics(phi, X, Y).scatter.shape
     (8, 8)
     """
-    total = RegressionStatistics.empty(phi.n_features_out, Y.shape[1])
-    for rows in chunks(X.shape[0], X.shape[1] + phi.n_features_out, label=label, verbose=verbose):
+    if total is None:
+        total = RegressionStatistics.empty(phi.n_features_out, Y.shape[1])
+    for rows in chunks(X.shape[0], X.shape[1] + phi.n_features_out, label="fit", verbose=verbose):
         part = None if weights is None else weights[rows]
         total.add_rows(phi.queries(dense_rows(X, rows)), Y[rows], part)
     return total

@@ -41,7 +41,9 @@ def _largest(row: np.ndarray) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _by_library(row: np.ndarray, frequency: float, amplitudes: np.ndarray, cosines: np.ndarray, sines: np.ndarray) -> None:
+def _by_library(
+    row: np.ndarray, frequency: float, amplitudes: np.ndarray, cosines: np.ndarray, sines: np.ndarray
+) -> None:
     for j in range(len(row)):
         x = float(frequency * row[j])
         cosines[j] = amplitudes[j] * math.cos(x)
