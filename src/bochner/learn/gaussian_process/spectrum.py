@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, svd
 from scipy.optimize import minimize_scalar
 
 _GRID = np.linspace(np.log(1e-9), np.log(1e7), 113)
@@ -48,9 +48,14 @@ class Spectrum:
     summed over targets.  For a given :math:`\lambda` the best :math:`\sigma^2` is the bracket after it divided by n, so
     noise and amplitude together are one number to search.
 
-    Parameters
+    Attributes
     ----------
-    normal : Normal
+    values : float64 array (r,)
+        :math:`\Lambda`; those that are left out are zero.
+    vectors : float64 array (D, r)
+        Q.
+    cross : float64 array (r, t)
+        q.
 
     Examples
     --------
@@ -58,21 +63,30 @@ class Spectrum:
     >>> rng = np.random.default_rng(0)
     >>> Phi = rng.standard_normal((500, 8))
     >>> y = Phi @ rng.standard_normal((8, 1)) + 0.1 * rng.standard_normal((500, 1))
-    >>> spectrum = Spectrum(Normal(Phi.T @ Phi, Phi.T @ y, (y**2).sum(axis=0), 500))
-    >>> noise, amplitude = spectrum.best(noise=None, amplitude=None)
+    >>> noise, amplitude = Spectrum.of_rows(Phi, y).best(noise=None, amplitude=None)
     >>> bool(0.008 < noise < 0.012)
     True
     """
 
-    def __init__(self, normal: Normal) -> None:
-        values, self.vectors = eigh(normal.gram, check_finite=False)
-        self.values = np.maximum(values, 0)  # rounding makes zeros negative
-        self.cross = self.vectors.T @ normal.cross
-        self.n_rows, self.n_targets = normal.n_rows, normal.cross.shape[1]
-        self._squares = (self.cross**2).sum(axis=1)
-        self._total = float(normal.square.sum())
-        self._target_size = self._total / (self.n_rows * self.n_targets) or 1.0
-        self._feature_size = float(self.values.sum()) / self.n_rows or 1.0
+    def __init__(self, values: np.ndarray, vectors: np.ndarray, cross: np.ndarray, total: float, n_rows: float) -> None:
+        self.values, self.vectors, self.cross = values, vectors, cross
+        self.n_rows, self.n_targets = n_rows, cross.shape[1]
+        self._squares, self._total = (cross**2).sum(axis=1), total
+        self._target_size = total / (n_rows * self.n_targets) or 1.0
+        self._feature_size = float(values.sum()) / n_rows or 1.0
+
+    @classmethod
+    def of(cls, normal: Normal) -> Spectrum:
+        """By a decomposition of the Gram matrix."""
+        values, Q = eigh(normal.gram, check_finite=False)
+        # rounding makes zeros negative
+        return cls(np.maximum(values, 0), Q, Q.T @ normal.cross, float(normal.square.sum()), normal.n_rows)
+
+    @classmethod
+    def of_rows(cls, Phi: np.ndarray, Y: np.ndarray) -> Spectrum:
+        """Of features (n, D) and targets (n, t), by a decomposition of the features: O(n D min(n, D))."""
+        U, s, Vt = svd(Phi, full_matrices=False, check_finite=False)
+        return cls(s**2, Vt.T, s[:, None] * (U.T @ Y), float(np.vdot(Y, Y)), len(Y))
 
     def log_marginal_likelihood(self, noise: float, amplitude: float) -> float:
         """Its value."""

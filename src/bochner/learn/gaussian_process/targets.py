@@ -48,6 +48,11 @@ def normal_equations(statistics: RegressionStatistics, scaling: Scaling) -> Norm
     )
 
 
+def scaled_alone(Y: np.ndarray, *, normalize: bool) -> np.ndarray:
+    """Targets (n, t) by their own scaling."""
+    return Scaling.of(RegressionStatistics.of(np.zeros((len(Y), 1)), Y), normalize=normalize).apply(Y)
+
+
 def columns(y: Any) -> np.ndarray:
     """Targets as a float64 matrix."""
     return np.asarray(y, dtype=np.float64).reshape(len(y), -1)

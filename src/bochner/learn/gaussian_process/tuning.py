@@ -47,10 +47,16 @@ def _start(Y: np.ndarray, given: Given) -> Callable[[np.ndarray], np.ndarray]:
     def start(Phi: np.ndarray) -> np.ndarray:
         if None not in given:
             return np.log(np.array(given, dtype=np.float64))
-        spectrum = Spectrum(Normal(Phi.T @ Phi, Phi.T @ Y, (Y**2).sum(axis=0), len(Y)))
-        return np.log(spectrum.best(noise=given.noise, amplitude=given.amplitude))
+        return np.log(spectrum_of_rows(Phi, Y).best(**given._asdict()))
 
     return start
+
+
+def spectrum_of_rows(Phi: np.ndarray, Y: np.ndarray) -> Spectrum:
+    """Through the smaller of the matrices of features and of rows."""
+    if len(Phi) < Phi.shape[1]:
+        return Spectrum.of_rows(Phi, Y)
+    return Spectrum.of(Normal(Phi.T @ Phi, Phi.T @ Y, (Y**2).sum(axis=0), len(Y)))
 
 
 def _bounds(Y: np.ndarray, given: Given) -> np.ndarray:
