@@ -216,7 +216,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         unseen = np.setdiff1d(y, known)
         if len(unseen):
             raise ValueError(f"KernelClassifier: y has {unseen}, which are not among the classes {known}.")
-        return known
+        return np.asarray(known)
 
     def _validated_pair(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, multi_output=True, reset=reset)
