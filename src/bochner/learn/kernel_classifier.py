@@ -187,8 +187,10 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             Data.
         """
         check_is_fitted(self)
-        shares = np.clip(self._predicted(X), 0, 1)
-        return shares if self._several else shares / shares.sum(axis=1, keepdims=True)
+        shares: np.ndarray = np.clip(self._predicted(X), 0, 1)
+        if not self._several:
+            shares /= shares.sum(axis=1, keepdims=True)
+        return shares
 
     def _targets(self, y: np.ndarray, classes: np.ndarray, several: bool) -> np.ndarray:
         """Ones for the class and, for ridge, -1 for the others; a single column for two classes."""
