@@ -223,7 +223,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     def _validated_pair(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, multi_output=True, reset=reset)
         check_classification_targets(y)
-        if y.ndim == 2 and not _several_labels(y):
+        labels = _several_labels(y) and np.isin(y, (0, 1)).all()
+        if y.ndim == 2 and not labels:
             if y.shape[1] > 1:
                 raise ValueError(
                     f"KernelClassifier: y must be classes (n,) or zeros and ones (n, k), got {type_of_target(y)}."
