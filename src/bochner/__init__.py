@@ -10,7 +10,20 @@ from typing import Any
 
 __version__ = "0.1.0.dev0"
 
-_MODULES = ("distributed", "geometries", "kernels", "learn", "linalg", "maps", "names", "projections", "radii", "rotations", "theory")
+_MODULES = (
+    "datasets",
+    "distributed",
+    "geometries",
+    "kernels",
+    "learn",
+    "linalg",
+    "maps",
+    "names",
+    "projections",
+    "radii",
+    "rotations",
+    "theory",
+)
 _NAMES = {
     "Approximation": "approximation",
     "FeatureMap": "approximation",

@@ -9,9 +9,7 @@ from typing import Any
 def require_dask() -> None:
     """Say how to install Dask where it is missing."""
     if importlib.util.find_spec("dask") is None:
-        raise ImportError(
-            'bochner.distributed needs Dask, which is not installed; run: pip install "bochner[dask]".'
-        )
+        raise ImportError('bochner.distributed needs Dask, which is not installed; run: pip install "bochner[dask]".')
 
 
 def is_dask(X: Any) -> bool:

@@ -40,7 +40,10 @@ class Blocks:
         self.weighted = weights is not None
         self._chunks = sizes = array.chunks[0]
         self.sizes = None if np.isnan(sizes).any() else [int(size) for size in sizes]
-        columns = [array, *(_aligned(owner, name, part, array) for name, part in (("y", y), ("sample_weight", weights)))]
+        columns = [
+            array,
+            *(_aligned(owner, name, part, array) for name, part in (("y", y), ("sample_weight", weights))),
+        ]
         self._parts = list(zip(*(_delayed_rows(part, len(sizes)) for part in columns), strict=True))
 
     def __len__(self) -> int:
@@ -108,7 +111,9 @@ def check_block(name: str, width: int, X: Any, y: Any, weights: Any) -> tuple[np
             y = check_array(y, dtype=None, ensure_2d=False, ensure_min_samples=0, input_name="y")
             _check_length("y", y, X)
         if weights is not None:
-            weights = check_array(weights, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="weights")
+            weights = check_array(
+                weights, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="weights"
+            )
             _check_length("sample_weight", weights, X)
             if (weights < 0).any():
                 raise ValueError("sample_weight has negative numbers.")
@@ -154,8 +159,10 @@ def _aligned(owner: str, name: str, part: Any, X: Any) -> Any:
     array = part.to_dask_array() if hasattr(part, "to_dask_array") else part
     if not known or np.isnan(array.chunks[0]).any():
         if array.numblocks[0] != X.numblocks[0]:
-            raise ValueError(f"{owner}: {name} has {array.numblocks[0]} blocks and X has {X.numblocks[0]}, of lengths that are "
-                             f"not known; repartition them alike, or call compute_chunk_sizes().")  # fmt: skip
+            raise ValueError(
+                f"{owner}: {name} has {array.numblocks[0]} blocks and X has {X.numblocks[0]}, of lengths that are not known; "
+                f"repartition them alike, or call compute_chunk_sizes()."
+            )
         return array.rechunk({1: -1}) if array.ndim > 1 else array
     if array.shape[0] != X.shape[0]:
         raise ValueError(f"{owner}: {name} has {array.shape[0]} rows, and X has {X.shape[0]}.")

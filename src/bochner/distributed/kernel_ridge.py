@@ -86,7 +86,9 @@ class KernelRidge(learn.KernelRidge):
         else:
             compare_columns(self, X)
             if single != self._one_dimensional:
-                raise ValueError(f"KernelRidge: y must have the shape of the first call, got {n_dimensions(y)} dimensions.")
+                raise ValueError(
+                    f"KernelRidge: y must have the shape of the first call, got {n_dimensions(y)} dimensions."
+                )
             machine = learned(options, self.features_, blocks, numbers, self.machine_)
         self.machine_, self._one_dimensional = machine, single
         return self

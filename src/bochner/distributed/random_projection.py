@@ -75,8 +75,9 @@ class RandomProjection(learn.RandomProjection):
         check_is_fitted(self)
         width = as_dask_array("RandomProjection", X).shape[1]
         if width != self.n_components_:
-            raise ValueError(f"RandomProjection: inverse_transform expects {self.n_components_} columns, those of transform, "
-                             f"got {width}.")  # fmt: skip
+            raise ValueError(
+                f"RandomProjection: inverse_transform expects {self.n_components_} columns, those of transform, got {width}."
+            )
         return lazily(self, "inverse_transform", X, (self.n_features_in_,))
 
     def _width(self, n: int, d: int) -> int:

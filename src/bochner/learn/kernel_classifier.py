@@ -187,8 +187,10 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             Data.
         """
         check_is_fitted(self)
-        shares = np.clip(self._predicted(X), 0, 1)
-        return shares if self._several else shares / shares.sum(axis=1, keepdims=True)
+        shares: np.ndarray = np.clip(self._predicted(X), 0, 1)
+        if not self._several:
+            shares /= shares.sum(axis=1, keepdims=True)
+        return shares
 
     def _targets(self, y: np.ndarray, classes: np.ndarray, several: bool) -> np.ndarray:
         """Ones for the class and, for ridge, -1 for the others; a single column for two classes."""
@@ -216,12 +218,13 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         unseen = np.setdiff1d(y, known)
         if len(unseen):
             raise ValueError(f"KernelClassifier: y has {unseen}, which are not among the classes {known}.")
-        return known
+        return np.asarray(known)
 
     def _validated_pair(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, multi_output=True, reset=reset)
         check_classification_targets(y)
-        if y.ndim == 2 and not _several_labels(y):
+        labels = _several_labels(y) and np.isin(y, (0, 1)).all()
+        if y.ndim == 2 and not labels:
             if y.shape[1] > 1:
                 raise ValueError(
                     f"KernelClassifier: y must be classes (n,) or zeros and ones (n, k), got {type_of_target(y)}."

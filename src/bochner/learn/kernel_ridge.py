@@ -158,4 +158,4 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
 
     @property
     def _single(self) -> bool:
-        return self._one_dimensional
+        return bool(self._one_dimensional)

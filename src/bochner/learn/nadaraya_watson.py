@@ -19,7 +19,7 @@ class KernelSums:
 
     Notes
     -----
-    :math:`M_{jt} = e^{-c_j}\sum_i w_i\,\phi_j(x_i)\,y_{it}` and :math:`n_j = e^{-c_j}\sum_i w_i\,\phi_j(x_i)`, with :math:`c_j`
+    :math:`M_{jt} = e^{-c_j}\sum_i w_i\phi_j(x_i)y_{it}` and :math:`n_j = e^{-c_j}\sum_i w_i\phi_j(x_i)`, with :math:`c_j`
     the largest logarithm of feature j so far.  Two parts of the rows add (``a + b``) after both are brought to the larger
     shift, in any order.
 
@@ -120,8 +120,8 @@ class NadarayaWatsonMachine:
         bad = ~(denominator[:, 0] > 0)
         if bad.any():
             warnings.warn(
-                f"{self.owner}: {bad.sum()} of {len(bad)} rows have an estimated sum of weights that is not positive, and get "
-                f"the mean of the targets; a positive map such as OptimalPositive() has none.",
+                f"{self.owner}: {bad.sum()} of {len(bad)} rows have an estimated sum of weights that is not positive, and "
+                f"get the mean of the targets; a positive map such as OptimalPositive() has none.",
                 UserWarning,
                 stacklevel=4,
             )

@@ -167,8 +167,8 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         width = int(johnson_lindenstrauss_min_dim(n, eps=check_positive("RandomProjection", "eps", self.eps)))
         if not 0 < width <= d:
             raise ValueError(
-                f"RandomProjection: eps={self.eps} and {n} rows lead to a target dimension of {width}, and X has {d} columns; "
-                f"raise eps, or pass n_components."
+                f"RandomProjection: eps={self.eps} and {n} rows lead to a target dimension of {width}, and X has {d} "
+                f"columns; raise eps, or pass n_components."
             )
         return width
 

@@ -108,13 +108,11 @@ class RegressionStatistics:
         self.n_rows += len(features)
         if weight == 0:
             return self
-        with single_threaded_blas:  # the number of threads cannot change a bit
-            phi = (w.astype(features.dtype) @ features).astype(np.float64) / weight
-            y = w @ targets.astype(np.float64) / weight
+        roots = None if weights is None else np.sqrt(w)
+        rows, phi = _centred(features, w, roots)
+        Y, y = _centred(targets.astype(np.float64), w, roots)
         delta, gap, root = self._shift(phi, y, weight)
-        # one more row carries the shift of the means: its square is Chan's correction
-        rows = _centred(features, phi, None if weights is None else np.sqrt(w), root * delta)
-        Y = _centred(targets.astype(np.float64), y, None if weights is None else np.sqrt(w), root * gap)
+        rows[-1], Y[-1] = root * delta, root * gap  # one more row carries the shift of the means: Chan's correction
         self._add_products(rows, Y)
         return self
 
@@ -160,17 +158,23 @@ class RegressionStatistics:
         self.target_scatter += np.einsum("nt,nt->t", Y, Y)
 
 
-def _centred(values: np.ndarray, mean: np.ndarray, roots: np.ndarray | None, last: np.ndarray) -> np.ndarray:
-    """Rows minus their mean, times roots of weights, and one more row; in the precision of the values."""
-    n = len(values)
-    out = np.empty((n + 1, values.shape[1]), values.dtype)
-    centre = mean.astype(values.dtype)
+def _centred(values: np.ndarray, w: np.ndarray, roots: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Rows about their mean, times roots of weights, with room for one more; and the mean in float64.
+
+    Rows are taken about the mean as the precision of the values gives it; what then remains of it is small, and known to
+    as many digits again.  Its square is beyond the digits of the products.
+    """
+    n, dtype = len(values), values.dtype
+    out = np.empty((n + 1, values.shape[1]), dtype)
+    with single_threaded_blas:  # the number of threads cannot change a bit
+        centre = (w.astype(dtype) @ values) / dtype.type(w.sum())
 
     def tile(start: int, stop: int) -> None:
         np.subtract(values[start:stop], centre, out=out[start:stop])
         if roots is not None:
-            out[start:stop] *= roots[start:stop, None].astype(values.dtype)
+            out[start:stop] *= roots[start:stop, None].astype(dtype)
 
     for_each_tile(n, _ROWS, tile)
-    out[n] = last
-    return out
+    with single_threaded_blas:
+        rest = (np.ones(n) if roots is None else roots).astype(dtype) @ out[:n]
+    return out, centre + rest.astype(np.float64) / w.sum()

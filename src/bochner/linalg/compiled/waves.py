@@ -1,13 +1,14 @@
-"""Cosine and sine together, without branches, so that LLVM makes vector instructions of them.
+r"""Cosine and sine together, without branches, so that LLVM makes vector instructions of them.
 
-A phase x is k quarter turns and a rest r, :math:`|r| \\le \\pi/4`, by subtracting k times the leading digits of
-:math:`\\pi/2`, which is exact, and then the following ones.  Polynomials give the cosine and the sine of r; the parity of k
+A phase x is k quarter turns and a rest r, :math:`|r| \le \pi/4`, by subtracting k times the leading digits of
+:math:`\pi/2`, which is exact, and then the following ones.  Polynomials give the cosine and the sine of r; the parity of k
 exchanges them and its next bit gives the sign.  All of it in the floating type: integers would be of another width.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -32,7 +33,7 @@ _FAST = {"contract"}  # fused multiply-adds: one rounding less
 
 
 @njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
-def _largest(row: np.ndarray) -> float:
+def _largest(row: np.ndarray) -> Any:
     """The largest absolute value of a row."""
     largest = row.dtype.type(0)
     for j in range(len(row)):
