@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -38,6 +39,7 @@ class Blocks:
         self.owner, self.verbose = owner, verbose
         self.width, self.dtype = array.shape[1], working_dtype(array.dtype)
         self.weighted = weights is not None
+        self._weigh: Callable[[Any, Any], Any] | None = None
         self._chunks = sizes = array.chunks[0]
         self.sizes = None if np.isnan(sizes).any() else [int(size) for size in sizes]
         columns = [
@@ -46,27 +48,33 @@ class Blocks:
         ]
         self._parts = list(zip(*(_delayed_rows(part, len(sizes)) for part in columns), strict=True))
 
+    def reweighed(self, weigh: Callable[[Any, Any], Any] | None) -> Blocks:
+        """The same rows with weights ``weigh(y, weights)``, computed in each block; None leaves them."""
+        other = copy.copy(self)
+        if weigh is not None:
+            other._weigh, other.weighted = weigh, True
+        return other
+
     def __len__(self) -> int:
         return len(self._parts)
 
-    def map(self, work: Callable[[Any, Any, Any], Any], *shared: Any) -> list[Delayed]:
+    def map(self, work: Callable[..., Any], *shared: Any) -> list[Delayed]:
         """``work(X, y, weights, *shared)`` of each block, checked before; not computed."""
-        run = dask.delayed(_on_block, pure=False)
-        return [run(work, self.name_of(i), self.width, part, *shared) for i, part in enumerate(self._parts)]
+        return [self._task(i, work, *shared) for i in range(len(self))]
 
-    def sum(self, work: Callable[[Any, Any, Any], Any], *shared: Any) -> Any:
+    def sum(self, work: Callable[..., Any], *shared: Any) -> Any:
         """The sum of ``work`` over all blocks, by a tree whose shape is that of the block numbers."""
         constants = [dask.delayed(value, traverse=False) for value in shared]  # one node each, however many blocks
         return tree_sum(self.map(work, *constants), verbose=self.verbose)
 
-    def compute(self, work: Callable[[Any, Any, Any], Any], which: list[int], *shared: list[Any]) -> list[Any]:
+    def compute(self, work: Callable[..., Any], which: list[int], *shared: list[Any]) -> list[Any]:
         """``work`` of some blocks, each with its own entries of ``shared``; for results that are small."""
-        run = dask.delayed(_on_block, pure=False)
-        tasks = [
-            run(work, self.name_of(i), self.width, self._parts[i], *(values[k] for values in shared))
-            for k, i in enumerate(which)
-        ]
+        tasks = [self._task(i, work, *(values[k] for values in shared)) for k, i in enumerate(which)]
         return list(dask.compute(*tasks))
+
+    def _task(self, i: int, work: Callable[..., Any], *shared: Any) -> Delayed:
+        run = dask.delayed(_on_block, pure=False)
+        return run(work, self._weigh, self.name_of(i), self.width, self._parts[i], *shared)
 
     def name_of(self, i: int) -> str:
         """How messages name block i."""
@@ -88,12 +96,26 @@ def name_of_block(owner: str, i: int, sizes: Sequence[float]) -> str:
 
 def as_dask_array(owner: str, X: Any) -> Any:
     """X as a Dask array of two dimensions whose rows are in blocks and whose columns are in one."""
-    array = X.to_dask_array() if hasattr(X, "to_dask_array") else X
+    array = _partitions(X) if hasattr(X, "to_dask_array") else X
     if not hasattr(array, "chunks"):
         raise TypeError(f"{owner}: expected a Dask array or dataframe, got {type(X).__name__}.")
     if array.ndim != 2:
         raise ValueError(f"{owner}: expected rows of two dimensions, got a Dask array of shape {array.shape}.")
     return array.rechunk({1: -1}) if array.numblocks[1] > 1 else array
+
+
+def _partitions(frame: Any) -> Any:
+    """A dataframe or series as an array of unknown lengths, partition by partition; extension types become NumPy's."""
+    import dask.array as da
+
+    columns = frame.shape[1:]
+    dtype = np.asarray(frame._meta).dtype
+    to_array = dask.delayed(np.asarray, pure=True)
+    parts = [
+        da.from_delayed(to_array(part), (np.nan, *columns), meta=np.empty((0, *columns), dtype))
+        for part in frame.to_delayed()
+    ]
+    return da.concatenate(parts, allow_unknown_chunksizes=True)
 
 
 def working_dtype(dtype: Any) -> np.dtype:
@@ -134,11 +156,11 @@ def _check_length(what: str, values: Any, X: Any) -> None:
         raise ValueError(f"{what} has {len(values)} rows, and X has {X.shape[0]}.")
 
 
-def _on_block(work: Any, name: str, width: int, part: tuple[Any, Any, Any], *shared: Any) -> Any:
+def _on_block(work: Any, weigh: Any, name: str, width: int, part: tuple[Any, Any, Any], *shared: Any) -> Any:
     """Check and compute, with one thread: Dask runs as many blocks at once as a worker has threads."""
-    rows = check_block(name, width, *part)
+    X, y, weights = check_block(name, width, *part)
     with threads(1), named(name):
-        return work(*rows, *shared)
+        return work(X, y, weights if weigh is None else weigh(y, weights), *shared)
 
 
 def _aligned(owner: str, name: str, part: Any, X: Any) -> Any:
@@ -156,12 +178,12 @@ def _aligned(owner: str, name: str, part: Any, X: Any) -> Any:
         if len(part) != X.shape[0]:
             raise ValueError(f"{owner}: {name} has {len(part)} rows, and X has {X.shape[0]}.")
         return da.from_array(part, chunks=(X.chunks[0], *part.shape[1:]))
-    array = part.to_dask_array() if hasattr(part, "to_dask_array") else part
+    array = _partitions(part) if hasattr(part, "to_dask_array") else part
     if not known or np.isnan(array.chunks[0]).any():
         if array.numblocks[0] != X.numblocks[0]:
             raise ValueError(
-                f"{owner}: {name} has {array.numblocks[0]} blocks and X has {X.numblocks[0]}, of lengths that are not known; "
-                f"repartition them alike, or call compute_chunk_sizes()."
+                f"{owner}: {name} has {array.numblocks[0]} blocks and X has {X.numblocks[0]}, of lengths that are not "
+                f"known; repartition them alike, or call compute_chunk_sizes()."
             )
         return array.rechunk({1: -1}) if array.ndim > 1 else array
     if array.shape[0] != X.shape[0]:

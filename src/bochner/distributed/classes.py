@@ -34,22 +34,29 @@ def weights_of_classes(class_weight: Any, classes: np.ndarray, counts: Any, *, s
     if class_weight != "balanced":
         raise ValueError(f"KernelClassifier: class_weight must be 'balanced', a dict or None, got {class_weight!r}.")
     numbers = np.array([counts[label] for label in classes.tolist()], dtype=np.float64)
-    return numbers.sum() / (len(numbers) * numbers)
+    balanced: np.ndarray = numbers.sum() / (len(numbers) * numbers)
+    return balanced
+
+
+def reweigh(y: Any, weights: Any, *, classes: np.ndarray, class_weights: np.ndarray) -> np.ndarray:
+    """Weights of the rows of a block, times those of their classes."""
+    by_class: np.ndarray = class_weights[np.searchsorted(classes, _known(y, classes))]
+    return by_class if weights is None else weights * by_class
 
 
 def class_targets(
-    y: Any, weights: Any, *, classes: np.ndarray, several: bool, method: str, class_weights: np.ndarray | None
+    y: Any, weights: Any, *, classes: np.ndarray, several: bool, method: str
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Targets and weights of a block, as one machine makes them."""
-    if several:
-        if len(y) and type_of_target(y) != "multilabel-indicator":
-            raise ValueError(f"y must be zeros and ones, got {type_of_target(y)}.")
-    else:
-        y = np.ravel(y)
-        unseen = np.setdiff1d(y, classes)
-        if len(unseen):
-            raise ValueError(f"y has {unseen}, which are not among the classes {classes}.")
-    if class_weights is not None:
-        by_class = class_weights[np.searchsorted(classes, y)]
-        weights = by_class if weights is None else weights * by_class
-    return KernelClassifier(method=method)._targets(y, classes, several), weights
+    if several and len(y) and type_of_target(y) != "multilabel-indicator":
+        raise ValueError(f"y must be zeros and ones, got {type_of_target(y)}.")
+    labels = y if several else _known(y, classes)
+    return KernelClassifier(method=method)._targets(labels, classes, several), weights
+
+
+def _known(y: Any, classes: np.ndarray) -> np.ndarray:
+    labels: np.ndarray = np.ravel(y)
+    unseen = np.setdiff1d(labels, classes)
+    if len(unseen):
+        raise ValueError(f"y has {unseen}, which are not among the classes {classes}.")
+    return labels

@@ -84,6 +84,7 @@ def _statistics(X: Any, y: Any, weights: Any, phi: FeatureMap, *, targets: Any) 
 
 def _kernel_sums(X: Any, y: Any, weights: Any, phi: FeatureMap, *, targets: Any) -> KernelSums:
     machine = NadarayaWatsonMachine("")
-    machine.add(phi, X, *targets(y, weights), 0)
+    Y, w = targets(y, weights)
+    machine.add(phi, X, Y, w, verbose=0)
     assert machine.sums is not None
     return machine.sums

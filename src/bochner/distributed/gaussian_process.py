@@ -91,9 +91,9 @@ class GaussianProcess(learn.GaussianProcess):
                              "return_std=True.")  # fmt: skip
         t = self.statistics_.n_targets
         if not return_std:
-            return lazily(self, "predict", X, () if self.single_target_ else (t,), np.float64)
+            return lazily(self, "predict", X, () if self._single_target else (t,), np.float64)
         both = lazily(self, "_mean_and_std", X, (2 * t,), np.float64)
-        return (both[:, 0], both[:, 1]) if self.single_target_ else (both[:, :t], both[:, t:])
+        return (both[:, 0], both[:, 1]) if self._single_target else (both[:, :t], both[:, t:])
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Any:
         """Functions drawn from the posterior; of a Dask collection a lazy Dask array with its blocks.
@@ -110,7 +110,7 @@ class GaussianProcess(learn.GaussianProcess):
         n = check_count("GaussianProcess.sample_y", "n_samples", n_samples)
         if not isinstance(random_state, int | np.integer):  # all blocks must draw the same functions
             random_state = int(as_generator(random_state).integers(2**31))
-        tail = (n,) if self.single_target_ else (self.statistics_.n_targets, n)
+        tail = (n,) if self._single_target else (self.statistics_.n_targets, n)
         return lazily(self, "sample_y", X, tail, np.float64, n_samples=n, random_state=random_state)
 
     def _mean_and_std(self, X: Any) -> np.ndarray:
@@ -127,7 +127,7 @@ class GaussianProcess(learn.GaussianProcess):
             phi = self._tuned(phi, rows, Rows(blocks, 1), rng)  # type: ignore[arg-type]
         statistics = summed_statistics(phi, blocks, numbers)
         remember_columns(self, X)
-        self.single_target_ = n_dimensions(y) == 1
+        self._single_target = n_dimensions(y) == 1
         with self._computing():
             self._finish(phi, statistics)
         return self

@@ -12,7 +12,7 @@ from .. import learn
 from ..learn.kernel_classifier import _has_probabilities
 from ._dask import is_dask
 from .blocks import Blocks
-from .classes import class_counts, class_targets, weights_of_classes
+from .classes import class_counts, class_targets, reweigh, weights_of_classes
 from .columns import compare_columns, remember_columns
 from .fitting import check_streams, learned, n_dimensions
 from .lazy import lazily
@@ -56,7 +56,9 @@ class KernelClassifier(learn.KernelClassifier):
         options = self._new_machine()
         check_streams(options)
         blocks = Blocks("KernelClassifier", X, y, sample_weight, verbose=self.verbose)
-        targets, classes, several = self._block_targets(blocks, y)
+        classes, several, counts = _classes(blocks, y)
+        blocks = blocks.reweighed(self._reweigh(classes, several, counts))
+        targets = partial(class_targets, classes=classes, several=several, method=self.method)
         drawn = self._drawn(Rows(blocks), symmetric=options.symmetric)
         self.machine_ = learned(options, drawn.features, blocks, targets)
         remember_columns(self, X)
@@ -86,7 +88,8 @@ class KernelClassifier(learn.KernelClassifier):
         options = self._new_machine()
         check_streams(options)
         blocks = Blocks("KernelClassifier", X, y, sample_weight, verbose=self.verbose)
-        targets = self._targets_of(self.classes_, self._several, None)
+        blocks = blocks.reweighed(self._reweigh(self.classes_, self._several, None))
+        targets = partial(class_targets, classes=self.classes_, several=self._several, method=self.method)
         self.machine_ = learned(options, self.features_, blocks, targets, self.machine_)
         return self
 
@@ -130,18 +133,18 @@ class KernelClassifier(learn.KernelClassifier):
         compare_columns(self, X)
         return lazily(self, "predict_proba", X, (len(self.classes_),))
 
-    def _block_targets(self, blocks: Blocks, y: Any) -> tuple[Any, np.ndarray, bool]:
-        """From y of a block to targets and weights; the classes; and whether a row has several labels."""
-        several = n_dimensions(y) == 2 and y.shape[1] > 1
-        if several:
-            classes = np.arange(y.shape[1])
-            return self._targets_of(classes, several, None), classes, several
-        counts = blocks.sum(class_counts)
-        classes = np.array(sorted(counts))
-        if len(classes) < 2:
-            raise ValueError(f"KernelClassifier: y has one class, {classes[0]!r}, and needs at least two.")
-        return self._targets_of(classes, several, counts), classes, several
-
-    def _targets_of(self, classes: np.ndarray, several: bool, counts: Any) -> Any:
+    def _reweigh(self, classes: np.ndarray, several: bool, counts: Any) -> Any:
+        """From y and weights of a block to weights that count the classes in; None without class weights."""
         weights = weights_of_classes(self.class_weight, classes, counts, several=several)
-        return partial(class_targets, classes=classes, several=several, method=self.method, class_weights=weights)
+        return None if weights is None else partial(reweigh, classes=classes, class_weights=weights)
+
+
+def _classes(blocks: Blocks, y: Any) -> tuple[np.ndarray, bool, Any]:
+    """The classes, whether a row has several labels, and how often each is there."""
+    if n_dimensions(y) == 2 and y.shape[1] > 1:
+        return np.arange(y.shape[1]), True, None
+    counts = blocks.sum(class_counts)
+    classes = np.array(sorted(counts))
+    if len(classes) < 2:
+        raise ValueError(f"KernelClassifier: y has one class, {classes[0]!r}, and needs at least two.")
+    return classes, False, counts

@@ -32,6 +32,7 @@ def lazily(estimator: Any, method: str, X: Any, tail: tuple[int, ...] = (), dtyp
     dtype = working_dtype(array.dtype) if dtype is None else np.dtype(dtype)
     frozen = copy.deepcopy(estimator)
     vars(frozen).pop("feature_names_in_", None)  # blocks are arrays, and their columns were compared
+    frozen.set_params(n_jobs=1)  # Dask runs as many blocks at once as a worker has threads
     return array.map_blocks(
         _apply,
         dtype=dtype,
@@ -43,14 +44,26 @@ def lazily(estimator: Any, method: str, X: Any, tail: tuple[int, ...] = (), dtyp
         method=method,
         width=array.shape[1],
         sizes=array.chunks[0],
+        none=np.empty((0, *tail), dtype),
         options=options,
     )
 
 
 def _apply(
-    block: Any, *, estimator: Any, method: str, width: int, sizes: Any, options: Any, block_info: Any = None
+    block: Any,
+    *,
+    estimator: Any,
+    method: str,
+    width: int,
+    sizes: Any,
+    none: np.ndarray,
+    options: Any,
+    block_info: Any = None,
 ) -> Any:
     i = block_info[0]["chunk-location"][0]
     name = name_of_block(type(estimator).__name__, i, sizes)
+    X = check_block(name, width, block, None, None)[0]
+    if not X.shape[0]:
+        return none
     with threads(1):
-        return getattr(estimator, method)(check_block(name, width, block, None, None)[0], **options)
+        return getattr(estimator, method)(X, **options)

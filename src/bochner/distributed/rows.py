@@ -118,7 +118,8 @@ def _count(X: Any, y: Any, weights: Any) -> int:
 
 def _take(X: Any, y: Any, weights: Any, local: np.ndarray, column: int) -> np.ndarray:
     values = columns(y) if column else _dense(X)
-    return (values if weights is None else values[weights > 0])[local]
+    taken: np.ndarray = (values if weights is None else values[weights > 0])[local]
+    return taken
 
 
 def _dense(X: Any) -> np.ndarray:

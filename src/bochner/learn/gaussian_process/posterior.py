@@ -18,8 +18,8 @@ class Posterior(NamedTuple):
     -----
     The prior is :math:`w \sim N(0, aI)` and :math:`y = \Phi w + \varepsilon`, :math:`\varepsilon \sim N(0, \sigma^2 I)`, so
     :math:`\mu = B^{-1}\Phi^Ty`, :math:`RR^T = B^{-1}`, :math:`B = \Phi^T\Phi + (\sigma^2/a) I`.  R is the inverse of the
-    transposed Cholesky factor, or :math:`Q(\Lambda+\sigma^2/a)^{-1/2}` where the eigenvectors are known already or rounding
-    left B without a factor.
+    transposed Cholesky factor, which is unique, so that equal data give equal samples; where rounding leaves B without a
+    factor it is :math:`Q(\Lambda+\sigma^2/a)^{-1/2}`.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ def posterior(normal: Normal, noise: float, amplitude: float) -> Posterior:
     try:
         L = cholesky(B, lower=True, overwrite_a=True, check_finite=False)
     except LinAlgError:  # the ratio is lost in the rounding of the Gram matrix
-        return posterior_of_spectrum(Spectrum.of(normal), noise, amplitude)
+        return _of_spectrum(Spectrum.of(normal), noise, amplitude)
     root = np.ascontiguousarray(dtrtri(L, lower=1)[0].T)
     mean = root @ (root.T @ normal.cross)
     count = normal.n_rows * normal.cross.shape[1]
@@ -76,7 +76,7 @@ def posterior(normal: Normal, noise: float, amplitude: float) -> Posterior:
     return Posterior(mean, root, noise, amplitude, value)
 
 
-def posterior_of_spectrum(spectrum: Spectrum, noise: float, amplitude: float) -> Posterior:
+def _of_spectrum(spectrum: Spectrum, noise: float, amplitude: float) -> Posterior:
     """The posterior of given noise and amplitude, from all D eigenvectors."""
     root = spectrum.vectors / np.sqrt(spectrum.values + noise / amplitude)
     mean = spectrum.vectors @ (spectrum.cross / (spectrum.values + noise / amplitude)[:, None])

@@ -17,7 +17,7 @@ from ..streaming import dense_rows, features_of, regression_statistics
 from .computing import computing
 from .hyperparameters import free_names, n_free_scales
 from .passes import feature_chunks
-from .posterior import Posterior, posterior, posterior_of_spectrum
+from .posterior import Posterior, posterior
 from .spectrum import Normal, Spectrum
 from .targets import Scaling, columns, normal_equations, scaled_alone
 from .tuning import Given, regression_objective, some_rows, tuned_for_regression
@@ -198,7 +198,7 @@ class GaussianProcess(RegressorMixin, FeatureEstimator):
             W = self.posterior_.sample(n, as_generator(random_state))
             parts = [np.tensordot(Phi, W, axes=1) for Phi in feature_chunks(self.features_, X)]
         values: np.ndarray = self.scaling_.shift[:, None] + self.scaling_.scale[:, None] * np.concatenate(parts)
-        return values[:, 0] if self.single_target_ else values
+        return values[:, 0] if self._single_target else values
 
     def log_marginal_likelihood(
         self, theta: Any = None, X: Any = None, y: Any = None, *, eval_gradient: bool = False
@@ -259,7 +259,7 @@ class GaussianProcess(RegressorMixin, FeatureEstimator):
             phi = draw_features("GaussianProcess", self._parameters(), X, rng, symmetric=True).features
             Y = columns(y)
             phi = self._tuned(phi, X, Y, rng)
-            self.single_target_ = y.ndim == 1
+            self._single_target = y.ndim == 1
             few = self._of_few_rows(phi, X, Y)
             return self._finish(phi, regression_statistics(phi, X, Y, verbose=self.verbose), few)
 
@@ -325,12 +325,12 @@ class GaussianProcess(RegressorMixin, FeatureEstimator):
     def _means(self, mean: np.ndarray) -> np.ndarray:
         """Means in the units of the targets."""
         values = self.scaling_.restore(mean)
-        return values[:, 0] if self.single_target_ else values
+        return values[:, 0] if self._single_target else values
 
     def _spreads(self, spread: np.ndarray, power: int = 1) -> np.ndarray:
         """Standard deviations or, with power 2, covariances in the units of the targets."""
         values: np.ndarray = spread[..., None] * self.scaling_.scale**power
-        return values[..., 0] if self.single_target_ else values
+        return values[..., 0] if self._single_target else values
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -340,7 +340,7 @@ class GaussianProcess(RegressorMixin, FeatureEstimator):
 
 def _posterior(normal: Normal, given: Given) -> Posterior:
     """With the best noise and amplitude where they are not given."""
-    if given.noise is not None and given.amplitude is not None:
-        return posterior(normal, given.noise, given.amplitude)
-    spectrum = Spectrum.of(normal)
-    return posterior_of_spectrum(spectrum, *spectrum.best(**given._asdict()))
+    noise, amplitude = given
+    if noise is None or amplitude is None:
+        noise, amplitude = Spectrum.of(normal).best(**given._asdict())
+    return posterior(normal, noise, amplitude)

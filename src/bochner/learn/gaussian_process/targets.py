@@ -55,4 +55,5 @@ def scaled_alone(Y: np.ndarray, *, normalize: bool) -> np.ndarray:
 
 def columns(y: Any) -> np.ndarray:
     """Targets as a float64 matrix."""
-    return np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+    values = np.asarray(y, dtype=np.float64)
+    return values[:, None] if values.ndim == 1 else values
