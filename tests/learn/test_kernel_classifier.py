@@ -43,7 +43,10 @@ def test_ridge_is_the_ridge_classifier_on_the_features(y, class_weight):
         (kernels.Gaussian(1.0), {"n_components": 20000}),
         (kernels.Softmax(), {"n_components": 20000}),
         (kernels.Gaussian(1.0), {"map": maps.AngularHybrid(4), "n_components": 20000}),
-        (kernels.Gaussian(1.0), {"projection": projections.Quadrature(), "map": "positive", "n_components": 20001}),
+        (
+            kernels.Gaussian(1.0),
+            {"projection": projections.Quadrature(), "map": "trigonometric", "n_components": 20001},
+        ),
     ],
     ids=["gaussian", "softmax", "pairs-of-a-hybrid", "pairs-of-a-quadrature"],
 )
