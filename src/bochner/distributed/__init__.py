@@ -8,7 +8,7 @@ from ._dask import require_dask
 
 require_dask()
 
-from .cost import Cluster, Work, fit_time  # noqa: E402
+from .cost import Cluster, Work, cost_table, fit_time  # noqa: E402
 from .gaussian_process import GaussianProcess  # noqa: E402
 from .kernel_classifier import KernelClassifier  # noqa: E402
 from .kernel_ridge import KernelRidge  # noqa: E402
@@ -23,5 +23,6 @@ __all__ = [
     "RandomFeatures",
     "RandomProjection",
     "Work",
+    "cost_table",
     "fit_time",
 ]

@@ -15,9 +15,11 @@ A fit of n rows in d dimensions with D features, on p workers, is
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from .._table import format_table, seconds
 from .._validation import check_count, check_positive
 from .reduction import SPLIT_EVERY
 
@@ -77,14 +79,14 @@ class Cluster:
     latency : float
         Seconds of a message.  Assumed.
     task_seconds : float
-        Of the scheduler, for a task.  Measured: see docs/distributed.md.
+        Of the scheduler, for a task.  Assumed: Dask's own figure of about a millisecond.
     """
 
     n_workers: int
     flops: float = 2e10
     bandwidth: float = 1.25e9
     latency: float = 1e-3
-    task_seconds: float = 5e-4
+    task_seconds: float = 1e-3
 
     def __post_init__(self) -> None:
         check_count("Cluster", "n_workers", self.n_workers)
@@ -124,6 +126,29 @@ def fit_time(work: Work, cluster: Cluster, split_every: int = SPLIT_EVERY) -> Fi
     tree = levels * (arriving + cluster.latency)
     n_tasks = work.n_blocks * (1 + 1 / (split_every - 1))
     return FitTime(rows, tree, n_tasks * cluster.task_seconds, work.n_features**3 / 3 / cluster.flops)
+
+
+def cost_table(work: Work, workers: Sequence[int] = (1, 10, 100, 1000)) -> str:
+    """Seconds of the parts of a fit, and the gain over one worker, for several numbers of workers.
+
+    Examples
+    --------
+    >>> print(cost_table(Work(n_rows=1_000_000, n_columns=10, n_features=256), [1, 10]).splitlines()[0])
+    workers    rows     tree    tasks   solve   total  gain
+    """
+    alone = fit_time(work, Cluster(1)).total
+    lines = []
+    for p in workers:
+        parts = fit_time(work, Cluster(p))
+        shown = [_shown(value) for value in (*parts, parts.total)]
+        lines.append([str(p), *shown, f"{alone / parts.total:.1f}"])
+    return format_table(["workers", *FitTime._fields, "total", "gain"], lines)
+
+
+def _shown(value: float) -> str:
+    if value >= 1000:
+        return f"{value:,.0f} s"
+    return seconds(value) if value else "0 s"
 
 
 def _levels(parts: int, split_every: int) -> int:
