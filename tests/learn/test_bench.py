@@ -27,6 +27,7 @@ def test_accuracy_on_embedded_data(monkeypatch):
         learn_accuracy.Case("diabetes", 0.01, 1.0, 512),
     )
     monkeypatch.setattr(learn_accuracy, "CASES", cases)
+    monkeypatch.setattr(learn_accuracy, "SEEDS", range(1))
     results = list(learn_accuracy.run())
     assert [r.case.split(",")[1].strip() for r in results] == ["digits", "digits", "diabetes", "diabetes"]
     lost, above = results[1].value, results[3].value
