@@ -68,7 +68,8 @@ class RandomProjection(learn.RandomProjection):
 
         Parameters
         ----------
-        X : dask array (n, n_components_), dataframe, array or CSR matrix
+        X : dask array, dataframe, array or CSR matrix
+            Of ``n_components_`` columns.
         """
         if not is_dask(X):
             return super().inverse_transform(X)
