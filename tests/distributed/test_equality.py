@@ -96,6 +96,14 @@ def test_precision_is_kept(dtype):
     check_close(ours.transform(blocks(X.astype(dtype))), ours.transform(X.astype(dtype)))
 
 
+def test_processes_take_single_precision_in_double():
+    rows = X.astype(np.float32)
+    options = {"n_components": 24, "optimize": ("noise", "amplitude"), "random_state": 0, "gamma": 0.1}
+    ours = distributed.GaussianProcess(**options).fit(blocks(rows), NOISY)
+    single = learn.GaussianProcess(**options).fit(rows, NOISY)
+    check_close(ours.predict(blocks(rows)), single.predict(rows))
+
+
 def test_dataframes_of_unknown_lengths(client):
     frame = pd.DataFrame(X, columns=["u", "v", "w"]).assign(label=LABELS, target=Y[:, 0])
     lazy = dd.from_pandas(frame, npartitions=4)

@@ -178,3 +178,15 @@ def test_threads_change_no_bit(n_jobs):
     other = GaussianProcess(n_jobs=n_jobs, **options).fit(X, Y).predict(NEW, return_std=True)
     for a, b in zip(one, other, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_single_precision_loses_nothing():
+    # long lengthscales leave small eigenvalues, which sums in float32 would drown
+    rng = np.random.default_rng(8)
+    rows = rng.standard_normal((20000, 3)).astype(np.float32)
+    y = np.sin(rows[:, 0]) + 0.1 * rng.standard_normal(20000)
+    gp = GaussianProcess(kernels.Gaussian(8.0), optimize=("noise", "amplitude"), n_components=64, random_state=0)
+    noise, mean = gp.fit(rows, y).noise_, gp.predict(rows[:5])
+    assert noise == gp.fit(rows.astype(np.float64), y).noise_
+    np.testing.assert_array_equal(mean, gp.predict(rows[:5].astype(np.float64)))
+    assert 0.009 < noise < 0.011

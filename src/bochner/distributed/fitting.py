@@ -54,9 +54,9 @@ def check_streams(machine: Machine) -> None:
         raise ValueError(f"{machine.owner}: solver='dual' needs all rows in one place; on Dask collections use 'auto'.")
 
 
-def summed_statistics(phi: FeatureMap, blocks: Blocks, targets: Any) -> RegressionStatistics:
-    """Statistics of all rows."""
-    total: RegressionStatistics = blocks.sum(partial(_statistics, targets=targets), phi)
+def summed_statistics(phi: FeatureMap, blocks: Blocks, targets: Any, dtype: Any = None) -> RegressionStatistics:
+    """Statistics of all rows, in their precision or in another."""
+    total: RegressionStatistics = blocks.sum(partial(_statistics, targets=targets, dtype=dtype), phi)
     return total
 
 
@@ -78,8 +78,8 @@ def n_dimensions(y: Any) -> int:
     return int(y.ndim) if hasattr(y, "ndim") else np.ndim(y)
 
 
-def _statistics(X: Any, y: Any, weights: Any, phi: FeatureMap, *, targets: Any) -> RegressionStatistics:
-    return regression_statistics(phi, X, *targets(y, weights))
+def _statistics(X: Any, y: Any, weights: Any, phi: FeatureMap, *, targets: Any, dtype: Any) -> RegressionStatistics:
+    return regression_statistics(phi, X if dtype is None else X.astype(dtype), *targets(y, weights))
 
 
 def _kernel_sums(X: Any, y: Any, weights: Any, phi: FeatureMap, *, targets: Any) -> KernelSums:

@@ -65,7 +65,8 @@ class GaussianProcess(learn.GaussianProcess):
         if not hasattr(self, "statistics_"):
             return self._start_blocks(X, y)
         compare_columns(self, X)
-        more = summed_statistics(self.features_, Blocks("GaussianProcess", X, y, verbose=self.verbose), numbers)
+        blocks = Blocks("GaussianProcess", X, y, verbose=self.verbose)
+        more = summed_statistics(self.features_, blocks, numbers, np.float64)
         if more.n_targets != self.statistics_.n_targets:
             raise ValueError(f"GaussianProcess: expected {self.statistics_.n_targets} targets as in the first call of "
                              f"partial_fit, got {more.n_targets}.")  # fmt: skip
@@ -125,7 +126,7 @@ class GaussianProcess(learn.GaussianProcess):
             rows: Any = Rows(blocks)
             phi = draw_features("GaussianProcess", self._parameters(), rows, rng, symmetric=True).features
             phi = self._tuned(phi, rows, Rows(blocks, 1), rng)  # type: ignore[arg-type]
-        statistics = summed_statistics(phi, blocks, numbers)
+        statistics = summed_statistics(phi, blocks, numbers, np.float64)
         remember_columns(self, X)
         self._single_target = n_dimensions(y) == 1
         with self._computing():

@@ -11,14 +11,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..._validation import check_count, check_flag, check_positive
+from ..._validation import check_count
 from ...approximation import FeatureMap
-from ..base import FLOATS, FeatureEstimator
 from ..specification import as_generator, draw_features
 from ..streaming import dense_rows
-from .computing import computing
+from .base import ROWS, GaussianEstimator
 from .evidence import Evidence
-from .hyperparameters import free_names, n_free_scales
 from .laplace import Rows, find_mode, hessian, laplace_evidence, log_evidence
 from .lengthscale import stretched
 from .likelihoods import likelihood_of
@@ -27,14 +25,12 @@ from .probabilities import expected_probabilities
 from .search import Objective, Others, maximise
 from .tuning import some_rows
 
-_NAMES = ("lengthscale", "amplitude")
-_ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": FLOATS}
 _MAX_ORDER = 20_000
 """Of the matrix of the weights' posterior: 3.2 GB."""
 _AMPLITUDE_RANGE = (1e-4, 1e5)
 
 
-class GaussianProcessClassifier(ClassifierMixin, FeatureEstimator):
+class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
     r"""Gaussian process classification with random features, by Laplace's approximation.
 
     Notes
@@ -107,6 +103,8 @@ class GaussianProcessClassifier(ClassifierMixin, FeatureEstimator):
     True
     """
 
+    known = ("lengthscale", "amplitude")
+
     def __init__(
         self,
         kernel: Any = "gaussian",
@@ -140,7 +138,7 @@ class GaussianProcessClassifier(ClassifierMixin, FeatureEstimator):
 
     def fit(self, X: Any, y: Any) -> GaussianProcessClassifier:
         """Fit to rows X (n, d), dense or CSR, and labels y (n,)."""
-        X, y = validate_data(self, X, y, **_ROWS)
+        X, y = validate_data(self, X, y, **ROWS)
         check_classification_targets(y)
         classes, labels = np.unique(y, return_inverse=True)
         self._check(classes)
@@ -190,10 +188,10 @@ class GaussianProcessClassifier(ClassifierMixin, FeatureEstimator):
                 f"GaussianProcessClassifier.log_marginal_likelihood: theta must have 1, 2 or {1 + self.n_features_in_} "
                 f"entries, logarithms of amplitude and lengthscales, got shape {logs.shape}."
             )
-        X, y = validate_data(self, X, y, **_ROWS, reset=False)
+        X, y = validate_data(self, X, y, **ROWS, reset=False)
         n_scales = len(logs) - 1
         with self._computing():
-            rows = dense_rows(X, slice(None)).astype(np.float64)
+            rows = dense_rows(X, slice(None))
             objective = _objective(self.features_, rows, self._labels(y), len(self.classes_), n_scales)
             value, gradient = objective(np.roll(logs, n_scales))
         return (value, np.roll(gradient, -n_scales)) if eval_gradient else value
@@ -205,19 +203,11 @@ class GaussianProcessClassifier(ClassifierMixin, FeatureEstimator):
             raise ValueError(f"GaussianProcessClassifier: y has labels that were not in the fit: {unknown}.")
         return labels
 
-    def _computing(self) -> Any:
-        order = check_count("GaussianProcessClassifier", "n_components", self.n_components)
-        return computing("GaussianProcessClassifier", self.n_jobs, order)
-
     def _check(self, classes: np.ndarray) -> None:
         owner = "GaussianProcessClassifier"
         if len(classes) < 2:
             raise ValueError(f"{owner}: requires 2 or more classes, got {len(classes)} class in y.")
-        free_names(owner, self.optimize, _NAMES)
-        check_positive(owner, "amplitude", self.amplitude)
-        check_flag(owner, "ard", self.ard)
-        check_count(owner, "n_restarts", self.n_restarts, 0)
-        check_count(owner, "optimize_rows", self.optimize_rows, 2)
+        self._check_parameters()
         k = 1 if len(classes) == 2 else len(classes)
         order = k * check_count(owner, "n_components", self.n_components)
         if order > _MAX_ORDER:
@@ -230,10 +220,7 @@ class GaussianProcessClassifier(ClassifierMixin, FeatureEstimator):
         self, phi: FeatureMap, X: Any, labels: np.ndarray, n_classes: int, rng: np.random.Generator
     ) -> tuple[FeatureMap, float]:
         """The same draw with the best lengthscales, and the best amplitude, where they are free."""
-        free = free_names("GaussianProcessClassifier", self.optimize, _NAMES)
-        n_scales = 0
-        if "lengthscale" in free:
-            n_scales = n_free_scales("GaussianProcessClassifier", phi.spec, self.optimize, self.ard, X.shape[1])
+        free, n_scales = self._free(), self._n_free_scales(phi, X.shape[1])
         if not n_scales and "amplitude" not in free:
             return phi, float(self.amplitude)
         some, some_labels = some_rows(X, labels, self.optimize_rows, rng)

@@ -17,9 +17,9 @@ _KEPT_NUMBERS = 1 << 25
 
 
 def feature_chunks(phi: FeatureMap, X: Any) -> Iterator[np.ndarray]:
-    """Features of rows in float64, one chunk after the other."""
+    """Features of rows, one chunk after the other."""
     for rows in chunks(X.shape[0], X.shape[1] + phi.n_features_out):
-        yield np.asarray(phi.queries(dense_rows(X, rows)), dtype=np.float64)
+        yield np.asarray(phi.queries(dense_rows(X, rows)))
 
 
 def feature_rows(phi: FeatureMap, X: Any, likelihood: Likelihood) -> Rows:

@@ -8,26 +8,22 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..._validation import check_count, check_flag, check_positive
+from ..._validation import check_flag, check_positive
 from ...approximation import FeatureMap
-from ..base import FLOATS, FeatureEstimator
 from ..specification import as_generator, draw_features
 from ..statistics import RegressionStatistics
 from ..streaming import dense_rows, features_of, regression_statistics
-from .computing import computing
-from .hyperparameters import free_names, n_free_scales
-from .passes import feature_chunks
+from .base import ROWS
 from .posterior import Posterior, posterior
+from .prediction import PosteriorPredictions
 from .spectrum import Normal, Spectrum
 from .targets import Scaling, columns, normal_equations, scaled_alone
 from .tuning import Given, regression_objective, some_rows, tuned_for_regression
 
-_NAMES = ("lengthscale", "noise", "amplitude")
-_ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": FLOATS}
 _TARGETS: dict[str, Any] = {"multi_output": True, "y_numeric": True}
 
 
-class GaussianProcess(RegressorMixin, FeatureEstimator):
+class GaussianProcess(RegressorMixin, PosteriorPredictions):
     r"""Gaussian process regression with random features, in time linear in the number of rows.
 
     Notes
@@ -90,6 +86,8 @@ class GaussianProcess(RegressorMixin, FeatureEstimator):
         Mean and covariance of the weights.
     statistics_ : RegressionStatistics
         Of all rows seen.
+    scaling_ : Scaling
+        What `normalize_y` subtracts from targets and divides them by.
     log_marginal_likelihood_value_ : float
     n_features_in_ : int
 
@@ -107,6 +105,8 @@ class GaussianProcess(RegressorMixin, FeatureEstimator):
     >>> bool(std[1] > 10 * std[0])
     True
     """
+
+    known = ("lengthscale", "noise", "amplitude")
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class GaussianProcess(RegressorMixin, FeatureEstimator):
 
     def fit(self, X: Any, y: Any) -> GaussianProcess:
         """Fit to rows X (n, d), dense or CSR, and targets y, (n,) or (n, t)."""
-        return self._start(*validate_data(self, X, y, **_ROWS, **_TARGETS))
+        return self._start(*validate_data(self, X, y, **ROWS, **_TARGETS))
 
     def partial_fit(self, X: Any, y: Any) -> GaussianProcess:
         """Add rows.
@@ -154,7 +154,7 @@ class GaussianProcess(RegressorMixin, FeatureEstimator):
         they are optimised, are those of all rows seen: pieces give what one fit gives.
         """
         first = not hasattr(self, "statistics_")
-        X, y = validate_data(self, X, y, **_ROWS, **_TARGETS, reset=first)
+        X, y = validate_data(self, X, y, **ROWS, **_TARGETS, reset=first)
         if first:
             return self._start(X, y)
         Y = columns(y)
@@ -164,41 +164,6 @@ class GaussianProcess(RegressorMixin, FeatureEstimator):
         with self._computing():
             more = regression_statistics(self.features_, X, Y, verbose=self.verbose)
             return self._finish(self.features_, self.statistics_ + more)
-
-    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Mean of the function at rows X, and its standard deviation or covariance; without the noise.
-
-        Returns
-        -------
-        array (n,) or (n, t), or a pair of it with the standard deviations, (n,) or (n, t), or the covariance, (n, n) or
-        (n, n, t)
-        """
-        if return_std and return_cov:
-            raise RuntimeError("GaussianProcess: at most one of return_std or return_cov can be requested.")
-        X = self._validated(X)
-        with self._computing():
-            if return_cov:
-                Phi = features_of(self.features_, X).astype(np.float64)
-                return self._means(Phi @ self.posterior_.mean), self._spreads(self.posterior_.covariance(Phi), 2)
-            mean, variance = self._moments(X, with_variance=return_std)
-        return (self._means(mean), self._spreads(np.sqrt(variance))) if return_std else self._means(mean)
-
-    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
-        """Functions drawn from the posterior, at rows X, without the noise.
-
-        One ``random_state`` is one draw of the weights: the same functions, at whatever rows they are asked for.
-
-        Returns
-        -------
-        array (n, n_samples) or (n, t, n_samples)
-        """
-        X = self._validated(X)
-        n = check_count("GaussianProcess.sample_y", "n_samples", n_samples)
-        with self._computing():
-            W = self.posterior_.sample(n, as_generator(random_state))
-            parts = [np.tensordot(Phi, W, axes=1) for Phi in feature_chunks(self.features_, X)]
-        values: np.ndarray = self.scaling_.shift[:, None] + self.scaling_.scale[:, None] * np.concatenate(parts)
-        return values[:, 0] if self._single_target else values
 
     def log_marginal_likelihood(
         self, theta: Any = None, X: Any = None, y: Any = None, *, eval_gradient: bool = False
@@ -222,7 +187,7 @@ class GaussianProcess(RegressorMixin, FeatureEstimator):
                 spectrum, (noise, amplitude) = self._spectrum(), np.exp(theta)
                 found = spectrum.log_marginal_likelihood(noise, amplitude), spectrum.gradient(noise, amplitude)
             else:
-                X, y = validate_data(self, X, y, **_ROWS, **_TARGETS, reset=False)
+                X, y = validate_data(self, X, y, **ROWS, **_TARGETS, reset=False)
                 found = self._value_on(X, y, theta)
         return found if eval_gradient else found[0]
 
@@ -243,7 +208,7 @@ class GaussianProcess(RegressorMixin, FeatureEstimator):
     def _value_on(self, X: Any, y: np.ndarray, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """On other rows: the objective has lengthscales first."""
         n_scales = len(theta) - 2
-        rows = dense_rows(X, slice(None)).astype(np.float64)
+        rows = dense_rows(X, slice(None))
         objective = regression_objective(self.features_, rows, self.scaling_.apply(columns(y)), n_scales)
         value, gradient = objective(np.roll(theta, n_scales))
         return value, np.roll(gradient, -n_scales)
@@ -263,31 +228,20 @@ class GaussianProcess(RegressorMixin, FeatureEstimator):
             few = self._of_few_rows(phi, X, Y)
             return self._finish(phi, regression_statistics(phi, X, Y, verbose=self.verbose), few)
 
-    def _computing(self) -> Any:
-        return computing(
-            "GaussianProcess", self.n_jobs, check_count("GaussianProcess", "n_components", self.n_components)
-        )
-
     def _check_parameters(self) -> None:
-        free_names("GaussianProcess", self.optimize, _NAMES)
-        for name in ("noise", "amplitude"):
-            check_positive("GaussianProcess", name, getattr(self, name))
-        for name in ("ard", "normalize_y"):
-            check_flag("GaussianProcess", name, getattr(self, name))
-        check_count("GaussianProcess", "n_restarts", self.n_restarts, 0)
-        check_count("GaussianProcess", "optimize_rows", self.optimize_rows, 2)
+        super()._check_parameters()
+        check_positive("GaussianProcess", "noise", self.noise)
+        check_flag("GaussianProcess", "normalize_y", self.normalize_y)
 
     def _given(self) -> Given:
-        free = free_names("GaussianProcess", self.optimize, _NAMES)
+        free = self._free()
         return Given(
             None if "noise" in free else float(self.noise), None if "amplitude" in free else float(self.amplitude)
         )
 
     def _tuned(self, phi: FeatureMap, X: Any, Y: np.ndarray, rng: np.random.Generator) -> FeatureMap:
         """The same draw, with the best lengthscales on some of the rows, if they are free."""
-        if "lengthscale" not in free_names("GaussianProcess", self.optimize, _NAMES):
-            return phi
-        n_scales = n_free_scales("GaussianProcess", phi.spec, self.optimize, self.ard, X.shape[1])
+        n_scales = self._n_free_scales(phi, X.shape[1])
         if not n_scales:
             return phi
         X, Y = some_rows(X, Y, self.optimize_rows, rng)
@@ -299,7 +253,7 @@ class GaussianProcess(RegressorMixin, FeatureEstimator):
         given = self._given()
         if None not in given or X.shape[0] >= phi.n_features_out:
             return given
-        Phi = features_of(phi, X).astype(np.float64)
+        Phi = features_of(phi, X)
         spectrum = Spectrum.of_rows(Phi, scaled_alone(Y, normalize=self.normalize_y))
         return Given(*spectrum.best(**given._asdict()))
 
@@ -312,25 +266,6 @@ class GaussianProcess(RegressorMixin, FeatureEstimator):
         self.noise_, self.amplitude_ = fitted.noise, fitted.amplitude
         self.log_marginal_likelihood_value_ = fitted.log_marginal_likelihood
         return self
-
-    def _moments(self, X: Any, *, with_variance: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Means (n, t) and variances (n,), without units."""
-        means, variances = [], []
-        for Phi in feature_chunks(self.features_, X):
-            means.append(Phi @ self.posterior_.mean)
-            if with_variance:
-                variances.append(self.posterior_.variance(Phi))
-        return np.concatenate(means), np.concatenate(variances) if variances else np.empty(0)
-
-    def _means(self, mean: np.ndarray) -> np.ndarray:
-        """Means in the units of the targets."""
-        values = self.scaling_.restore(mean)
-        return values[:, 0] if self._single_target else values
-
-    def _spreads(self, spread: np.ndarray, power: int = 1) -> np.ndarray:
-        """Standard deviations or, with power 2, covariances in the units of the targets."""
-        values: np.ndarray = spread[..., None] * self.scaling_.scale**power
-        return values[..., 0] if self._single_target else values
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
