@@ -50,9 +50,9 @@ class Case:
 
 CASES = (
     Case("ccpp", 0.3, 0.03, 1024, "sobol"),
-    Case("cpu_act", 0.01, 0.1, 2048, scaling=of_logarithms),
+    Case("cpu_act", 0.003, 0.001, 4096, scaling=of_logarithms),
     Case("letter", 0.2, 0.03, 4096, classes=True),
-    Case("mnist", 0.02, 0.1, 4096, scaling=pixels, classes=True, exact=False),
+    Case("mnist", 0.02, 0.1, 2048, scaling=pixels, classes=True, exact=False),
 )
 
 
