@@ -12,8 +12,10 @@ __version__ = "0.1.0.dev0"
 
 _MODULES = (
     "datasets",
+    "distributed",
     "geometries",
     "kernels",
+    "learn",
     "linalg",
     "maps",
     "names",

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .._arrays import cast, common_namespace
 from .._validation import check_points, check_rows
 from ..maps import Features
 from .gram import gram, normalized_gram
+from .tiles import features_by_tiles
 
 if TYPE_CHECKING:
     from .spec import Approximation
@@ -35,13 +38,11 @@ class FeatureMap:
 
     def queries(self, X: Any) -> Any:
         """Features of X (..., n, d), shape (..., n, n_features_out)."""
-        X, dtype = self._enter("queries", X)
-        return cast(self.features(X, key=False), dtype)
+        return self._features("queries", X, key=False)
 
     def keys(self, Y: Any) -> Any:
         """Features of Y (..., p, d), shape (..., p, n_features_out)."""
-        Y, dtype = self._enter("keys", Y)
-        return cast(self.features(Y, key=True), dtype)
+        return self._features("keys", Y, key=True)
 
     def log_queries(self, X: Any) -> Any:
         """Logarithms of the features of X, which do not overflow; for positive maps."""
@@ -76,6 +77,12 @@ class FeatureMap:
         x = self._enter("gram", cast(X, dtype))[0]
         y = x if Y is X else self._enter("gram", cast(Y, dtype))[0]
         return cast((normalized_gram if normalize else gram)(self.features, x, y), dtype)
+
+    def _features(self, method: str, X: Any, *, key: bool) -> Any:
+        X = check_rows(f"FeatureMap.{method}", X, self.n_features_in)
+        if isinstance(X, np.ndarray):
+            return features_by_tiles(self.features, self.spec.at_unit_scale, X, key=key)
+        return cast(self.features(self.spec.at_unit_scale(X), key=key), X.dtype)
 
     def _enter(self, method: str, X: Any) -> tuple[Any, Any]:
         """X checked, in working precision and at unit scale; and the type it came in."""

@@ -102,7 +102,10 @@ if hasattr(os, "register_at_fork"):  # a forked child has the pools' records but
 
 
 def for_each_tile(n_rows: int, tile_rows: int, work: Callable[[int, int], None]) -> None:
-    """Call ``work(start, stop)`` for every tile of ``tile_rows`` consecutive rows, in parallel."""
+    """Call ``work(start, stop)`` for every tile of ``tile_rows`` consecutive rows, in parallel.
+
+    A walk within a walk stays in its thread: the threads are taken, and waiting for them would never end.
+    """
     bounds = [(start, min(start + tile_rows, n_rows)) for start in range(0, n_rows, tile_rows)]
     n_threads = min(available_threads(), len(bounds))
     with single_threaded_blas:
@@ -113,12 +116,13 @@ def for_each_tile(n_rows: int, tile_rows: int, work: Callable[[int, int], None])
         queue, lock = iter(bounds), threading.Lock()
 
         def drain() -> None:
-            while True:
-                with lock:
-                    tile = next(queue, None)
-                if tile is None:
-                    return
-                work(*tile)
+            with threads(1):
+                while True:
+                    with lock:
+                        tile = next(queue, None)
+                    if tile is None:
+                        return
+                    work(*tile)
 
         others = [_pool(n_threads - 1).submit(drain) for _ in range(n_threads - 1)]
         try:

@@ -74,6 +74,26 @@ class ExponentialFeatures(Features):
             phase = phase + like(self.phase, u)
         return circle(self.nodes, phase, logarithm, key=key, skip_sine=self.skip_sine)
 
+    def fill(self, X: np.ndarray, out: np.ndarray, *, key: bool) -> None:
+        """Cosines and sines straight into their place, where a node's logarithm does not depend on its projection.
+
+        Keys have :math:`s = -1` in their phase and again before their sines: they differ from queries in the sign of the
+        node at zero alone.
+        """
+        if self.b.real or self.phase.any() or self.nodes.reflect:
+            super().fill(X, out, key=key)
+            return
+        from ..linalg.waves import waves
+
+        amplitudes = np.exp(self.constant).astype(X.dtype)
+        u = self.nodes.operator.apply(X)
+        m = u.shape[1]
+        waves(u, self.b.imag, amplitudes[:m], out, len(self.nodes))
+        if self.nodes.origin:
+            out[:, m] = -amplitudes[m] if key and self.nodes.negative_origin else amplitudes[m]
+        if self.c:
+            out *= np.exp(self.c * squared_norms(X))
+
     def _logarithm(self, X: Any, u: Any, slope: float) -> Any:
         """(..., nodes), or a single column where all nodes have the same."""
         constant = self.constant[:1] if not slope and np.ptp(self.constant) == 0 else self.constant

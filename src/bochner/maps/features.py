@@ -38,6 +38,10 @@ class Features(ABC):
         """Features of the rows of X, (..., width)."""
         return combine(*self.scaled(X, key=key))
 
+    def fill(self, X: np.ndarray, out: np.ndarray, *, key: bool) -> None:
+        """Write the features of the rows of X (n, d) into ``out`` (n, width): one tile of many."""
+        out[...] = self(X, key=key)
+
 
 def combine(mantissa: Any, logarithm: Any) -> Any:
     """Mantissa times exponential of the logarithm."""

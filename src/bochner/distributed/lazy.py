@@ -1,0 +1,69 @@
+"""Methods of fitted estimators on Dask collections, block by block, when they are computed."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import dask
+import numpy as np
+
+from ..linalg.tiles import threads
+from .blocks import as_dask_array, check_block, name_of_block, working_dtype
+
+
+def lazily(estimator: Any, method: str, X: Any, tail: tuple[int, ...] = (), dtype: Any = None, **options: Any) -> Any:
+    """The method of the estimator as it is now, of each block of X, as a Dask array that keeps X's blocks.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        Copied: a later fit does not change what is returned.
+    method : str
+    X : dask array or dataframe
+        Its columns are compared by the caller.
+    tail : tuple of int
+        Shape of what a row becomes: () for a number.
+    dtype : numpy dtype, optional
+        Of the result; that of X, in float32 or float64, without it.
+    options : keywords of the method
+    """
+    array = as_dask_array(type(estimator).__name__, X)
+    dtype = working_dtype(array.dtype) if dtype is None else np.dtype(dtype)
+    frozen = copy.deepcopy(estimator)
+    vars(frozen).pop("feature_names_in_", None)  # blocks are arrays, and their columns were compared
+    frozen.set_params(n_jobs=1)  # Dask runs as many blocks at once as a worker has threads
+    return array.map_blocks(
+        _apply,
+        dtype=dtype,
+        meta=np.empty((0, *tail), dtype),
+        chunks=(array.chunks[0], *((width,) for width in tail)),
+        drop_axis=1 if not tail else None,
+        new_axis=list(range(2, len(tail) + 1)) or None,
+        estimator=dask.delayed(frozen, traverse=False),
+        method=method,
+        width=array.shape[1],
+        sizes=array.chunks[0],
+        none=np.empty((0, *tail), dtype),
+        options=options,
+    )
+
+
+def _apply(
+    block: Any,
+    *,
+    estimator: Any,
+    method: str,
+    width: int,
+    sizes: Any,
+    none: np.ndarray,
+    options: Any,
+    block_info: Any = None,
+) -> Any:
+    i = block_info[0]["chunk-location"][0]
+    name = name_of_block(type(estimator).__name__, i, sizes)
+    X = check_block(name, width, block, None, None)[0]
+    if not X.shape[0]:
+        return none
+    with threads(1):
+        return getattr(estimator, method)(X, **options)

@@ -1,0 +1,51 @@
+"""What estimators on random features share."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .specification import Drawn, FeatureParameters, draw_features
+from .streaming import n_jobs_threads
+
+FLOATS = [np.float64, np.float32]
+
+
+class FeatureEstimator(BaseEstimator):
+    """Base of the estimators that draw features: an instance has the fields of `FeatureParameters` and two more.
+
+    Those are ``random_state`` and ``n_jobs``.  Fitting draws features of the data, `predict` or `transform` apply them.
+    """
+
+    kernel: Any
+    gamma: Any
+    map: Any
+    projection: Any
+    n_components: Any
+    random_state: Any
+    n_jobs: Any
+
+    def _parameters(self) -> FeatureParameters:
+        return FeatureParameters(self.kernel, self.gamma, self.map, self.projection, self.n_components)
+
+    def _drawn(self, X: Any, weights: np.ndarray | None = None, *, symmetric: bool = True) -> Drawn:
+        owner = type(self).__name__
+        return draw_features(owner, self._parameters(), X, self.random_state, symmetric=symmetric, weights=weights)
+
+    def _threads(self) -> contextlib.AbstractContextManager[None]:
+        return n_jobs_threads(type(self).__name__, self.n_jobs)
+
+    def _validated(self, X: Any, *, reset: bool = False) -> Any:
+        """X as scikit-learn checks it; of a fitted estimator, unless ``reset``."""
+        if not reset:
+            check_is_fitted(self)
+        return validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=reset)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,129 @@
+"""The Nadaraya-Watson estimator on features: sums over keys, for queries."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..approximation import FeatureMap
+from ..maps.features import parts_of
+from .streaming import chunks, dense_rows
+
+
+@dataclass
+class KernelSums:
+    r"""Sums of key features, by target, scaled so that they do not overflow.
+
+    Notes
+    -----
+    :math:`M_{jt} = e^{-c_j}\sum_i w_i\phi_j(x_i)y_{it}` and :math:`n_j = e^{-c_j}\sum_i w_i\phi_j(x_i)`, with :math:`c_j`
+    the largest logarithm of feature j so far.  Two parts of the rows add (``a + b``) after both are brought to the larger
+    shift, in any order.
+
+    Attributes
+    ----------
+    shift : float64 array (D,)
+        c.
+    sums : float64 array (D, t + 1)
+        M, and n as the last column.
+    target_sums : float64 array (t + 1,)
+        Sums of weighted targets, and of the weights.
+    """
+
+    shift: np.ndarray
+    sums: np.ndarray
+    target_sums: np.ndarray
+
+    @classmethod
+    def empty(cls, n_features: int, n_targets: int) -> KernelSums:
+        """Of no rows."""
+        return cls(np.full(n_features, -np.inf), np.zeros((n_features, n_targets + 1)), np.zeros(n_targets + 1))
+
+    @classmethod
+    def of(cls, phi: FeatureMap, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None) -> KernelSums:
+        """Of keys X (n, d) and their targets Y (n, t)."""
+        mantissa, logarithm = _parts(phi, X, key=True)
+        shift = logarithm.max(axis=0)
+        targets = np.column_stack([Y, np.ones(len(Y))]).astype(np.float64)
+        if weights is not None:
+            targets *= weights[:, None]
+        values = mantissa * np.exp(logarithm - _finite(shift))
+        return cls(
+            shift.astype(np.float64), (values.T @ targets.astype(X.dtype)).astype(np.float64), targets.sum(axis=0)
+        )
+
+    def __add__(self, other: KernelSums) -> KernelSums:
+        shift = np.maximum(self.shift, other.shift)
+        sums = sum(part.sums * np.exp(part.shift - _finite(shift))[:, None] for part in (self, other))
+        return KernelSums(shift, np.asarray(sums), self.target_sums + other.target_sums)
+
+    def evaluate(self, phi: FeatureMap, X: np.ndarray) -> np.ndarray:
+        """Numerators and, last, denominators of queries X: (n, t + 1), each row up to a positive factor."""
+        mantissa, logarithm = _parts(phi, X, key=False)
+        logarithm = logarithm + _finite(self.shift).astype(X.dtype)
+        largest = logarithm.max(axis=1, keepdims=True)  # a factor of the row: it cancels in the ratio
+        return np.asarray((mantissa * np.exp(logarithm - _finite(largest))) @ self.sums.astype(X.dtype))
+
+
+def _parts(phi: FeatureMap, X: np.ndarray, *, key: bool) -> tuple[np.ndarray, np.ndarray]:
+    mantissa, logarithm = parts_of(phi.features, phi.spec.at_unit_scale(X), key=key)
+    return mantissa, np.where(mantissa == 0, -np.inf, logarithm)
+
+
+def _finite(logarithm: np.ndarray) -> np.ndarray:
+    return np.where(np.isfinite(logarithm), logarithm, 0)
+
+
+@dataclass
+class NadarayaWatsonMachine:
+    r"""Averages of targets weighted by the kernel, :math:`\sum_i k(x, x_i)y_i / \sum_i k(x, x_i)`, fitted in one pass.
+
+    Notes
+    -----
+    Of CRT 5.2 and SimRF 5.3.  An estimate that is not positive can have a denominator of zero or below: such rows get the
+    mean of the targets, and a warning counts them.
+    """
+
+    owner: str
+    sums: KernelSums | None = None
+
+    symmetric = False
+
+    def fit(self, phi: FeatureMap, X: Any, Y: np.ndarray, weights: np.ndarray | None, verbose: Any) -> None:
+        """Forget what was there and take in these rows."""
+        self.sums = None
+        self.add(phi, X, Y, weights, verbose)
+
+    def add(self, phi: FeatureMap, X: Any, Y: np.ndarray, weights: np.ndarray | None, verbose: Any) -> None:
+        """Take in more rows."""
+        total = KernelSums.empty(phi.n_features_out, Y.shape[1]) if self.sums is None else self.sums
+        for rows in chunks(X.shape[0], X.shape[1] + phi.n_features_out, label="fit", verbose=verbose):
+            total = total + KernelSums.of(phi, dense_rows(X, rows), Y[rows], None if weights is None else weights[rows])
+        self.sums = total
+
+    def evaluate(self, phi: FeatureMap, X: Any) -> np.ndarray:
+        """Numerators and, last, denominators, each row up to a positive factor."""
+        assert self.sums is not None
+        parts = [
+            self.sums.evaluate(phi, dense_rows(X, rows)) for rows in chunks(X.shape[0], X.shape[1] + phi.n_features_out)
+        ]
+        return np.concatenate(parts)
+
+    def predict(self, phi: FeatureMap, X: Any) -> np.ndarray:
+        """Weighted averages (n, t)."""
+        assert self.sums is not None
+        values = self.evaluate(phi, X)
+        numerator, denominator = values[:, :-1], values[:, -1:]
+        bad = ~(denominator[:, 0] > 0)
+        if bad.any():
+            warnings.warn(
+                f"{self.owner}: {bad.sum()} of {len(bad)} rows have an estimated sum of weights that is not positive, and "
+                f"get the mean of the targets; a positive map such as OptimalPositive() has none.",
+                UserWarning,
+                stacklevel=4,
+            )
+        mean = (self.sums.target_sums[:-1] / self.sums.target_sums[-1]).astype(values.dtype)
+        return np.where(bad[:, None], mean, numerator / np.where(bad[:, None], 1, denominator))

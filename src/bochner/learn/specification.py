@@ -1,0 +1,177 @@
+"""From the parameters of an estimator to an `Approximation` whose features have the width that was asked for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_random_state
+
+from .. import names
+from .._validation import check_count
+from ..approximation import Approximation, FeatureMap
+from ..kernels import Kernel
+from ..maps import Map
+from ..projections import Projection
+from ..rotations import Kac
+from .bandwidth import has_bandwidth, with_gamma
+
+_PROBE_ROWS = 64
+_CHEAP_ROTATION = Kac(0.01)  # of few steps and without padding: a stand-in where only the width counts
+
+
+class FeatureParameters(NamedTuple):
+    """The parameters that every estimator of features shares, as its constructor got them.
+
+    Attributes
+    ----------
+    kernel : Kernel, str or None
+        A kernel, or its name (`bochner.names.KERNELS`); None for a map that has its own (`maps.Pointwise`).
+    gamma : "scale", "median", float or None
+        See `bochner.learn.bandwidth`.  None leaves a kernel as it is, and means ``"scale"`` for a name.
+    map, projection : Map, Projection, str or None
+        Themselves, their names, or None for what is best for the kernel.
+    n_components : int
+        Width of the features.
+    """
+
+    kernel: Any = "gaussian"
+    gamma: Any = None
+    map: Any = None
+    projection: Any = None
+    n_components: Any = 256
+
+
+class Drawn(NamedTuple):
+    """A feature map, and the kernel with the bandwidth that it was drawn for."""
+
+    features: FeatureMap
+    kernel: Kernel | None
+
+
+def draw_features(
+    owner: str,
+    parameters: FeatureParameters,
+    X: Any,
+    random_state: Any,
+    *,
+    symmetric: bool,
+    weights: np.ndarray | None = None,
+) -> Drawn:
+    """Resolve the parameters on the data X, and draw features of exactly the width that was asked for.
+
+    Parameters
+    ----------
+    owner : str
+        The estimator's name, for the messages.
+    parameters : FeatureParameters
+    X : array or CSR matrix (n, d)
+        Checked; looked at by the rules for gamma, and by maps that adapt to data.
+    random_state : int, RandomState, Generator or None
+    symmetric : bool
+        Whether features that differ between queries and keys are refused.
+    weights : array (n,), optional
+        Weights of the rows, for the rules for gamma.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((10, 3))
+    >>> draw_features("example", FeatureParameters(n_components=64), X, 0, symmetric=True).features.n_features_out
+    64
+    """
+    rng = as_generator(random_state)
+    spec = _approximation(owner, parameters, X, rng, weights)
+    if symmetric:
+        _check_symmetric(owner, spec, X)
+    width = check_count(owner, "n_components", parameters.n_components)
+    spec = replace(spec, n_projections=_rows_for(owner, spec, width, X))
+    assert spec.map is not None
+    drawn = spec.fit(_dense(X), rng=rng) if spec.map.needs_data else spec.draw(X.shape[1], rng)
+    assert drawn.n_features_out == width
+    return Drawn(drawn, spec.kernel)
+
+
+def as_generator(random_state: Any) -> np.random.Generator:
+    """The Generator of a ``random_state``: scikit-learn's door to ours; None follows ``numpy.random.seed``."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return np.random.default_rng(check_random_state(random_state).randint(np.iinfo(np.int32).max, size=4))
+
+
+def _approximation(
+    owner: str, parameters: FeatureParameters, X: Any, rng: np.random.Generator, weights: np.ndarray | None
+) -> Approximation:
+    """The parts with their names looked up; refusals name the estimator."""
+    kernel, gamma = parameters.kernel, parameters.gamma
+    if isinstance(kernel, str):
+        kernel = _named(owner, names.kernel, kernel)
+        gamma = "scale" if gamma is None and has_bandwidth(kernel) else gamma
+    if kernel is not None and not isinstance(kernel, Kernel):
+        raise TypeError(f"{owner}: kernel must be a kernel such as kernels.Gaussian() or its name, got {kernel!r}.")
+    if gamma is not None:
+        if kernel is None:
+            raise ValueError(f"{owner}: gamma={gamma!r} needs a kernel whose bandwidth it sets; pass gamma=None.")
+        kernel = with_gamma(owner, kernel, gamma, X, rng, weights)
+    feature_map = _part(owner, "map", parameters.map, names.feature_map, Map, "maps.Trigonometric()")
+    rows = _part(owner, "projection", parameters.projection, names.projection, Projection, "projections.Orthogonal()")
+    try:
+        return Approximation(kernel, feature_map, rows)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{owner}: {str(error).removeprefix('Approximation: ')}") from None
+
+
+def _part(owner: str, name: str, value: Any, look_up: Any, kind: type, example: str) -> Any:
+    if isinstance(value, str):
+        return _named(owner, look_up, value)
+    if value is not None and not isinstance(value, kind):
+        raise TypeError(f"{owner}: {name} must be a {name} such as {example}, its name or None, got {value!r}.")
+    return value
+
+
+def _named(owner: str, look_up: Any, name: str) -> Any:
+    try:
+        return look_up(name)
+    except ValueError as error:
+        raise ValueError(f"{owner}: {error}") from None
+
+
+def _check_symmetric(owner: str, spec: Approximation, X: Any) -> None:
+    if not _probe(spec, 1, X).symmetric:
+        raise ValueError(
+            f"{owner}: {spec.map!r} with {spec.projection!r} has different features for queries and keys, and there is no "
+            f"single one to return; use a symmetric map such as Trigonometric(), Positive() or OptimalPositive() on rows of "
+            f"equal weight, such as Orthogonal() or Simplex(), or Approximation.fit(X, Y) with queries and keys."
+        )
+
+
+def _rows_for(owner: str, spec: Approximation, width: int, X: Any) -> int:
+    """How many projections make features of that width: widths are a + b m, seen at one and at two rows."""
+    one, two = (_probe(spec, m, X).n_features_out for m in (1, 2))
+    each, extra = two - one, 2 * one - two
+    m, rest = divmod(width - extra, each)
+    if rest == 0 and m >= 1:
+        return m
+    nearest = sorted({extra + each * k for k in (max(m, 1), max(m + 1, 1))})
+    made = f"{each} feature{'s' if each > 1 else ''} a row" + (f" and {extra} more" if extra else "")
+    raise ValueError(
+        f"{owner}: n_components={width} cannot be met, since {spec.map!r} with {spec.projection!r} makes {made}; the "
+        f"nearest width{'s are' if len(nearest) > 1 else ' is'} {' and '.join(map(str, nearest))}."
+    )
+
+
+def _probe(spec: Approximation, m: int, X: Any) -> FeatureMap:
+    """The features of m rows, drawn cheaply: the rotation changes neither their width nor their symmetry."""
+    assert spec.map is not None
+    rows: Any = spec.projection
+    if hasattr(rows, "rotation"):
+        rows = replace(rows, rotation=_CHEAP_ROTATION)
+    few = replace(spec, projection=rows, n_projections=m)
+    return few.fit(_dense(X[:_PROBE_ROWS]), rng=0) if spec.map.needs_data else few.draw(X.shape[1], rng=0)
+
+
+def _dense(X: Any) -> np.ndarray:
+    rows: np.ndarray = X.toarray() if sparse.issparse(X) else X
+    return rows

@@ -1,0 +1,180 @@
+"""Sufficient statistics of linear regression on features: all that a ridge fit needs of the rows, however many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..linalg.tiles import for_each_tile, single_threaded_blas
+
+_COLUMNS = 256
+"""Columns of a block of the scatter matrix: enough for BLAS to reach its speed, few enough to share among threads."""
+_ROWS = 512
+
+
+@dataclass
+class RegressionStatistics:
+    r"""Weighted means and centred second moments of features :math:`\phi` and targets y.
+
+    Notes
+    -----
+    With weights :math:`w_i` (ones, or repetitions) and :math:`W = \sum w_i`,
+
+    .. math:: \bar\phi = \tfrac1W \sum w_i\phi_i, \quad S = \sum w_i(\phi_i-\bar\phi)(\phi_i-\bar\phi)^T, \quad
+              C = \sum w_i(\phi_i-\bar\phi)(y_i-\bar y)^T, \quad T = \sum w_i(y_i-\bar y)^2.
+
+    Two parts of the rows merge (``a + b``) by Chan's update
+    :math:`S = S_a + S_b + \tfrac{W_aW_b}{W}\,\delta\delta^T`, :math:`\delta = \bar\phi_b - \bar\phi_a`, which never
+    subtracts large numbers; so rows can come in any chunks, in any order, from any machine, and the sums agree to rounding.
+    Products of a chunk are taken in the precision of its features, about its own mean, and added in float64.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows seen.
+    weight : float
+        Sum of their weights.
+    feature_mean : float64 array (D,)
+    target_mean : float64 array (t,)
+    upper : float64 array (D, D)
+        S above the diagonal; see `scatter`.
+    cross : float64 array (D, t)
+        C.
+    target_scatter : float64 array (t,)
+        T.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> Phi, y = rng.standard_normal((100, 3)), rng.standard_normal((100, 1))
+    >>> whole = RegressionStatistics.of(Phi, y)
+    >>> parts = RegressionStatistics.of(Phi[:30], y[:30]) + RegressionStatistics.of(Phi[30:], y[30:])
+    >>> bool(np.allclose(whole.scatter, parts.scatter)), whole.n_rows
+    (True, 100)
+    """
+
+    n_rows: int
+    weight: float
+    feature_mean: np.ndarray
+    target_mean: np.ndarray
+    upper: np.ndarray = field(repr=False)
+    cross: np.ndarray = field(repr=False)
+    target_scatter: np.ndarray
+
+    @classmethod
+    def empty(cls, n_features: int, n_targets: int) -> RegressionStatistics:
+        """Of no rows."""
+        D, t = n_features, n_targets
+        return cls(0, 0.0, np.zeros(D), np.zeros(t), np.zeros((D, D)), np.zeros((D, t)), np.zeros(t))
+
+    @classmethod
+    def of(cls, features: np.ndarray, targets: np.ndarray, weights: np.ndarray | None = None) -> RegressionStatistics:
+        """Of features (n, D) and targets (n, t), with weights (n,) or each one."""
+        return cls.empty(features.shape[1], targets.shape[1]).add_rows(features, targets, weights)
+
+    @property
+    def n_features(self) -> int:
+        """Width D."""
+        return len(self.feature_mean)
+
+    @property
+    def n_targets(self) -> int:
+        """Number of targets t."""
+        return len(self.target_mean)
+
+    @property
+    def scatter(self) -> np.ndarray:
+        """S in full."""
+        S = np.triu(self.upper)
+        S += np.triu(S, 1).T
+        return S
+
+    def moments(self, *, centred: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """S, C and T, about the means or about zero."""
+        S, C, T = self.scatter, self.cross, self.target_scatter
+        if centred:
+            return S, C, T
+        phi, y = self.feature_mean, self.target_mean
+        return S + self.weight * np.outer(phi, phi), C + self.weight * np.outer(phi, y), T + self.weight * y**2
+
+    def add_rows(
+        self, features: np.ndarray, targets: np.ndarray, weights: np.ndarray | None = None
+    ) -> RegressionStatistics:
+        """Add rows, in place: features (n, D) of one precision, targets (n, t), weights (n,)."""
+        w = np.ones(len(features)) if weights is None else weights.astype(np.float64)
+        weight = float(w.sum())
+        self.n_rows += len(features)
+        if weight == 0:
+            return self
+        roots = None if weights is None else np.sqrt(w)
+        rows, phi = _centred(features, w, roots)
+        Y, y = _centred(targets.astype(np.float64), w, roots)
+        delta, gap, root = self._shift(phi, y, weight)
+        rows[-1], Y[-1] = root * delta, root * gap  # one more row carries the shift of the means: Chan's correction
+        self._add_products(rows, Y)
+        return self
+
+    def __iadd__(self, other: RegressionStatistics) -> RegressionStatistics:
+        if (self.n_features, self.n_targets) != (other.n_features, other.n_targets):
+            raise ValueError(
+                f"RegressionStatistics: only those of the same features and targets add, got {self.n_features} features, "
+                f"{self.n_targets} targets and {other.n_features} features, {other.n_targets} targets."
+            )
+        self.n_rows += other.n_rows
+        if other.weight == 0:
+            return self
+        delta, gap, root = self._shift(other.feature_mean, other.target_mean, other.weight)
+        self.upper += other.upper
+        self.upper += np.outer(root * delta, root * delta)
+        self.cross += other.cross + np.outer(root * delta, root * gap)
+        self.target_scatter += other.target_scatter + (root * gap) ** 2
+        return self
+
+    def __add__(self, other: RegressionStatistics) -> RegressionStatistics:
+        total = RegressionStatistics.empty(self.n_features, self.n_targets)
+        total += self
+        total += other
+        return total
+
+    def _shift(self, phi: np.ndarray, y: np.ndarray, weight: float) -> tuple[np.ndarray, np.ndarray, float]:
+        """Move the means to those of both parts; the gaps between them, and the root of their weight."""
+        total = self.weight + weight
+        delta, gap = phi - self.feature_mean, y - self.target_mean
+        root = float(np.sqrt(self.weight * (weight / total)))
+        self.feature_mean = self.feature_mean + (weight / total) * delta
+        self.target_mean = self.target_mean + (weight / total) * gap
+        self.weight = total
+        return delta, gap, root
+
+    def _add_products(self, rows: np.ndarray, Y: np.ndarray) -> None:
+        def block(start: int, stop: int) -> None:
+            columns = rows[:, start:stop]
+            self.upper[:stop, start:stop] += rows[:, :stop].T @ columns
+            self.cross[start:stop] += columns.T @ Y.astype(rows.dtype, copy=False)
+
+        for_each_tile(self.n_features, _COLUMNS, block)
+        self.target_scatter += np.einsum("nt,nt->t", Y, Y)
+
+
+def _centred(values: np.ndarray, w: np.ndarray, roots: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Rows about their mean, times roots of weights, with room for one more; and the mean in float64.
+
+    Rows are taken about the mean as the precision of the values gives it; what then remains of it is small, and known to
+    as many digits again.  Its square is beyond the digits of the products.
+    """
+    n, dtype = len(values), values.dtype
+    out = np.empty((n + 1, values.shape[1]), dtype)
+    with single_threaded_blas:  # the number of threads cannot change a bit
+        centre = (w.astype(dtype) @ values) / dtype.type(w.sum())
+
+    def tile(start: int, stop: int) -> None:
+        np.subtract(values[start:stop], centre, out=out[start:stop])
+        if roots is not None:
+            out[start:stop] *= roots[start:stop, None].astype(dtype)
+
+    for_each_tile(n, _ROWS, tile)
+    with single_threaded_blas:
+        rest = (np.ones(n) if roots is None else roots).astype(dtype) @ out[:n]
+    return out, centre + rest.astype(np.float64) / w.sum()

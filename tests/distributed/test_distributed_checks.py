@@ -1,0 +1,24 @@
+"""scikit-learn's own checks hold for the estimators of clusters too, on rows in memory."""
+
+from __future__ import annotations
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from bochner.distributed import GaussianProcess, KernelClassifier, KernelRidge, RandomFeatures, RandomProjection
+
+# checks make data with so few columns that a projection to two does not reduce them
+pytestmark = pytest.mark.filterwarnings("ignore:RandomProjection. n_components=.* is above")
+
+
+@parametrize_with_checks(
+    [
+        RandomFeatures(map="positive", n_components=8),
+        RandomProjection(2),
+        KernelRidge(map="positive", n_components=64),
+        KernelClassifier(map="positive", n_components=64),
+        GaussianProcess(map="positive", n_components=32, optimize=("noise", "amplitude")),
+    ]
+)
+def test_checks_of_scikit_learn(estimator, check):
+    check(estimator)

@@ -1,0 +1,154 @@
+"""From an estimator's parameters to features: bandwidths, names, widths, and what is said when they do not fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.spatial.distance import pdist
+
+from bochner import kernels, maps, projections
+from bochner.learn import RandomFeatures
+
+X = 2.0 * np.random.default_rng(0).standard_normal((60, 5)) + 1.0
+X.flags.writeable = False
+
+
+def fitted(*arguments, **parameters):
+    parameters.setdefault("n_components", 32)
+    return RandomFeatures(*arguments, random_state=0, **parameters).fit(X)
+
+
+SCALE = 1 / (5 * X.var())
+MEDIAN, MEDIAN_L1 = np.median(pdist(X)), np.median(pdist(X, "cityblock"))
+
+
+@pytest.mark.parametrize(
+    "kernel, gamma, expected",
+    [
+        ("gaussian", 0.5, kernels.Gaussian(1.0)),
+        ("gaussian", "scale", kernels.Gaussian(1 / np.sqrt(2 * SCALE))),
+        ("gaussian", None, kernels.Gaussian(1 / np.sqrt(2 * SCALE))),
+        ("gaussian", "median", kernels.Gaussian(MEDIAN)),
+        ("matern-3/2", 2.0, kernels.Matern(1.5, 0.5)),
+        ("rational-quadratic", 2.0, kernels.RationalQuadratic(1.0, 0.5)),
+        ("cauchy", 4.0, kernels.Cauchy(0.5)),
+        ("laplacian", 4.0, kernels.Laplacian(0.25)),
+        ("laplacian", "scale", kernels.Laplacian(5 * X.std())),
+        ("laplacian", "median", kernels.Laplacian(MEDIAN_L1)),
+        ("softmax", 0.3, kernels.Softmax(0.3)),
+        ("softmax", "median", kernels.Softmax(1 / MEDIAN**2)),
+        ("arc-cosine-1", None, kernels.ArcCosine(1)),
+        (kernels.Gaussian(3.0), None, kernels.Gaussian(3.0)),
+        (kernels.Matern(2.5), 0.5, kernels.Matern(2.5, 1.0)),
+    ],
+    ids=str,
+)
+def test_gamma(kernel, gamma, expected):
+    result = fitted(kernel, gamma=gamma).kernel_
+    assert type(result) is type(expected)
+    width, own = (getattr(k, "lengthscale", getattr(k, "scale", 1.0)) for k in (result, expected))
+    assert np.isclose(width, own, rtol=1e-12)
+
+
+def test_gamma_as_the_formula_says():
+    x, y = X[:3], X[3:5]
+    squares = ((x[:, None] - y) ** 2).sum(axis=-1)
+    np.testing.assert_allclose(fitted(gamma=0.07).kernel_(x, y), np.exp(-0.07 * squares))
+    np.testing.assert_allclose(fitted("cauchy", gamma=0.07).kernel_(x, y), 1 / (1 + 0.07 * squares))
+    manhattan = np.abs(x[:, None] - y).sum(axis=-1)
+    np.testing.assert_allclose(fitted("laplacian", gamma=0.07).kernel_(x, y), np.exp(-0.07 * manhattan))
+
+
+@pytest.mark.parametrize("gamma", ("scale", "median"))
+def test_rules_see_the_same_in_sparse_data(gamma):
+    data = sparse.random(50, 8, 0.3, "csr", random_state=0)
+    a, b = (RandomFeatures(gamma=gamma, random_state=0).fit(Z).kernel_ for Z in (data, data.toarray()))
+    assert np.isclose(a.lengthscale, b.lengthscale)
+
+
+@pytest.mark.parametrize("gamma", ("scale", "median"))
+def test_rules_on_constant_data_are_one(gamma):
+    kernel = RandomFeatures(gamma=gamma).fit(np.ones((5, 3))).kernel_
+    assert np.isclose(kernel.lengthscale, 1 / np.sqrt(2) if gamma == "scale" else 1.0)
+
+
+def test_median_of_mostly_equal_rows_is_the_smallest_distance():
+    data = np.zeros((20, 2))
+    data[0] = [3.0, 4.0]
+    assert RandomFeatures(gamma="median").fit(data).kernel_.lengthscale == 5.0
+
+
+@pytest.mark.parametrize(
+    "parameters, width",
+    [
+        ({}, 64),
+        ({"projection": "quadrature", "map": "positive"}, None),
+        ({"projection": projections.Quadrature(origin="resample")}, 65),
+        ({"map": "positive"}, 37),
+        ({"map": "hyperbolic"}, 38),
+        ({"map": "poisson"}, 37),
+        ({"kernel": None, "map": maps.Pointwise(np.tanh)}, 37),
+        ({"kernel": "linear"}, 3),
+        ({"kernel": "laplacian", "projection": "iid"}, 10),
+        ({"projection": "sobol"}, 10),
+        ({"projection": "simplex+"}, 10),
+    ],
+    ids=str,
+)
+def test_the_width_is_what_was_asked_for(parameters, width):
+    if width is None:
+        with pytest.raises(ValueError, match=r"RandomFeatures: .* different features for queries and keys"):
+            fitted(**parameters)
+        return
+    assert fitted(**parameters, n_components=width).transform(X).shape == (60, width)
+
+
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        (
+            {"n_components": 7},
+            r"n_components=7 cannot be met.*makes 2 features a row; the nearest widths are 6 and 8\.",
+        ),
+        ({"n_components": 1}, r"the nearest width is 2\."),
+        (
+            {"projection": projections.Quadrature(origin="resample"), "n_components": 64},
+            r"makes 2 features a row and 1 more; the nearest widths are 63 and 65\.",
+        ),
+        ({"n_components": 0}, r"RandomFeatures: n_components must be an integer of at least 1, got 0\."),
+        ({"kernel": "gausian"}, r"RandomFeatures: unknown kernel 'gausian'\. Did you mean 'gaussian'\?"),
+        ({"map": "relu"}, r"RandomFeatures: Rectified\(order=1\) cannot estimate Gaussian"),
+        ({"projection": "haar"}, r"RandomFeatures: unknown projection 'haar'\."),
+        ({"gamma": "auto"}, r"RandomFeatures: gamma must be 'scale', 'median' or a positive number, got 'auto'\."),
+        ({"gamma": -1.0}, r"RandomFeatures: gamma must be a positive number, got -1\.0\."),
+        ({"kernel": "linear", "gamma": 1.0}, r"RandomFeatures: Linear\(\) has no bandwidth for gamma=1\.0 to set"),
+        ({"kernel": kernels.Gaussian(2.0), "gamma": 1.0}, r"gamma=1\.0 and Gaussian\(lengthscale=2\.0\) both set"),
+        ({"kernel": None, "map": maps.Pointwise(np.tanh), "gamma": 1.0}, r"gamma=1\.0 needs a kernel"),
+        (
+            {"projection": "quadrature"},
+            r"different features for queries and keys.*use a symmetric map such as Trigonometric",
+        ),
+        ({"map": "angular-hybrid", "n_components": 36}, r"different features for queries and keys"),
+        ({"n_jobs": 0}, r"RandomFeatures: n_jobs must be an integer of at least 1, got 0\."),
+    ],
+    ids=str,
+)
+def test_refusals(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        fitted(**parameters)
+
+
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"kernel": 3}, r"RandomFeatures: kernel must be a kernel such as kernels\.Gaussian\(\) or its name, got 3\."),
+        ({"map": 3}, r"RandomFeatures: map must be a map such as maps\.Trigonometric\(\), its name or None, got 3\."),
+        ({"projection": 3}, r"RandomFeatures: projection must be a projection such as"),
+        ({"n_components": 8.0}, r"RandomFeatures: n_components must be an integer"),
+    ],
+    ids=str,
+)
+def test_refused_types(parameters, message):
+    with pytest.raises(TypeError, match=message):
+        fitted(**parameters)

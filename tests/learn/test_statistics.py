@@ -1,0 +1,112 @@
+"""Sufficient statistics: any chunks, any order, any weights, either precision."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from bochner import Approximation, kernels, threads
+from bochner.learn import streaming
+from bochner.learn.statistics import RegressionStatistics
+from bochner.learn.streaming import regression_statistics
+
+RNG = np.random.default_rng(0)
+N, D, T = 700, 300, 3
+PHI = RNG.standard_normal((N, D)) + 3.0
+Y = RNG.standard_normal((N, T)) - 5.0
+W = RNG.integers(0, 4, N).astype(float)
+
+
+def direct(phi, y, w):
+    """The definition, in float64."""
+    mean, centre = w @ phi / w.sum(), w @ y / w.sum()
+    P, Z = phi - mean, y - centre
+    return mean, centre, (P.T * w) @ P, (P.T * w) @ Z, w @ Z**2
+
+
+def check_equal(statistics, expected, rtol):
+    mean, centre, S, C, squares = expected
+    for value, right in (
+        (statistics.feature_mean, mean),
+        (statistics.target_mean, centre),
+        (statistics.scatter, S),
+        (statistics.cross, C),
+        (statistics.target_scatter, squares),
+    ):
+        np.testing.assert_allclose(value, right, rtol=0, atol=rtol * np.abs(right).max())
+
+
+@pytest.mark.parametrize("weights", (None, W), ids=["plain", "weighted"])
+def test_equal_to_the_definition(weights):
+    statistics = RegressionStatistics.of(PHI, Y, weights)
+    check_equal(statistics, direct(PHI, Y, np.ones(N) if weights is None else W), 1e-12)
+    assert statistics.n_rows == N
+    assert statistics.weight == (N if weights is None else W.sum())
+
+
+@pytest.mark.parametrize("order", ([0, 1, 2, 3], [3, 1, 0, 2]), ids=str)
+def test_parts_merge_in_any_order_and_tree(order):
+    cuts = np.split(np.arange(N), [10, 300, 301])
+    a, b, c, d = (RegressionStatistics.of(PHI[i], Y[i], W[i]) for i in (cuts[k] for k in order))
+    for total in (((a + b) + c) + d, (a + b) + (c + d), a + (b + (c + d))):
+        check_equal(total, direct(PHI, Y, W), 1e-12)
+        assert total.n_rows == N
+
+
+def test_adding_leaves_the_parts_alone():
+    a, b = RegressionStatistics.of(PHI[:100], Y[:100]), RegressionStatistics.of(PHI[100:], Y[100:])
+    before = pickle.dumps((a, b))
+    a + b
+    assert pickle.dumps((a, b)) == before
+
+
+def test_empty_parts_and_zero_weights_change_nothing():
+    a = RegressionStatistics.of(PHI, Y)
+    for total in (a + RegressionStatistics.empty(D, T), RegressionStatistics.empty(D, T) + a):
+        check_equal(total, direct(PHI, Y, np.ones(N)), 1e-12)
+    ignored = RegressionStatistics.of(PHI, Y).add_rows(1e6 * PHI, Y, np.zeros(N))
+    np.testing.assert_array_equal(ignored.scatter, a.scatter)
+
+
+def test_float32_features_far_from_zero_keep_their_spread():
+    # spread 1e-3 about 1: second moments about zero in float32 would have an error of the size of the scatter itself
+    phi = (1 + 1e-3 * RNG.standard_normal((4000, 20))).astype(np.float32)
+    y = RNG.standard_normal((4000, 1))
+    statistics = RegressionStatistics.empty(20, 1)
+    for i in range(0, 4000, 500):
+        statistics.add_rows(phi[i : i + 500], y[i : i + 500])
+    check_equal(statistics, direct(phi.astype(np.float64), y, np.ones(4000)), 1e-5)
+
+
+def test_about_zero():
+    S, C, squares = RegressionStatistics.of(PHI, Y, W).moments(centred=False)
+    np.testing.assert_allclose(S, (PHI.T * W) @ PHI)
+    np.testing.assert_allclose(C, (PHI.T * W) @ Y)
+    np.testing.assert_allclose(squares, W @ Y**2)
+
+
+def test_features_stream_in_chunks(monkeypatch):
+    phi, X = Approximation(kernels.Gaussian(2.0), n_projections=8).draw(4, rng=0), RNG.standard_normal((N, 4))
+    whole = regression_statistics(phi, X, Y)
+    monkeypatch.setattr(streaming, "_CHUNK_NUMBERS", 1000)
+    check_equal(regression_statistics(phi, X, Y), direct(phi.queries(X), Y, np.ones(N)), 1e-12)
+    begun = regression_statistics(phi, X[:5], Y[:5])
+    np.testing.assert_allclose(regression_statistics(phi, X[5:], Y[5:], total=begun).scatter, whole.scatter, atol=1e-10)
+
+
+def test_threads_do_not_change_a_bit():
+    results = []
+    for n in (1, 2):
+        with threads(n):
+            results.append(RegressionStatistics.of(PHI.astype(np.float32), Y, W))
+    np.testing.assert_array_equal(results[0].scatter, results[1].scatter)
+    np.testing.assert_array_equal(results[0].cross, results[1].cross)
+
+
+def test_other_shapes_do_not_add():
+    with pytest.raises(
+        ValueError, match=r"only those of the same features and targets add, got 300 features, 3 targets and 2"
+    ):
+        RegressionStatistics.of(PHI, Y) + RegressionStatistics.empty(2, 3)
