@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .feature_map import FeatureMap
     from .spec import Approximation
 
-_PROBE_ROWS = 64
+PROBE_ROWS = 64
 _CHEAP_ROTATION = Kac(0.01)  # of few steps and without padding: a stand-in where only the width counts
 
 
@@ -64,5 +64,5 @@ def probe(spec: Approximation, m: int, d: int, X: Any = None) -> FeatureMap:
     few = replace(spec, projection=rows, n_projections=m)
     if not spec.map.needs_data:
         return few.draw(d, rng=0)
-    points = np.random.default_rng(0).standard_normal((_PROBE_ROWS, d)) / d if X is None else X[:_PROBE_ROWS]
+    points = np.random.default_rng(0).standard_normal((PROBE_ROWS, d)) / d if X is None else X[:PROBE_ROWS]
     return few.fit(points, rng=0)

@@ -17,7 +17,7 @@ def median_distance(X: Any, rng: RNG = 0, *, metric: str = "euclidean") -> float
 
     Parameters
     ----------
-    X : array (n, d)
+    X : array or sparse matrix (n, d)
     rng : int, numpy.random.Generator or None
         Chooses the rows.
     metric : {"euclidean", "cityblock"}
@@ -35,12 +35,13 @@ def median_distance(X: Any, rng: RNG = 0, *, metric: str = "euclidean") -> float
     >>> median_distance(np.array([[0.0], [1.0], [3.0]]))
     2.0
     """
+    from scipy.sparse import issparse
     from scipy.spatial.distance import pdist
 
-    points = np.asarray(as_numpy(X))
-    if len(points) > _ROWS:
-        points = points[np.sort(as_generator(rng).choice(len(points), _ROWS, replace=False))]
-    distances = pdist(points.astype(np.float64), metric)
+    n = X.shape[0]
+    rows = X[np.sort(as_generator(rng).choice(n, _ROWS, replace=False))] if n > _ROWS else X
+    points = as_numpy(rows.toarray() if issparse(rows) else rows)
+    distances = pdist(np.asarray(points, dtype=np.float64), metric)
     if not distances.any():
         return 1.0
     return float(np.median(distances)) or float(distances[distances > 0].min())

@@ -16,14 +16,11 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.spatial.distance import pdist
 
 from .._validation import check_positive
-from ..kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern, RationalQuadratic, Softmax
+from ..kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern, RationalQuadratic, Softmax, median_distance
 
 RULES = ("scale", "median")
-_SAMPLE = 1000
-"""Rows of which the median distance is taken."""
 
 
 def with_gamma(
@@ -98,12 +95,7 @@ def _by_scale(kernel: Kernel, X: Any, weights: np.ndarray | None) -> Kernel:
 def _by_median(kernel: Kernel, X: Any, rng: np.random.Generator, weights: np.ndarray | None) -> Kernel:
     if weights is not None:
         X = X[weights > 0]
-    n = X.shape[0]
-    rows = X[np.sort(rng.choice(n, _SAMPLE, replace=False))] if n > _SAMPLE else X
-    points = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
-    distances = pdist(points, "cityblock" if isinstance(kernel, Laplacian) else "euclidean")
-    median = float(np.median(distances)) if distances.any() else 1.0
-    median = median or float(distances[distances > 0].min())  # more than half of the pairs are equal
+    median = median_distance(X, rng, metric="cityblock" if isinstance(kernel, Laplacian) else "euclidean")
     if isinstance(kernel, Softmax):
         return Softmax(1 / median**2)
     return replace(kernel, lengthscale=median)  # type: ignore[type-var]

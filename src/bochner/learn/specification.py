@@ -11,15 +11,12 @@ from sklearn.utils import check_random_state
 
 from .. import names
 from .._validation import check_count
-from ..approximation import Approximation, FeatureMap
+from ..approximation import Approximation, FeatureMap, width_of
+from ..approximation.width import PROBE_ROWS, probe
 from ..kernels import Kernel
 from ..maps import Map
 from ..projections import Projection
-from ..rotations import Kac
 from .bandwidth import has_bandwidth, with_gamma
-
-_PROBE_ROWS = 64
-_CHEAP_ROTATION = Kac(0.01)  # of few steps and without padding: a stand-in where only the width counts
 
 
 class FeatureParameters(NamedTuple):
@@ -139,7 +136,7 @@ def _named(owner: str, look_up: Any, name: str) -> Any:
 
 
 def _check_symmetric(owner: str, spec: Approximation, X: Any) -> None:
-    if not _probe(spec, 1, X).symmetric:
+    if not probe(spec, 1, X.shape[1], _some_rows(spec, X)).symmetric:
         raise ValueError(
             f"{owner}: {spec.map!r} with {spec.projection!r} has different features for queries and keys, and there is no "
             f"single one to return; use a symmetric map such as Trigonometric(), Positive() or OptimalPositive() on rows of "
@@ -147,29 +144,25 @@ def _check_symmetric(owner: str, spec: Approximation, X: Any) -> None:
         )
 
 
-def _rows_for(owner: str, spec: Approximation, width: int, X: Any) -> int:
-    """How many projections make features of that width: widths are a + b m, seen at one and at two rows."""
-    one, two = (_probe(spec, m, X).n_features_out for m in (1, 2))
-    each, extra = two - one, 2 * one - two
-    m, rest = divmod(width - extra, each)
-    if rest == 0 and m >= 1:
+def _rows_for(owner: str, spec: Approximation, n_components: int, X: Any) -> int:
+    """How many projections make features of that width."""
+    width = width_of(spec, X.shape[1], _some_rows(spec, X))
+    m = width.rows_within(n_components)
+    if m and width.of(m) == n_components:
         return m
-    nearest = sorted({extra + each * k for k in (max(m, 1), max(m + 1, 1))})
-    made = f"{each} feature{'s' if each > 1 else ''} a row" + (f" and {extra} more" if extra else "")
+    nearest = sorted({width.of(max(m, 1)), width.of(m + 1)})
+    made = f"{width.per_row} feature{'s' if width.per_row > 1 else ''} a row"
+    made += f" and {width.extra} more" if width.extra else ""
     raise ValueError(
-        f"{owner}: n_components={width} cannot be met, since {spec.map!r} with {spec.projection!r} makes {made}; the "
+        f"{owner}: n_components={n_components} cannot be met, since {spec.map!r} with {spec.projection!r} makes {made}; the "
         f"nearest width{'s are' if len(nearest) > 1 else ' is'} {' and '.join(map(str, nearest))}."
     )
 
 
-def _probe(spec: Approximation, m: int, X: Any) -> FeatureMap:
-    """The features of m rows, drawn cheaply: the rotation changes neither their width nor their symmetry."""
+def _some_rows(spec: Approximation, X: Any) -> np.ndarray | None:
+    """A few rows for maps that adapt to data; none is looked at for the others."""
     assert spec.map is not None
-    rows: Any = spec.projection
-    if hasattr(rows, "rotation"):
-        rows = replace(rows, rotation=_CHEAP_ROTATION)
-    few = replace(spec, projection=rows, n_projections=m)
-    return few.fit(_dense(X[:_PROBE_ROWS]), rng=0) if spec.map.needs_data else few.draw(X.shape[1], rng=0)
+    return _dense(X[:PROBE_ROWS]) if spec.map.needs_data else None
 
 
 def _dense(X: Any) -> np.ndarray:
