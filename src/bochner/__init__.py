@@ -10,7 +10,7 @@ from typing import Any
 
 __version__ = "0.1.0.dev0"
 
-_MODULES = ("geometries", "kernels", "linalg", "maps", "names", "projections", "radii", "rotations", "theory")
+_MODULES = ("geometries", "kernels", "linalg", "maps", "names", "nn", "projections", "radii", "rotations", "theory")
 _NAMES = {
     "Approximation": "approximation",
     "FeatureMap": "approximation",
