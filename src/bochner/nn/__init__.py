@@ -9,6 +9,7 @@ except ImportError:
 
 from .denominators import DenominatorWarning
 from .linear import linear_attention
+from .module import RandomFeatureAttention
 from .state import AttentionState
 
-__all__ = ["AttentionState", "DenominatorWarning", "linear_attention"]
+__all__ = ["AttentionState", "DenominatorWarning", "RandomFeatureAttention", "linear_attention"]

@@ -62,20 +62,17 @@ class QuadraticFeatures(TensorFeatures):
 
     Parameters
     ----------
-    rows : Tensor (..., m, d)
-        w; leading axes (heads) broadcast against those of the data before its last two.
-    constants : Tensor (..., m)
-        a.
+    matrix : Tensor (..., d + 2, m)
+        Columns [w, 1, a]; leading axes (heads) broadcast against those of the data before its last two.
     c : float
         Coefficient of the squared norm.
     signs : Tensor (m,) or None
         Signs on the side of the keys; None where all are one.
     """
 
-    def __init__(self, rows: Tensor, constants: Tensor, c: float, signs: Tensor | None) -> None:
-        self.d, self.width, self.positive = rows.shape[-1], rows.shape[-2], signs is None
-        self.c, self.signs = c, signs
-        self.matrix = torch.cat([rows, torch.ones_like(constants)[..., None], constants[..., None]], dim=-1).mT
+    def __init__(self, matrix: Tensor, c: float, signs: Tensor | None) -> None:
+        self.d, self.width, self.positive = matrix.shape[-2] - 2, matrix.shape[-1], signs is None
+        self.matrix, self.c, self.signs = matrix, c, signs
 
     def parts(self, X: Tensor, *, key: bool) -> tuple[Tensor | None, Tensor]:
         """One matrix product."""
@@ -84,8 +81,8 @@ class QuadraticFeatures(TensorFeatures):
         return (self.signs.to(X) if key and self.signs is not None else None), logarithm
 
 
-def quadratic_form(phi: FeatureMap) -> tuple[Tensor, Tensor, float, Tensor | None] | None:
-    """Rows, constants, c and signs of a map whose logarithms are quadratic, in float64; None for other maps."""
+def quadratic_form(phi: FeatureMap) -> tuple[Tensor, float, Tensor | None] | None:
+    """Matrix, c and signs of a map whose logarithms are quadratic, in float64; None for other maps."""
     features = phi.features
     if not (isinstance(features, ExponentialFeatures) and features.real and phi.spec.kernel == Softmax()):
         return None
@@ -94,12 +91,13 @@ def quadratic_form(phi: FeatureMap) -> tuple[Tensor, Tensor, float, Tensor | Non
     parts = [rows, -rows] if nodes.reflect else [rows]
     if nodes.origin:
         parts.append(torch.zeros(1, rows.shape[1], dtype=rows.dtype))
-    rows, constants = torch.cat(parts), torch.as_tensor(features.constant)
+    constants = torch.as_tensor(features.constant)
     signs = None
     if nodes.signed:
         signs = torch.ones_like(constants)
         signs[-1] = -1.0 if nodes.negative_origin else 1.0
-    return rows, constants, features.c, signs
+    matrix = torch.cat([torch.cat(parts), torch.stack([torch.ones_like(constants), constants], dim=1)], dim=1).mT
+    return matrix.contiguous(), features.c, signs
 
 
 _converted: weakref.WeakKeyDictionary[FeatureMap, dict[tuple[torch.dtype, torch.device], TensorFeatures]] = (
@@ -110,13 +108,12 @@ _converted: weakref.WeakKeyDictionary[FeatureMap, dict[tuple[torch.dtype, torch.
 def tensor_features(phi: FeatureMap, like: Tensor) -> TensorFeatures:
     """The features of ``phi`` in the type and place of ``like``, kept for the next time."""
     kept = _converted.setdefault(phi, {})
-    key = (like.dtype, like.device)
-    if key not in kept:
+    place = (like.dtype, like.device)
+    if place not in kept:
         form = quadratic_form(phi)
-        kept[key] = MapFeatures(phi) if form is None else _cast_quadratic(form, like)
-    return kept[key]
-
-
-def _cast_quadratic(form: tuple[Tensor, Tensor, float, Tensor | None], like: Tensor) -> QuadraticFeatures:
-    rows, constants, c, signs = form
-    return QuadraticFeatures(rows.to(like), constants.to(like), c, None if signs is None else signs.to(like))
+        if form is None:
+            kept[place] = MapFeatures(phi)
+        else:
+            matrix, c, signs = form
+            kept[place] = QuadraticFeatures(matrix.to(like), c, None if signs is None else signs.to(like))
+    return kept[place]
