@@ -1,5 +1,22 @@
-"""Random features in PyTorch."""
+"""PyTorch: attention in linear time with random features, as a function and as modules."""
 
+from __future__ import annotations
+
+try:
+    import torch as _torch  # noqa: F401
+except ImportError:
+    raise ImportError('bochner.nn needs PyTorch: pip install "bochner[torch]".') from None
+
+from .denominators import DenominatorWarning
+from .linear import linear_attention
+from .module import RandomFeatureAttention
 from .sampled_softmax import SampledSoftmax
+from .state import AttentionState
 
-__all__ = ["SampledSoftmax"]
+__all__ = [
+    "AttentionState",
+    "DenominatorWarning",
+    "RandomFeatureAttention",
+    "SampledSoftmax",
+    "linear_attention",
+]
