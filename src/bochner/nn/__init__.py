@@ -7,6 +7,7 @@ try:
 except ImportError:
     raise ImportError('bochner.nn needs PyTorch: pip install "bochner[torch]".') from None
 
+from .conversion import replace_attention
 from .denominators import DenominatorWarning
 from .linear import linear_attention
 from .module import RandomFeatureAttention
@@ -19,4 +20,5 @@ __all__ = [
     "RandomFeatureAttention",
     "SampledSoftmax",
     "linear_attention",
+    "replace_attention",
 ]
