@@ -11,14 +11,17 @@ from .conversion import replace_attention
 from .denominators import DenominatorWarning
 from .linear import linear_attention
 from .module import RandomFeatureAttention
+from .report import AttentionReport, attention_report
 from .sampled_softmax import SampledSoftmax
 from .state import AttentionState
 
 __all__ = [
+    "AttentionReport",
     "AttentionState",
     "DenominatorWarning",
     "RandomFeatureAttention",
     "SampledSoftmax",
+    "attention_report",
     "linear_attention",
     "replace_attention",
 ]

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..recorder import listeners
+from ..listeners import listeners
 from .exact import exact_attention
 from .heads import HeadAttention
 
