@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -88,7 +89,7 @@ def check_offsets(name: str, offsets: Tensor, length: int) -> list[int]:
     if not isinstance(offsets, Tensor) or offsets.ndim != 1 or offsets.is_floating_point() or len(offsets) < 2:
         raise ValueError(f"{OWNER}: {name} must be a tensor of at least two integers, got {offsets!r}.")
     borders: list[int] = offsets.tolist()
-    if borders[0] != 0 or borders[-1] != length or any(a > b for a, b in zip(borders, borders[1:], strict=False)):
+    if borders[0] != 0 or borders[-1] != length or any(a > b for a, b in pairwise(borders)):
         raise ValueError(f"{OWNER}: {name} must not decrease and run from 0 to the length {length}, got {borders}.")
     return borders
 

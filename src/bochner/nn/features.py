@@ -32,7 +32,8 @@ class TensorFeatures(ABC):
     def parts(self, X: Tensor, *, key: bool) -> tuple[Tensor | None, Tensor]:
         """Mantissa (None means one) and logarithm of X (..., n, d), each (..., n, width).
 
-        The logarithm is minus infinity where the mantissa is zero, since such a feature must not be a maximum.
+        The logarithm is a fresh tensor, which the caller may overwrite, and minus infinity where the mantissa is zero,
+        since such a feature must not be a maximum.
         """
 
 
@@ -50,7 +51,7 @@ class MapFeatures(TensorFeatures):
             logarithm = torch.zeros(shape, dtype=X.dtype, device=X.device)
         logarithm = logarithm.expand(shape)
         if mantissa is None:
-            return None, logarithm
+            return None, logarithm.clone()
         return mantissa, logarithm.masked_fill(mantissa == 0, -torch.inf)
 
 

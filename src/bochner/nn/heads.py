@@ -23,8 +23,12 @@ class HeadFeatures(TensorFeatures):
         """Parts of each head, one beside the other."""
         X = X.expand(*X.shape[:-3], len(self.members), *X.shape[-2:])
         found = [member.parts(X[..., h, :, :], key=key) for h, member in enumerate(self.members)]
-        logarithm = torch.stack([pad(log, (0, self.width - log.shape[-1]), value=-torch.inf) for _, log in found], dim=-3)
+        logarithm = torch.stack(
+            [pad(log, (0, self.width - log.shape[-1]), value=-torch.inf) for _, log in found], dim=-3
+        )
         if all(mantissa is None for mantissa, _ in found):
             return None, logarithm
         mantissas = [torch.ones_like(log) if mantissa is None else mantissa.expand_as(log) for mantissa, log in found]
-        return torch.stack([pad(mantissa, (0, self.width - mantissa.shape[-1])) for mantissa in mantissas], dim=-3), logarithm
+        return torch.stack(
+            [pad(mantissa, (0, self.width - mantissa.shape[-1])) for mantissa in mantissas], dim=-3
+        ), logarithm

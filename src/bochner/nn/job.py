@@ -17,7 +17,7 @@ from .walk import Walk
 
 @dataclass(frozen=True)
 class Job:
-    """Checked tensors in working precision, scaled, with the features that meet them.
+    """Checked tensors in working precision, with the features that meet them.
 
     Attributes
     ----------
@@ -31,6 +31,7 @@ class Job:
     v: Tensor
     key_mask: Tensor | None
     lengths: Sequence[int] | Tensor
+    root: float | Tensor
     chunk: int
     nonpositive: str
 
@@ -50,7 +51,7 @@ class Job:
         if self.key_mask is not None:  # numbers in the padding, even NaN, must not meet a zero
             k, v = (x.masked_fill(~self.key_mask[..., None], 0.0) for x in (k, v))
         prefixes = Prefixes(self.lengths)
-        walk = Walk(self.features, self.q, k, v, self.key_mask, prefixes, self._seen(sums))
+        walk = Walk(self.features, self.q, k, v, self.key_mask, prefixes, self._seen(sums), self.root)
         totals, sums = walk.run(sums, self.chunk)
         return divide(totals, walk.seen, positive=self.features.positive, nonpositive=self.nonpositive), sums
 

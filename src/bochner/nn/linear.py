@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -23,8 +24,10 @@ from .features import TensorFeatures, tensor_features
 from .job import Job
 from .state import AttentionState
 
-_CHUNK = {False: 512, True: 128}
-"""Rows met at a time, without and with a causal mask: few enough for the cache, enough for matrix products."""
+_CAUSAL_CHUNK = 128
+"""Rows met at a time where each sees others: products within the chunk cost as much as those with the sums."""
+_NUMBERS = 1 << 21
+"""Features held at a time where all see all: few enough for the cache, enough for matrix products."""
 
 
 def linear_attention(
@@ -103,7 +106,8 @@ def linear_attention(
     """
     check_flag(OWNER, "causal", causal)
     check_option(OWNER, "nonpositive", nonpositive, NONPOSITIVE)
-    chunk = _CHUNK[causal] if chunk_size is None else check_count(OWNER, "chunk_size", chunk_size)
+    if chunk_size is not None:
+        check_count(OWNER, "chunk_size", chunk_size)
     k, v = _of_state(q, k, v, state)
     check_tensors(q, k, v)
     check_features(features, q.shape[-1])
@@ -115,7 +119,8 @@ def linear_attention(
     with torch.autocast(q.device.type, enabled=False):
         q, k, v = (x.to(torch.float64 if dtype == torch.float64 else torch.float32) for x in (q, k, v))
         drawn = features if isinstance(features, TensorFeatures) else tensor_features(features, q)
-        job = Job(drawn, q * root, k * root, v, mask, lengths, chunk, nonpositive)
+        chunk = chunk_size or (_CAUSAL_CHUNK if causal else _chunk(q, drawn))
+        job = Job(drawn, q, k, v, mask, lengths, root, chunk, nonpositive)
         if borders is not None:
             out = torch.cat([job.part(*pair, causal).run(None)[0] for pair in borders], dim=-2)
         else:
@@ -123,6 +128,10 @@ def linear_attention(
             if state is not None:
                 state.update(sums, k.shape[-2])
     return out.to(dtype)
+
+
+def _chunk(q: Tensor, features: TensorFeatures) -> int:
+    return min(max(_NUMBERS // (features.width * max(q.shape[:-2].numel(), 1)), 128), 4096)
 
 
 def _of_state(q: Tensor, k: Tensor | None, v: Tensor | None, state: AttentionState | None) -> tuple[Tensor, Tensor]:
@@ -166,5 +175,5 @@ def _borders(q: Tensor, k: Tensor, cu_seqlens: Tensor | tuple[Tensor, Tensor]) -
     of_q, of_k = (check_offsets("cu_seqlens", b, x.shape[-2]) for b, x in zip(pair, (q, k), strict=True))
     if len(of_q) != len(of_k):
         raise ValueError(f"{OWNER}: cu_seqlens has {len(of_q) - 1} sequences of queries, {len(of_k) - 1} of keys.")
-    slices = [[slice(a, b) for a, b in zip(of, of[1:], strict=False)] for of in (of_q, of_k)]
+    slices = [[slice(a, b) for a, b in pairwise(of)] for of in (of_q, of_k)]
     return list(zip(*slices, strict=True))

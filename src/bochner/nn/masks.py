@@ -16,7 +16,9 @@ def hidden(name: str, mask: Tensor) -> Tensor:
         raise TypeError(f"{_OWNER}: {name} must be of bool, or floating with 0 and -inf, got {mask.dtype}.")
     infinite = mask == -torch.inf
     if not bool((infinite | (mask == 0)).all()):
-        raise ValueError(f"{_OWNER}: {name} adds numbers to the logits, which linear attention does not have; use 0 and -inf.")
+        raise ValueError(
+            f"{_OWNER}: {name} adds numbers to the logits, which linear attention does not have; use 0 and -inf."
+        )
     return infinite
 
 

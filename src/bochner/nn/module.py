@@ -243,4 +243,6 @@ def _check_options(embed_dim: int, num_heads: int, dropout: float, add_bias_kv: 
             f"the module draws itself, got {features!r}."
         )
     if features is not None and isinstance(features.kernel, Softmax) and features.kernel.scale != 1:
-        raise ValueError(f"{_OWNER}: features must be of kernels.Softmax() with scale 1; pass scale={features.kernel.scale:g}.")
+        raise ValueError(
+            f"{_OWNER}: features must be of kernels.Softmax() with scale 1; pass scale={features.kernel.scale:g}."
+        )

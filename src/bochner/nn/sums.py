@@ -46,14 +46,14 @@ def join(sums: Sums | None, keys: Parts) -> Tensor:
 
 
 def key_features(keys: Parts, shift: Tensor) -> Tensor:
-    """Features of keys under a stabiliser."""
-    features = (keys.logarithm - shift).exp_()
+    """Features of keys under a stabiliser, in place of their logarithms."""
+    features = keys.logarithm.sub_(shift).exp_()
     return features if keys.mantissa is None else features * keys.mantissa
 
 
 def query_features(queries: Parts, shift: Tensor) -> Tensor:
-    """Features of queries for sums under that stabiliser, the largest of each row one."""
-    logarithm = queries.logarithm + shift
+    """Features of queries for sums under that stabiliser, the largest of each row one, in place of their logarithms."""
+    logarithm = queries.logarithm.add_(shift)
     top = logarithm.detach().amax(dim=-1, keepdim=True).clamp_(min=2 * NOTHING)
     features = logarithm.sub_(top).exp_()
     return features if queries.mantissa is None else features * queries.mantissa

@@ -88,7 +88,7 @@ class _Reader:
     def _complex(self, structure: Any) -> complex:
         return complex(*structure["complex"])
 
-    def _array(self, structure: Any) -> np.ndarray:
+    def _array(self, structure: Any) -> Any:
         return self.arrays[structure["array"]]
 
     def _list(self, structure: Any) -> list[Any]:
