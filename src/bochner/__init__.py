@@ -10,7 +10,19 @@ from typing import Any
 
 __version__ = "0.1.0.dev0"
 
-_MODULES = ("geometries", "kernels", "linalg", "maps", "names", "nn", "projections", "radii", "rotations", "theory")
+_MODULES = (
+    "datasets",
+    "geometries",
+    "kernels",
+    "linalg",
+    "maps",
+    "names",
+    "nn",
+    "projections",
+    "radii",
+    "rotations",
+    "theory",
+)
 _NAMES = {
     "Approximation": "approximation",
     "FeatureMap": "approximation",

@@ -9,9 +9,9 @@ from torch import nn
 
 from bochner import Approximation, kernels, maps, projections
 from bochner.nn import attention_report, replace_attention
-from bochner.nn.report.errors import estimated_weights, measured_error, predicted_row_error
-from bochner.nn.report.heads import head_samples
-from bochner.nn.report.recording import record
+from bochner.nn.reporting.errors import estimated_weights, measured_error, predicted_row_error
+from bochner.nn.reporting.heads import head_samples
+from bochner.nn.reporting.recording import record
 from checks import check_mean
 from nn.models import PADDED, ROWS, RUNS, TOKENS, build, converted, encoder
 

@@ -141,7 +141,7 @@ def _differentiable() -> Any:
     """Return `_evaluate` as a function of torch that keeps q alone for its derivative, not an array for each term."""
     torch: Any = sys.modules["torch"]  # the tensor at hand came from it
 
-    class Evaluate(torch.autograd.Function):  # type: ignore[misc]
+    class Evaluate(torch.autograd.Function):
         @staticmethod
         def forward(q: Any, mixture: Mixture) -> Any:
             return _evaluate(torch, q, mixture)

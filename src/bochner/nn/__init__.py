@@ -11,7 +11,7 @@ from .conversion import replace_attention
 from .denominators import DenominatorWarning
 from .linear import linear_attention
 from .module import RandomFeatureAttention
-from .report import AttentionReport, attention_report
+from .reporting import AttentionReport, attention_report
 from .sampled_softmax import SampledSoftmax
 from .state import AttentionState
 
