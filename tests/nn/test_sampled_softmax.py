@@ -73,8 +73,10 @@ def test_the_law_is_the_estimated_kernel():
     loss, (h, _) = module(uniform_share=0.0, bias=True, scale=0.7), batch()
     loss.bias.data.normal_(generator=generator(3))
     loss.rebuild()
-    phi = loss.proposal.phi
-    masses = phi.gram(h, loss.weight.detach()) * loss.bias.detach().exp()
+    mantissa, queries = loss.features.features.parts(0.7**0.5 * h[None], key=False)
+    _, keys = loss.features.features.parts(0.7**0.5 * loss.weight.detach()[None], key=True)
+    assert mantissa is None
+    masses = queries[0].exp() @ keys[0].exp().T * loss.bias.detach().exp()
     assert torch.allclose(proposal(loss, h), masses / masses.sum(1, keepdim=True))
 
 
@@ -305,7 +307,7 @@ def test_one_seed_gives_one_draw():
     assert torch.equal(proposal(module(seed=3), h), proposal(module(seed=3), h))
     source = generator(3)
     first, second = (module(generator=source) for _ in range(2))
-    assert first.seed != second.seed
+    assert first.features.seeds != second.features.seeds
 
 
 def test_change_of_type_keeps_the_law():

@@ -8,10 +8,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ..approximation import FeatureMap
-from ..maps.features import parts_of
 from .class_samplers import ClassSampler, Sample, UniformSampler
 from .feature_tree import FeatureTree
+from .features import TensorFeatures
 
 _CHUNK_NUMBERS = 1 << 23
 _HIGHEST_LOGARITHM = 20.0
@@ -31,8 +30,8 @@ class KernelSampler(ClassSampler):
 
     Parameters
     ----------
-    phi : FeatureMap
-        Drawn features of a softmax kernel.
+    features : TensorFeatures
+        Drawn features of the softmax kernel at unit scale.
     n_classes : int
     class_rows : callable
         Vectors (k, d) and biases (k,) or None of the classes with given indices (k,), as they are now.
@@ -42,21 +41,21 @@ class KernelSampler(ClassSampler):
 
     def __init__(
         self,
-        phi: FeatureMap,
+        features: TensorFeatures,
         n_classes: int,
         class_rows: Callable[[Tensor], tuple[Tensor, Tensor | None]],
         uniform_share: float,
     ) -> None:
-        self.phi, self.n_classes, self.class_rows = phi, n_classes, class_rows
+        self.features, self.n_classes, self.class_rows = features, n_classes, class_rows
         self.uniform, self.uniform_share = UniformSampler(n_classes), uniform_share
         self.build()
 
     def build(self) -> None:
         """Features of all classes and all sums, in O(n D)."""
-        step = max(1, _CHUNK_NUMBERS // self.phi.n_features_out)
+        step = max(1, _CHUNK_NUMBERS // self.features.width)
         parts = [self._keys(torch.arange(self.n_classes)[i : i + step]) for i in range(0, self.n_classes, step)]
         mantissas, logarithms = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
-        largest = logarithms.masked_fill(mantissas == 0, -torch.inf).amax(0)
+        largest = logarithms.amax(0)
         self.shift = torch.where(largest.isfinite(), largest, torch.zeros_like(largest))
         self.tree = FeatureTree(mantissas * torch.exp(logarithms - self.shift))
 
@@ -91,12 +90,17 @@ class KernelSampler(ClassSampler):
 
     def _queries(self, X: Tensor) -> Tensor:
         """Stabilised features of queries (batch, d)."""
-        mantissas, logarithms = parts_of(self.phi.features, self.phi.spec.at_unit_scale(X), key=False)
+        mantissas, logarithms = self._parts(X, key=False)
         logarithms = logarithms + self.shift
         return mantissas * torch.exp(logarithms - logarithms.amax(-1, keepdim=True))
 
     def _keys(self, indices: Tensor) -> tuple[Tensor, Tensor]:
         """Mantissas and logarithms of the features of classes, at least in float32."""
         classes, bias = self.class_rows(indices)
-        mantissa, logarithm = parts_of(self.phi.features, self.phi.spec.at_unit_scale(classes), key=True)
+        mantissa, logarithm = self._parts(classes, key=True)
         return mantissa, logarithm if bias is None else logarithm + bias[:, None].to(logarithm.dtype)
+
+    def _parts(self, X: Tensor, *, key: bool) -> tuple[Tensor, Tensor]:
+        mantissa, logarithm = self.features.parts(X[None], key=key)  # features have an axis of heads
+        mantissa = torch.ones_like(logarithm) if mantissa is None else mantissa.expand_as(logarithm)
+        return mantissa[0], logarithm[0]

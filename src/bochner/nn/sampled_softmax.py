@@ -10,13 +10,14 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from .._arrays import in_working_precision
-from .._validation import check_count, check_flag, check_option
-from ..approximation import Approximation, FeatureMap
+from .._validation import check_count, check_flag, check_option, check_positive
+from ..approximation import Approximation
 from ..kernels import Softmax
 from ..maps import Map
 from ..projections import Projection
 from .class_logits import ClassLogits, unit
 from .class_samplers import ClassSampler, Sample, SoftmaxSampler, UniformSampler
+from .drawn import DrawnFeatures
 from .kernel_sampler import KernelSampler
 
 SAMPLERS = ("kernel", "uniform", "softmax")
@@ -49,8 +50,7 @@ class SampledSoftmax(ClassLogits):
     behind until `rebuild`; this makes q less apt, never wrong, since logits are corrected by the law of the tree.  With
     ``sparse=True`` and `torch.optim.SGD` or `SparseAdam` only classes in the loss move.
 
-    A checkpoint keeps the vectors, the seed of the features and the rows to which a map was adapted; the tree
-    is built again when first used.
+    A checkpoint keeps the vectors and the draw; the tree is built again when first used.
 
     Parameters
     ----------
@@ -150,10 +150,14 @@ class SampledSoftmax(ClassLogits):
         self.sampler, self.uniform_share = sampler, _checked_share(uniform_share)
         self.normalize_sampling = normalize if normalize_sampling is None else normalize_sampling
         check_flag(_OWNER, "normalize_sampling", self.normalize_sampling)
-        kernel = Softmax(self.scale if sampling_scale is None else sampling_scale)
-        self.approximation = Approximation(kernel, map, projection, n_projections)
+        scale = self.scale if sampling_scale is None else check_positive(_OWNER, "sampling_scale", sampling_scale)
+        self.sampling_scale = scale
+        self.approximation = Approximation(Softmax(), map, projection, n_projections)
         self.reset_parameters(generator)
-        self._register_draw(generator)
+        self.features = self._drawn(generator) if sampler == "kernel" else None
+        touched = torch.zeros(n_classes, dtype=torch.bool, device=device)
+        self.register_buffer("_touched", touched, persistent=False)
+        self.redraw(generator=generator)
 
     def forward(self, h: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """The sampled loss.
@@ -228,10 +232,9 @@ class SampledSoftmax(ClassLogits):
         """
         classes = self._sampling_rows(self.weight)
         X = classes if queries is None else self._sampling_rows(self.checked_queries("redraw", queries)).flatten(0, -2)
-        self.seed.fill_(_seed(generator))
-        for buffer, rows in ((self.calibration_queries, X), (self.calibration_classes, classes)):
-            if buffer is not None:
-                buffer.copy_(rows[torch.randint(len(rows), (len(buffer),), generator=generator)])
+        if self.features is not None:
+            self.features.redraw(generator)
+            self.features.fit(*(_some(rows, generator)[None] for rows in (X, classes)))
         self.rebuild()
 
     @property
@@ -252,34 +255,22 @@ class SampledSoftmax(ClassLogits):
             return UniformSampler(self.n_classes)
         if self.sampler == "softmax":
             return SoftmaxSampler(self.logits)
-        return KernelSampler(self._draw(), self.n_classes, self._class_rows, self.uniform_share)
+        assert self.features is not None
+        return KernelSampler(self.features.features, self.n_classes, self._class_rows, self.uniform_share)
 
-    def _draw(self) -> FeatureMap:
-        """The features: a pure function of the buffers."""
-        seed = int(self.seed)
-        if self.calibration_queries is None:
-            return self.approximation.draw(self.embedding_dim, rng=seed)
-        return self.approximation.fit(self.calibration_queries, self.calibration_classes, rng=seed)
-
-    def _register_draw(self, generator: torch.Generator | None) -> None:
-        assert self.approximation.map is not None
-        device = self.weight.device
-        rows = None
-        if self.approximation.map.needs_data and self.sampler == "kernel":
-            rows = torch.empty(_CALIBRATION_ROWS, self.embedding_dim, device=device, dtype=torch.float64)
-        self.register_buffer("seed", torch.zeros((), dtype=torch.int64, device=device))
-        self.register_buffer("calibration_queries", rows)
-        self.register_buffer("calibration_classes", None if rows is None else rows.clone())
-        touched = torch.zeros(self.n_classes, dtype=torch.bool, device=device)
-        self.register_buffer("_touched", touched, persistent=False)
-        self.redraw(generator=generator)
+    def _drawn(self, generator: torch.Generator | None) -> DrawnFeatures:
+        dtype = torch.float64 if self.weight.dtype == torch.float64 else torch.float32
+        drawn = DrawnFeatures(self.approximation, self.embedding_dim, dtype=dtype, generator=generator)
+        drawn.to(self.weight.device)
+        return drawn
 
     def _class_rows(self, indices: Tensor) -> tuple[Tensor, Tensor | None]:
         return self._sampling_rows(self.weight[indices]), None if self.bias is None else self.bias[indices]
 
     def _sampling_rows(self, rows: Tensor) -> Tensor:
+        """Rows as the features see them: at unit scale, at least in float32."""
         rows = in_working_precision(rows.detach())
-        return unit(rows) if self.normalize_sampling else rows
+        return math.sqrt(self.sampling_scale) * (unit(rows) if self.normalize_sampling else rows)
 
     def _apply(self, fn: Any, recurse: bool = True) -> SampledSoftmax:
         super()._apply(fn, recurse)
@@ -294,8 +285,10 @@ class SampledSoftmax(ClassLogits):
         return self.__dict__ | {"_sampler": None}  # built again when needed
 
 
-def _seed(generator: torch.Generator | None) -> int:
-    return int(torch.randint(2**62, (), generator=generator))
+def _some(rows: Tensor, generator: torch.Generator | None) -> Tensor:
+    """Some of the rows, drawn with replacement: to choose constants from."""
+    device = "cpu" if generator is None else generator.device
+    return rows[torch.randint(len(rows), (_CALIBRATION_ROWS,), generator=generator, device=device).to(rows.device)]
 
 
 def _checked_share(share: float) -> float:
