@@ -35,7 +35,7 @@ class TextProfile(Profile):
 PROFILES = {
     "smoke": TextProfile(steps=80, batch=16, width=32, layers=2, heads=2, n_projections=32,
                          length=32, vocabulary=500, train_words=20_000, test_words=2_000),
-    "full": TextProfile(steps=300, batch=16, width=128, layers=2, heads=4, n_projections=128,
+    "full": TextProfile(steps=300, batch=8, width=128, layers=2, heads=4, n_projections=128,
                         length=128, vocabulary=5_000, train_words=500_000, test_words=20_000),
 }  # fmt: skip
 

@@ -21,7 +21,7 @@ from bochner import datasets
 
 PROFILES = {
     "smoke": Profile(steps=100, batch=64, width=32, layers=2, heads=2, n_projections=32),
-    "full": Profile(steps=600, batch=128, width=64, layers=3, heads=4, n_projections=64),
+    "full": Profile(steps=400, batch=64, width=64, layers=3, heads=4, n_projections=64),
 }
 
 
