@@ -8,8 +8,17 @@ except ImportError:
     raise ImportError('bochner.nn needs PyTorch: pip install "bochner[torch]".') from None
 
 from .denominators import DenominatorWarning
+from .layer import RandomFeatures
 from .linear import linear_attention
 from .module import RandomFeatureAttention
+from .rotary import Rotary
 from .state import AttentionState
 
-__all__ = ["AttentionState", "DenominatorWarning", "RandomFeatureAttention", "linear_attention"]
+__all__ = [
+    "AttentionState",
+    "DenominatorWarning",
+    "RandomFeatureAttention",
+    "RandomFeatures",
+    "Rotary",
+    "linear_attention",
+]
