@@ -9,9 +9,11 @@ except ImportError:
 
 from .conversion import replace_attention
 from .denominators import DenominatorWarning
+from .layer import RandomFeatures
 from .linear import linear_attention
 from .module import RandomFeatureAttention
 from .reporting import AttentionReport, attention_report
+from .rotary import Rotary
 from .sampled_softmax import SampledSoftmax
 from .state import AttentionState
 
@@ -20,6 +22,8 @@ __all__ = [
     "AttentionState",
     "DenominatorWarning",
     "RandomFeatureAttention",
+    "RandomFeatures",
+    "Rotary",
     "SampledSoftmax",
     "attention_report",
     "linear_attention",

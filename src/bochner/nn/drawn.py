@@ -70,7 +70,10 @@ class DrawnFeatures(nn.Module):
         """The features, for tensors (..., heads, n, d)."""
         if self._members:
             return self._members[0] if len(self._members) == 1 else HeadFeatures(self._members)
-        return QuadraticFeatures(self.get_buffer("matrix"), -0.5, self._buffers.get("signs"))
+        matrix, signs = self.get_buffer("matrix"), self._buffers.get("signs")
+        if len(matrix) == 1:
+            matrix, signs = matrix[0], None if signs is None else signs[0]
+        return QuadraticFeatures(matrix, -0.5, signs)
 
     def redraw(self, generator: torch.Generator | None = None) -> None:
         """Draw all rows anew, with constants chosen as before; torch's own generator without one."""

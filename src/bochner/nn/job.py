@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from .denominators import divide
-from .features import TensorFeatures
-from .steps import Prefixes
+from .features import QuadraticFeatures, TensorFeatures
+from .parallel import before, total
+from .steps import Everything, Prefixes
 from .sums import Sums
 from .walk import Walk
+
+if TYPE_CHECKING:
+    from .parallel import Group
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,8 @@ class Job:
     ----------
     lengths : sequence of int, or Tensor (Lq,) or (batch, Lq)
         How many keys each query sees; a tensor in any order.
+    group : ProcessGroup or None
+        Processes over which the sequence is spread.
     """
 
     features: TensorFeatures
@@ -34,6 +42,7 @@ class Job:
     root: float | Tensor
     chunk: int
     nonpositive: str
+    group: Group | None = None
 
     def run(self, sums: Sums | None) -> tuple[Tensor, Sums | None]:
         """The output, and the sums with all keys."""
@@ -50,10 +59,30 @@ class Job:
         k, v = self.k, self.v
         if self.key_mask is not None:  # numbers in the padding, even NaN, must not meet a zero
             k, v = (x.masked_fill(~self.key_mask[..., None], 0.0) for x in (k, v))
-        prefixes = Prefixes(self.lengths)
-        walk = Walk(self.features, self.q, k, v, self.key_mask, prefixes, self._seen(sums), self.root)
-        totals, sums = walk.run(sums, self.chunk)
+        run = Walk.run if self._traceable() else _outside_of_graphs()
+        walk = Walk(self.features, self.q, k, v, self.key_mask, Prefixes(self.lengths), None, self.root)
+        if self.group is not None:
+            walk, sums = self._with_others(walk)
+        walk.seen = self._seen(sums)
+        totals, sums = run(walk, sums, self.chunk)
         return divide(totals, walk.seen, positive=self.features.positive, nonpositive=self.nonpositive), sums
+
+    def _with_others(self, walk: Walk) -> tuple[Walk, Sums]:
+        """The walk that remains, and the sums to start from, where a sequence is spread over processes."""
+        assert self.group is not None and not isinstance(self.lengths, Tensor)
+        own = replace(walk, q=walk.q[..., :0, :], prefixes=Prefixes([])).run(None, self.chunk)[1]
+        assert own is not None
+        if not isinstance(self.lengths, Everything):
+            return walk, before(own, self.group)
+        reading = replace(
+            walk, k=walk.k[..., :0, :], v=walk.v[..., :0, :], prefixes=Prefixes(Everything(0, len(self.lengths)))
+        )
+        return reading, total(own, self.group)
+
+    def _traceable(self) -> bool:
+        """Whether nothing that is done depends on numbers in tensors: all see all, by matrix products."""
+        plain = isinstance(self.lengths, Everything) and isinstance(self.features, QuadraticFeatures)
+        return plain and self.group is None
 
     def _seen(self, sums: Sums | None) -> Tensor | None:
         """Which queries see any key, (..., Lq); None means all."""
@@ -62,7 +91,7 @@ class Job:
             return None
         mask = self.key_mask if self.key_mask is not None else self.k.new_ones(self.k.shape[-2], dtype=torch.bool)
         counts = torch.nn.functional.pad(mask.cumsum(dim=-1), (1, 0))
-        seen = counts[..., torch.tensor(self.lengths, device=counts.device)] > 0
+        seen = counts[..., torch.tensor(list(self.lengths), device=counts.device)] > 0
         return seen if sums is None else seen | sums.seen
 
     def _sorted(self, sums: Sums | None) -> tuple[Tensor, Sums | None]:
@@ -89,4 +118,12 @@ class Job:
         q, k, v = self.q[..., queries, :], self.k[..., keys, :], self.v[..., keys, :]
         mask = None if self.key_mask is None else self.key_mask[..., keys]
         n, p = q.shape[-2], k.shape[-2]
-        return replace(self, q=q, k=k, v=v, key_mask=mask, lengths=range(1, n + 1) if causal else [p] * n)
+        return replace(self, q=q, k=k, v=v, key_mask=mask, lengths=range(1, n + 1) if causal else Everything(p, n))
+
+
+def _outside_of_graphs() -> Callable[..., Any]:
+    """A walk that `torch.compile` leaves alone, since it looks at numbers; torch's compiler is not loaded for that."""
+    if "torch._dynamo" not in sys.modules:
+        return Walk.run
+    disabled: Callable[..., Any] = torch.compiler.disable(Walk.run)
+    return disabled

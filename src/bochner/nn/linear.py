@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -22,7 +23,12 @@ from .checks import (
 from .denominators import NONPOSITIVE
 from .features import TensorFeatures, tensor_features
 from .job import Job
+from .parallel import check_group
 from .state import AttentionState
+from .steps import Everything
+
+if TYPE_CHECKING:
+    from .parallel import Group
 
 _CAUSAL_CHUNK = 128
 """Rows met at a time where each sees others: products within the chunk cost as much as those with the sums."""
@@ -43,6 +49,7 @@ def linear_attention(
     chunk_size: int | None = None,
     prefix_lengths: Tensor | None = None,
     cu_seqlens: Tensor | tuple[Tensor, Tensor] | None = None,
+    process_group: Group | None = None,
     nonpositive: str = "warn",
 ) -> Tensor:
     r"""Attention with random features, in linear time and memory.
@@ -82,6 +89,10 @@ def linear_attention(
     cu_seqlens : Tensor (n + 1,) of integers, or a pair of them, optional
         Borders of n sequences that lie one after the other, from 0 to the length; a pair has those of queries and of keys.
         No sequence sees another.
+    process_group : torch.distributed.ProcessGroup, optional
+        Processes that hold one piece each of a sequence, in the order of ranks: queries see the keys of all of them, or
+        with ``causal`` those of earlier ranks and their own up to them.  Only sums of M (e + 1) numbers cross the network.
+        All ranks must call, with the same features; gradients are those of the sum of all ranks' losses.
     nonpositive : {"warn", "raise", "nan"}
         What to do with rows whose denominator is not positive, which signed features can have: warn (`DenominatorWarning`)
         and divide, raise ArithmeticError, or make the row NaN, which needs no look at the numbers.
@@ -97,7 +108,8 @@ def linear_attention(
     >>> from bochner import Approximation, kernels, maps
     >>> from bochner.nn import linear_attention
     >>> q, k, v = torch.randn(3, 2, 4, 100, 16, generator=torch.Generator().manual_seed(0))
-    >>> spec = Approximation(kernels.Softmax(), maps.OptimalPositive(), n_projections=2048)
+    >>> q, k = q / 2, k / 2
+    >>> spec = Approximation(kernels.Softmax(), maps.OptimalPositive(), n_projections=1024)
     >>> phi = spec.fit(q / 2, k / 2, rng=0)                     # d = 16: the root of the scale is 1/2
     >>> exact = torch.nn.functional.scaled_dot_product_attention(q, k, v)
     >>> error = linear_attention(q, k, v, features=phi) - exact
@@ -112,6 +124,7 @@ def linear_attention(
     check_tensors(q, k, v)
     check_features(features, q.shape[-1])
     _check_exclusive(causal, prefix_lengths, cu_seqlens, state)
+    _check_spread(k, process_group, prefix_lengths, cu_seqlens, state)
     borders = None if cu_seqlens is None else _borders(q, k, cu_seqlens)
     lengths = _lengths(q, k, causal and borders is None, prefix_lengths)
     mask, root = check_key_mask(k, key_mask), root_of_scale(q.shape[-1], scale)
@@ -120,7 +133,7 @@ def linear_attention(
         q, k, v = (x.to(torch.float64 if dtype == torch.float64 else torch.float32) for x in (q, k, v))
         drawn = features if isinstance(features, TensorFeatures) else tensor_features(features, q)
         chunk = chunk_size or (_CAUSAL_CHUNK if causal else _chunk(q, drawn))
-        job = Job(drawn, q, k, v, mask, lengths, root, chunk, nonpositive)
+        job = Job(drawn, q, k, v, mask, lengths, root, chunk, nonpositive, process_group)
         if borders is not None:
             out = torch.cat([job.part(*pair, causal).run(None)[0] for pair in borders], dim=-2)
         else:
@@ -131,7 +144,8 @@ def linear_attention(
 
 
 def _chunk(q: Tensor, features: TensorFeatures) -> int:
-    return min(max(_NUMBERS // (features.width * max(q.shape[:-2].numel(), 1)), 128), 4096)
+    heads: int = max(q.shape[:-2].numel(), 1)
+    return min(max(_NUMBERS // (features.width * heads), 128), 4096)
 
 
 def _of_state(q: Tensor, k: Tensor | None, v: Tensor | None, state: AttentionState | None) -> tuple[Tensor, Tensor]:
@@ -155,6 +169,17 @@ def _check_exclusive(causal: bool, prefix_lengths: Tensor | None, cu_seqlens: ob
         raise ValueError(f"{OWNER}: a state belongs to one sequence; call once for each sequence with its own state.")
 
 
+def _check_spread(k: Tensor, group: object, *others: object) -> None:
+    if group is None:
+        return
+    check_group(OWNER, group)
+    if any(other is not None for other in others) or not k.shape[-2]:
+        raise ValueError(
+            f"{OWNER}: with a process_group each rank holds at least one position of one sequence; prefix_lengths, "
+            f"cu_seqlens and state do not go with it."
+        )
+
+
 def _lengths(q: Tensor, k: Tensor, causal: bool, prefix_lengths: Tensor | None) -> Sequence[int] | Tensor:
     """How many keys each query sees."""
     n, p = q.shape[-2], k.shape[-2]
@@ -166,7 +191,7 @@ def _lengths(q: Tensor, k: Tensor, causal: bool, prefix_lengths: Tensor | None) 
             f"{OWNER}: causal attention needs as many queries as keys, got {n} and {p}; say with prefix_lengths how many "
             f"keys each query sees, or give past keys as a state."
         )
-    return range(1, n + 1) if causal else [p] * n
+    return range(1, n + 1) if causal else Everything(p, n)
 
 
 def _borders(q: Tensor, k: Tensor, cu_seqlens: Tensor | tuple[Tensor, Tensor]) -> list[tuple[slice, slice]]:

@@ -38,8 +38,8 @@ def is_causal_mask(attn_mask: Tensor | None, is_causal: bool) -> bool:
     causal = torch.ones(n, p, dtype=torch.bool, device=mask.device).triu(1)
     if n != p or not bool((mask == causal).all()):
         raise ValueError(
-            f"{_OWNER}: attn_mask of shape {tuple(attn_mask.shape)} is neither causal nor empty, and a mask of queries by keys "
-            f"has no linear form; what there is: is_causal=True, key_padding_mask, and in linear_attention prefix_lengths "
-            f"and cu_seqlens."
+            f"{_OWNER}: attn_mask of shape {tuple(attn_mask.shape)} is neither causal nor empty, and a mask of queries by "
+            f"keys has no linear form; what there is: is_causal=True, key_padding_mask, and in linear_attention "
+            f"prefix_lengths and cu_seqlens."
         )
     return True

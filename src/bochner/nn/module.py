@@ -28,9 +28,9 @@ class RandomFeatureAttention(nn.Module):
     -----
     Parameters have the names and shapes of ``nn.MultiheadAttention``, whose ``state_dict`` it loads with
     ``strict=False``.  Heads are computed by `linear_attention`.  The draw lives in buffers: a checkpoint keeps it, and
-    only `redraw` changes it.  Maps with constants chosen from data (`OptimalPositive`: A, one for each head) choose them from
-    the first batch, or when `fit_statistics` is called, and keep them from then on, so that causal attention never sees
-    the future through them.
+    only `redraw` changes it.  Maps with constants chosen from data (`OptimalPositive`: A, one for each head) choose them
+    from the first batch, or when `fit_statistics` is called, and keep them from then on, so that causal attention never
+    sees the future through them.
 
     Weights of attention are formed only with ``need_weights=True``, and take quadratic time and memory; that is the
     default, as there: pass False.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,6 +16,20 @@ class Step(NamedTuple):
     q1: int
     k0: int
     k1: int
+
+
+class Everything(Sequence[int]):
+    """The same number of keys for all queries, without a list."""
+
+    def __init__(self, n_keys: int, length: int) -> None:
+        self.n_keys, self.length = n_keys, length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: Any) -> Any:
+        found = range(self.length)[index]
+        return self.n_keys if isinstance(found, int) else [self.n_keys] * len(found)
 
 
 class Prefixes:
@@ -35,12 +48,19 @@ class Prefixes:
                 yield Step(q, q, k, end)
                 k = end
                 continue
-            stop = bisect_right(self.numbers, k + chunk, q, min(n, q + chunk))
+            stop = self._first_above(k + chunk, q + 1, min(n, q + chunk))
             end = max(k, self.numbers[stop - 1])
             yield Step(q, stop, k, end)
             q, k = stop, end
         for start in range(k, n_keys, chunk):
             yield Step(n, n, start, min(start + chunk, n_keys))
+
+    def _first_above(self, bound: int, low: int, high: int) -> int:
+        """The first query in [low, high) that sees more keys than ``bound``, or ``high``."""
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if self.numbers[middle] <= bound else (low, middle)
+        return low
 
     def halves(self, step: Step) -> tuple[Step, Step]:
         """The same work in two steps of half of the queries."""

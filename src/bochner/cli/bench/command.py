@@ -10,10 +10,10 @@ from typing import Any
 
 from ..._table import format_table
 from ..environment import environment
-from . import projections
+from . import attention, projections
 from .measure import Result
 
-SUITES: dict[str, Callable[[], Iterator[Result]]] = {"projections": projections.run}
+SUITES: dict[str, Callable[[], Iterator[Result]]] = {"attention": attention.run, "projections": projections.run}
 
 
 def register(commands: Any) -> None:
