@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import pickle
 
 import pytest
 import torch
+import transformers
 from torch import nn
 
 from bochner import Approximation, kernels, maps
@@ -275,6 +277,22 @@ def test_all_attention_is_found():
     assert list(attention_modules(decoder())) == [
         f"layers.{k}.{kind}_attn" for k in (0, 1) for kind in ("self", "multihead")
     ]
+
+
+def test_pickled_model_runs_in_a_process_that_converted_nothing(monkeypatch):
+    model, run = build("gpt2")
+    new = converted(model)
+    pickled = pickle.dumps(new)
+    with torch.no_grad():
+        expected = run(new)
+        monkeypatch.delitem(transformers.AttentionInterface._global_mapping, "bochner")
+        assert torch.equal(run(pickle.loads(pickled)), expected)
+
+
+def test_saved_configuration_is_that_of_the_softmax_model(tmp_path):
+    model = build("gpt2")[0]
+    converted(model).save_pretrained(tmp_path)
+    assert type(model).from_pretrained(tmp_path).config._attn_implementation == "sdpa"
 
 
 def test_deepcopy_of_a_converted_model():

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from ...approximation import Approximation
 from ..drawn import DrawnFeatures
 from ..linear import linear_attention
+from .hugging_face import register
 
 
 class HeadAttention(nn.Module):
@@ -46,6 +49,10 @@ class HeadAttention(nn.Module):
         return linear_attention(
             q, k, v, features=self.drawn.features, causal=causal, key_mask=mask, scale=scale, prefix_lengths=prefixes
         )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        register()  # a model unpickled in another process is dispatched to our function there too
 
     @torch.no_grad()
     def _fit(self, q: Tensor, k: Tensor, key_mask: Tensor | None, scale: float) -> None:

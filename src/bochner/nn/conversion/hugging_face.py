@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from ..listeners import listeners
 from .exact import exact_attention
-from .heads import HeadAttention
+
+if TYPE_CHECKING:
+    from .heads import HeadAttention
 
 NAME = "bochner"
 """Name of our function in the registries of ``transformers``."""
@@ -52,7 +54,7 @@ def attention(
 ) -> tuple[Tensor, None]:
     """Attention of (batch, heads, length, d), called by the model; exact for a module that has no features.
 
-    Dropout of attention weights is not among the arguments that matter: there are no weights.
+    What else the model passes does not concern it; dropout of attention weights has none to drop.
     """
     if attention_mask is not None and attention_mask.ndim != 2:
         raise ValueError(
