@@ -57,6 +57,7 @@ class HeadAttention(nn.Module):
     @torch.no_grad()
     def _fit(self, q: Tensor, k: Tensor, key_mask: Tensor | None, scale: float) -> None:
         """Choose constants of each head from this batch, without its padding."""
-        q, k = ((x.float() * scale**0.5).transpose(0, 1) for x in (q, k))
+        q, k = ((x.float() * scale**0.5).transpose(0, 1) for x in (q, k))  # (heads, batch, length, d)
         there = torch.ones_like(k[0, ..., 0], dtype=torch.bool) if key_mask is None else key_mask
-        self.drawn.fit(q.flatten(1, 2), k[:, there])
+        same = q.shape == k.shape  # queries in the places of the keys have their padding
+        self.drawn.fit(q[:, there] if same else q.flatten(1, 2), k[:, there])

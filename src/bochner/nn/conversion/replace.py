@@ -46,7 +46,7 @@ def replace_attention(
       ``nn.Transformer``: a `RandomFeatureAttention` under the same name with the same parameter objects, so that an
       optimizer made before goes on.  The path of ``nn.TransformerEncoder`` that computes exact attention by
       itself in evaluation is switched off.
-    - Attention of ``transformers``' ViT, BERT and GPT-2: the module stays, gets a submodule ``random_features``, and its
+    - Attention of ViT, BERT and GPT-2 of ``transformers`` 5: the module stays, gets a submodule ``random_features``, and its
       model is dispatched to an attention function ``"bochner"`` in the registry of ``transformers``.  Padding and
       causal masks work, and so does generation with a cache of keys and values.
     - What was converted before is converted again.
