@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 
 import torch
@@ -43,5 +44,13 @@ def _checked(denominator: Tensor, nonpositive: str) -> Tensor:
         )
         if nonpositive == "raise":
             raise ArithmeticError(sentence)
-        warnings.warn(sentence, DenominatorWarning, stacklevel=4)
+        warnings.warn(sentence, DenominatorWarning, stacklevel=_levels_to_the_caller())
     return denominator
+
+
+def _levels_to_the_caller() -> int:
+    """How far up the code that called the library is, seen from the function that asks."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("bochner", "torch"):
+        level, frame = level + 1, frame.f_back
+    return level

@@ -92,7 +92,7 @@ class DrawnFeatures(nn.Module):
         """
         if self.adaptive:
             kept = [_spaced(x.detach().to(self.rows_kept), _KEPT_ROWS) for x in (q, k)]
-            self.rows_kept = torch.stack(kept, dim=1)
+            self.rows_kept.copy_(torch.stack(kept, dim=1))
             self._draw()
         self.fitted.fill_(True)
         self._waits = False
@@ -174,9 +174,8 @@ class DrawnFeatures(nn.Module):
 
 
 def _spaced(x: Tensor, count: int) -> Tensor:
-    """At most ``count`` equally spaced rows of (heads, n, d)."""
-    n = x.shape[-2]
-    return x if n <= count else x[:, torch.linspace(0, n - 1, count, device=x.device).round().long()]
+    """``count`` equally spaced rows of (heads, n, d); of fewer, each about as often."""
+    return x[:, torch.arange(count, device=x.device) * x.shape[-2] // count]
 
 
 def _present(signs: Tensor | None) -> Tensor:

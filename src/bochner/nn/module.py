@@ -143,7 +143,8 @@ class RandomFeatureAttention(nn.Module):
         root = self._current_scale().sqrt()
         q, k = ((x * root).transpose(0, 1) for x in (q.float(), k.float()))  # (heads, batch, length, d)
         there = torch.ones_like(k[0, ..., 0], dtype=torch.bool) if mask is None else mask[:, 0].expand(k.shape[1:3])
-        self.features.fit(q.flatten(1, 2), k[:, there])
+        if bool(there.any()):
+            self.features.fit(q.flatten(1, 2), k[:, there])
 
     def _current_scale(self) -> Tensor:
         return torch.tensor(self.scale) if self.log_scale is None else self.log_scale.float().exp()
