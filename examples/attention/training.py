@@ -16,6 +16,7 @@ from bochner._table import format_table, seconds
 from bochner.nn import attention_report
 
 RATE = 3e-3
+RATE_OF_UPTRAINING = 3e-4
 STEPS_BETWEEN_ADAPTATIONS = 50
 
 
@@ -100,16 +101,16 @@ def uptrain(
             adapt(model)
             task.loss(model, 0)  # a batch from which maps choose their constants
             results.append(Result(f"{name}, converted", task.evaluate(model), None))
-            time_a_step = train(model, task, arguments.uptrain, f"{name}, uptrained")
+            time_a_step = train(model, task, arguments.uptrain, f"{name}, uptrained", RATE_OF_UPTRAINING)
             results.append(Result(f"{name}, uptrained", task.evaluate(model), time_a_step))
     return results
 
 
-def train(model: nn.Module, task: Task, steps: int, label: str) -> float:
+def train(model: nn.Module, task: Task, steps: int, label: str, rate: float = RATE) -> float:
     """Train with Adam and a bar; returns seconds a step, the first one apart."""
     model.train()
-    optimizer = torch.optim.Adam(model.parameters(), lr=RATE)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=max(steps, 2), pct_start=0.2)
+    optimizer = torch.optim.Adam(model.parameters(), lr=rate)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=max(steps, 2), pct_start=0.2)
     started = time.perf_counter()
     for step in progress(range(steps), label=label, delay=0.0):
         if step % STEPS_BETWEEN_ADAPTATIONS == 0:
