@@ -14,6 +14,7 @@ from ..._table import seconds, size
 from .measure import Result, at_least, at_most, best_of_each, measured, not_measured
 
 _L, _HEADS, _D, _M = 16384, 8, 64, 256
+_LONG = 65536
 _SHAPE = f"L = {_L}, {_HEADS} heads, d = {_D}, m = {_M}, float32"
 _PEERS = 'pip install "bochner[peers]"'
 
@@ -135,11 +136,11 @@ def _memory() -> Iterator[Result]:
             "import resource, torch\n"
             "from bochner.cli.bench.attention import _inputs, _ours\n"
             "torch.set_num_threads(2)\n"
-            f"with torch.no_grad(): _ours(*_inputs(65536), causal={causal})()\n"
+            f"with torch.no_grad(): _ours(*_inputs({_LONG}), causal={causal})()\n"
             "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
         )
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
         unit = 1 if sys.platform == "darwin" else 1024
         peak = int(done.stdout) * unit
         kind = "causal " if causal else ""
-        yield at_most(f"peak memory of {kind}linear_attention, L = 65536", peak / 1e9, 2.0, "GB", size(peak))
+        yield at_most(f"peak memory of {kind}linear_attention, L = {_LONG}", peak / 1e9, 2.0, "GB", size(peak))
