@@ -130,8 +130,8 @@ def _break_even() -> Iterator[Result]:
         with torch.no_grad():
             length = next((n for n in _LENGTHS if _is_faster(_inputs(n), causal)), math.inf)
         kind = "causal " if causal else ""
-        yield measured(f"shortest sequence for which {kind}linear_attention is faster than exact attention", length, "tokens",
-                       f"of {_LENGTHS}")  # fmt: skip
+        case = f"shortest sequence for which {kind}linear_attention is faster than exact attention"
+        yield measured(case, length, "tokens", f"of {_LENGTHS}")
 
 
 def _is_faster(inputs: Any, causal: bool) -> bool:
