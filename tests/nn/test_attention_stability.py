@@ -28,6 +28,22 @@ def test_no_output_sees_later_tokens(feature_map, chunk, dtype, tolerance):
     check_close(after[:, :11], before[:, :11], tolerance)
 
 
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 1e-3), (torch.float64, 1e-10)], ids=str)
+@pytest.mark.parametrize("chunk", [4, 128])
+@pytest.mark.parametrize("feature_map", STABLE, ids=str)
+def test_no_output_is_hidden_by_later_keys(feature_map, chunk, dtype, tolerance):
+    """Features of long keys are small, of later short ones large: these would hide all that an earlier query sees.
+
+    Logarithms of some hundreds are rounded to 1e-5 in float32.
+    """
+    q, k, v = tokens(2, d=8, size=10.0, dtype=dtype)
+    k[:, 11:] /= 100
+    phi = fitted(feature_map, q[:, :11], k[:, :11], m=64)
+    alone = linear_attention(q[:, :11], k[:, :11], v[:, :11], features=phi, causal=True, chunk_size=1)
+    found = linear_attention(q, k, v, features=phi, causal=True, chunk_size=chunk)
+    check_close(found[:, :11], alone, tolerance)
+
+
 @pytest.mark.parametrize("later", [1.0, 100.0])
 def test_causal_in_float32_equals_float64(later):
     q, k, v = tokens(2, length=150, d=8, size=1.0)

@@ -17,12 +17,13 @@ def small(monkeypatch):
     monkeypatch.setattr(attention, "_L", 64)
     monkeypatch.setattr(attention._inputs, "__defaults__", (64,))
     monkeypatch.setattr(attention, "_LONG", 128)
+    monkeypatch.setattr(attention, "_LENGTHS", (16, 32))
 
 
 def test_every_case_is_measured(small):
     pytest.importorskip("performer_pytorch", reason="performer-pytorch is the peer")
     results = list(SUITES["attention"]())
-    assert len(results) == 9 and all(math.isfinite(result.value) for result in results)
+    assert len(results) == 11 and not any(math.isnan(result.value) for result in results)
 
 
 def test_a_missing_peer_is_named(small, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import subprocess
 import sys
 import warnings
@@ -15,6 +16,7 @@ from .measure import Result, at_least, at_most, best_of_each, measured, not_meas
 
 _L, _HEADS, _D, _M = 16384, 8, 64, 256
 _LONG = 65536
+_LENGTHS = (256, 512, 1024, 2048, 4096, 8192)
 _SHAPE = f"L = {_L}, {_HEADS} heads, d = {_D}, m = {_M}, float32"
 _PEERS = 'pip install "bochner[peers]"'
 
@@ -31,6 +33,7 @@ def run() -> Iterator[Result]:
     try:
         yield from _bidirectional()
         yield from _causal()
+        yield from _break_even()
         yield from _training()
         yield from _memory()
     finally:
@@ -117,6 +120,23 @@ def _against(inputs: Any, ours: float, *, causal: bool, performer_goal: float, e
     (exact,) = best_of_each([_exact(*inputs, causal=causal)], 1)
     yield at_least(f"scaled_dot_product_attention / linear_attention, {kind}{_SHAPE}", exact / ours, exact_goal, "x",
                    f"{seconds(ours)}; exact {seconds(exact)}")  # fmt: skip
+
+
+def _break_even() -> Iterator[Result]:
+    """From which length on linear attention is faster: without a goal."""
+    import torch
+
+    for causal in (False, True):
+        with torch.no_grad():
+            length = next((n for n in _LENGTHS if _is_faster(_inputs(n), causal)), math.inf)
+        kind = "causal " if causal else ""
+        case = f"shortest sequence for which {kind}linear_attention is faster than exact attention"
+        yield measured(case, length, "tokens", f"of {_LENGTHS}")
+
+
+def _is_faster(inputs: Any, causal: bool) -> bool:
+    ours, exact = best_of_each([_ours(*inputs, causal=causal), _exact(*inputs, causal=causal)], 9)
+    return ours < exact
 
 
 def _training() -> Iterator[Result]:

@@ -41,7 +41,7 @@ class Result:
 
     def as_dict(self) -> dict[str, Any]:
         """For ``--json``."""
-        return asdict(self) | ({"value": None} if math.isnan(self.value) else {})
+        return asdict(self) | ({"value": None} if not math.isfinite(self.value) else {})
 
 
 def measured(case: str, value: float, unit: str, details: str) -> Result:
