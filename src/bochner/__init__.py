@@ -19,6 +19,7 @@ _MODULES = (
     "linalg",
     "maps",
     "names",
+    "nn",
     "projections",
     "radii",
     "rotations",

@@ -10,10 +10,14 @@ from typing import Any
 
 from ..._table import format_table
 from ..environment import environment
-from . import learn, projections
+from . import attention, learn, projections
 from .measure import Result
 
-SUITES: dict[str, Callable[[], Iterator[Result]]] = {"learn": learn.run, "projections": projections.run}
+SUITES: dict[str, Callable[[], Iterator[Result]]] = {
+    "attention": attention.run,
+    "learn": learn.run,
+    "projections": projections.run,
+}
 
 
 def register(commands: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -40,7 +41,17 @@ class Result:
 
     def as_dict(self) -> dict[str, Any]:
         """For ``--json``."""
-        return asdict(self)
+        return asdict(self) | ({"value": None} if not math.isfinite(self.value) else {})
+
+
+def measured(case: str, value: float, unit: str, details: str) -> Result:
+    """A case without a goal."""
+    return Result(case, value, unit, "-", True, details)
+
+
+def not_measured(case: str, reason: str) -> Result:
+    """A case that cannot be measured here, and why."""
+    return Result(case, math.nan, "not measured", "-", True, reason)
 
 
 def at_most(case: str, value: float, bound: float, unit: str, details: str) -> Result:

@@ -1,0 +1,132 @@
+"""Logits of classes: their vectors and biases, and the exact loss."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .._validation import check_count, check_flag, check_option, check_positive, check_rows
+
+REDUCTIONS = ("mean", "sum", "none")
+
+
+class ClassLogits(nn.Module):
+    r"""Vectors and biases of n classes with logits :math:`o_i = \tau\,h\cdot c_i + b_i`, and the cross-entropy over all.
+
+    Parameters
+    ----------
+    embedding_dim, n_classes : int
+        Width of queries and classes, number of classes.
+    normalize : bool
+        Whether both are brought to unit length first.
+    scale : float
+        The factor :math:`\tau`.
+    bias, sparse : bool
+        Whether there are biases, and whether gradients are sparse tensors.
+    reduction : {"mean", "sum", "none"}
+    ignore_index : int
+        Target of rows that have no loss.
+    """
+
+    def __init__(
+        self,
+        embedding_dim: int,
+        n_classes: int,
+        *,
+        normalize: bool,
+        scale: float,
+        bias: bool,
+        sparse: bool,
+        reduction: str,
+        ignore_index: int,
+        device: Any,
+        dtype: Any,
+    ) -> None:
+        super().__init__()
+        self.owner = type(self).__name__
+        self.embedding_dim = check_count(self.owner, "embedding_dim", embedding_dim)
+        self.n_classes = check_count(self.owner, "n_classes", n_classes, 2)
+        for name, flag in (("normalize", normalize), ("bias", bias), ("sparse", sparse)):
+            check_flag(self.owner, name, flag)
+        check_option(self.owner, "reduction", reduction, REDUCTIONS)
+        self.normalize, self.scale = normalize, check_positive(self.owner, "scale", scale)
+        self.sparse, self.reduction, self.ignore_index = sparse, reduction, ignore_index
+        self.weight = nn.Parameter(torch.empty(n_classes, embedding_dim, device=device, dtype=dtype))
+        self.bias = nn.Parameter(torch.empty(n_classes, device=device, dtype=dtype)) if bias else None
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Class vectors of length about one, biases of zero."""
+        nn.init.normal_(self.weight, std=1 / math.sqrt(self.embedding_dim), generator=generator)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    def full_loss(self, h: Tensor, targets: Tensor) -> Tensor:
+        """The cross-entropy over all classes, in O(n d) a row: for evaluation."""
+        rows, targets, kept = self.enter(h, targets)
+        return self.reduced(F.cross_entropy(self.logits(rows), targets, reduction="none"), kept)
+
+    def logits(self, h: Tensor) -> Tensor:
+        """Logits of all classes, (..., n)."""
+        h, weight = (h, self.weight) if not self.normalize else (unit(h), unit(self.weight))
+        return F.linear(self.scale * h, weight, self.bias)
+
+    def log_prob(self, h: Tensor, classes: Tensor | None = None) -> Tensor:
+        """Logarithms of the model's probabilities of all classes (..., n), or of ``classes`` (..., k)."""
+        log_prob = self.logits(self.checked_queries("log_prob", h)).log_softmax(-1)
+        return log_prob if classes is None else log_prob.gather(-1, classes)
+
+    def predict(self, h: Tensor) -> Tensor:
+        """The most probable class of each row."""
+        return self.logits(self.checked_queries("predict", h)).argmax(-1)
+
+    def logits_of(self, rows: Tensor, classes: Tensor) -> Tensor:
+        """Logits of some classes (batch, k) for each row (batch, d)."""
+        vectors = F.embedding(classes, self.weight, sparse=self.sparse)
+        if self.normalize:
+            rows, vectors = unit(rows), unit(vectors)
+        logits = self.scale * torch.einsum("bd,bkd->bk", rows, vectors)
+        if self.bias is None:
+            return logits
+        bias = torch.gather(self.bias, 0, classes.flatten(), sparse_grad=self.sparse)
+        return logits + bias.view_as(logits)
+
+    def enter(self, h: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows and targets that have a loss, flattened, and which those are."""
+        self.checked_queries("forward", h)
+        if targets.shape != h.shape[:-1] or targets.dtype != torch.int64:
+            raise ValueError(
+                f"{self.owner}: targets must be int64 of shape {tuple(h.shape[:-1])}, one for each query, "
+                f"got {targets.dtype} of shape {tuple(targets.shape)}."
+            )
+        kept = targets != self.ignore_index
+        chosen = targets[kept]
+        if (
+            chosen.device.type == "cpu"
+            and len(chosen)
+            and not 0 <= int(chosen.min()) <= int(chosen.max()) < self.n_classes
+        ):
+            raise ValueError(
+                f"{self.owner}: targets must lie between 0 and {self.n_classes - 1} (or be {self.ignore_index}, which is "
+                f"ignored), got values from {int(chosen.min())} to {int(chosen.max())}."
+            )
+        return h[kept], chosen, kept
+
+    def checked_queries(self, method: str, h: Tensor) -> Tensor:
+        """H, refused where its type or width is wrong."""
+        checked: Tensor = check_rows(f"{self.owner}.{method}", h, self.embedding_dim)
+        return checked
+
+    def reduced(self, losses: Tensor, kept: Tensor) -> Tensor:
+        """Losses of rows put together, zero for those that were not kept."""
+        if self.reduction == "none":
+            return losses.new_zeros(kept.shape).masked_scatter(kept, losses)
+        return losses.sum() if self.reduction == "sum" else losses.mean()
+
+
+def unit(rows: Tensor) -> Tensor:
+    """Rows brought to unit length; zero stays zero."""
+    return F.normalize(rows, dim=-1)

@@ -1,0 +1,183 @@
+"""Drawn features of a module: their numbers in buffers, so that a checkpoint keeps the draw."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..approximation import Approximation, FeatureMap
+from .features import MapFeatures, QuadraticFeatures, TensorFeatures, quadratic_form
+from .heads import HeadFeatures
+from .tree import flatten, restore
+
+_KEPT_ROWS = 256
+"""Rows of queries and of keys kept for each head: what constants are chosen from again at a redraw."""
+
+
+class DrawnFeatures(nn.Module):
+    """Features for the heads of an attention, drawn from one specification.
+
+    All numbers are buffers: one matrix for maps with quadratic logarithms, the arrays of the drawn map and its
+    structure for others; and the rows of data from which constants were chosen.  They keep their precision when the
+    module is cast, since a draw is no parameter.
+
+    Parameters
+    ----------
+    spec : Approximation
+    d : int
+        Width of a head.
+    heads : int
+        Number of heads; features of data (..., heads, n, d).
+    per_head : bool
+        Whether each head has rows of its own.  Constants chosen from data are those of a head in any case.
+    dtype : torch.dtype
+        float32 or float64.
+    generator : torch.Generator, optional
+    """
+
+    seeds: Tensor
+    rows_kept: Tensor
+    fitted: Tensor
+
+    def __init__(self, spec: Approximation, d: int, heads: int = 1, per_head: bool = False, *,
+                 dtype: torch.dtype = torch.float32, generator: torch.Generator | None = None) -> None:  # fmt: skip
+        super().__init__()
+        assert spec.map is not None
+        self.spec, self.d, self.heads, self.per_head, self.dtype = spec, d, heads, per_head, dtype
+        self.adaptive = spec.map.needs_data
+        self._held: list[str] = []
+        self._members: list[MapFeatures] = []
+        self._waits = self.adaptive
+        self.register_buffer("fitted", torch.tensor(not self.adaptive))
+        self.register_buffer("seeds", torch.zeros(heads if per_head else 1, dtype=torch.int64))
+        if self.adaptive:  # until data comes: normalised activations, at the usual scale
+            rows = torch.randn(heads, 2, _KEPT_ROWS, d, generator=torch.Generator().manual_seed(0)) * d**-0.25
+            self.register_buffer("rows_kept", rows.to(dtype))
+        self.redraw(generator)
+
+    @property
+    def waits(self) -> bool:
+        """Whether constants are still to be chosen from data."""
+        return self._waits
+
+    @property
+    def features(self) -> TensorFeatures:
+        """The features, for tensors (..., heads, n, d)."""
+        if self._members:
+            return self._members[0] if len(self._members) == 1 else HeadFeatures(self._members)
+        matrix, signs = self.get_buffer("matrix"), self._buffers.get("signs")
+        if len(matrix) == 1:
+            matrix, signs = matrix[0], None if signs is None else signs[0]
+        return QuadraticFeatures(matrix, -0.5, signs)
+
+    def redraw(self, generator: torch.Generator | None = None) -> None:
+        """Draw all rows anew, with constants chosen as before; torch's own generator without one."""
+        shape = self.seeds.shape
+        device = "cpu" if generator is None else generator.device
+        self.seeds.copy_(torch.randint(2**63 - 1, shape, generator=generator, device=device))
+        self._draw()
+
+    def fit(self, q: Tensor, k: Tensor) -> None:
+        """Choose the constants of each head from queries and keys (heads, n, d), and draw with the same seeds.
+
+        Parameters
+        ----------
+        q, k : Tensor (heads, n, d)
+            Times the root of the scale; equally spaced rows are kept.
+        """
+        if self.adaptive:
+            kept = [_spaced(x.detach().to(self.rows_kept), _KEPT_ROWS) for x in (q, k)]
+            self.rows_kept.copy_(torch.stack(kept, dim=1))
+            self._draw()
+        self.fitted.fill_(True)
+        self._waits = False
+
+    def _draw(self) -> None:
+        drawn = [self._drawn(h) for h in range(self.heads if self.adaptive or self.per_head else 1)]
+        forms = [quadratic_form(phi) for phi in drawn]
+        found = [form for form in forms if form is not None]
+        if len(found) == len(drawn):
+            buffers = {"matrix": torch.stack([form[0] for form in found]).to(self.dtype)}
+            if found[0][2] is not None:
+                buffers["signs"] = torch.stack([_present(form[2]) for form in found])[:, None].to(self.dtype)
+            self._hold(buffers)
+        else:
+            structure, arrays = flatten([phi.features for phi in drawn])
+            text = torch.frombuffer(bytearray(json.dumps(structure).encode()), dtype=torch.uint8)
+            self._hold({"structure": text} | {f"array_{i}": torch.tensor(a) for i, a in enumerate(arrays)})
+
+    def _drawn(self, head: int) -> FeatureMap:
+        seed = int(self.seeds[head if self.per_head else 0])
+        if not self.adaptive:
+            return self.spec.draw(self.d, rng=seed)
+        q, k = self.rows_kept[head].double().cpu().numpy()
+        return self.spec.fit(q, k, rng=seed)
+
+    def _hold(self, buffers: dict[str, Tensor]) -> None:
+        """Put numbers into buffers: in place where they fit, so that references to them stay good."""
+        device = self.seeds.device
+        for name in self._held:
+            if name not in buffers:
+                delattr(self, name)
+        for name, values in buffers.items():
+            held = self._buffers.get(name)
+            if held is not None and held.shape == values.shape and held.dtype == values.dtype:
+                held.copy_(values)
+            else:
+                self.register_buffer(name, values.to(device))
+        self._held = list(buffers)
+        self._read()
+
+    def _read(self) -> None:
+        """Make the maps of the buffers, where they are no plain matrix."""
+        self._members = []
+        if "structure" in self._buffers:
+            structure = json.loads(bytes(self.get_buffer("structure").cpu().numpy()).decode())
+            count = sum(name.startswith("array_") for name in self._held)
+            arrays: list[np.ndarray] = [self.get_buffer(f"array_{i}").cpu().numpy() for i in range(count)]
+            for features in restore(structure, arrays):
+                self._members.append(MapFeatures(FeatureMap(self.spec, self.d, features)))
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *arguments: Any) -> None:
+        """Take the buffers as they come, since their shapes may depend on data, and read them."""
+        own = ("matrix", "signs", "structure", "array_", "rows_kept")
+        loaded = {
+            name.removeprefix(prefix): values
+            for name, values in state_dict.items()
+            if name.startswith(prefix) and name.removeprefix(prefix).startswith(own)
+        }
+        if "matrix" in loaded or "structure" in loaded:
+            if "rows_kept" in loaded and self.adaptive:
+                self.rows_kept = loaded["rows_kept"].to(self.rows_kept)
+            self._hold({name: values.clone() for name, values in loaded.items() if name != "rows_kept"})
+        super()._load_from_state_dict(state_dict, prefix, *arguments)
+        self._waits = not bool(self.fitted)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> DrawnFeatures:
+        """Go to another device, but not to another precision."""
+        before = dict(self._buffers)
+        super()._apply(fn, recurse)
+        for name, values in before.items():
+            moved = self._buffers[name]
+            if values is not None and moved is not None and moved.dtype != values.dtype:
+                self._buffers[name] = values.to(moved.device)
+        return self
+
+    def extra_repr(self) -> str:
+        """What it was drawn from."""
+        return f"{self.spec!r}, d={self.d}, heads={self.heads}, per_head={self.per_head}"
+
+
+def _spaced(x: Tensor, count: int) -> Tensor:
+    """``count`` equally spaced rows of (heads, n, d); of fewer, each about as often."""
+    return x[:, torch.arange(count, device=x.device) * x.shape[-2] // count]
+
+
+def _present(signs: Tensor | None) -> Tensor:
+    assert signs is not None
+    return signs

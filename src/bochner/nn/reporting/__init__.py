@@ -1,0 +1,5 @@
+"""How far each head of a model is from exact attention with random features: predicted and measured."""
+
+from .report import AttentionReport, HeadRow, MechanismRow, attention_report
+
+__all__ = ["AttentionReport", "HeadRow", "MechanismRow", "attention_report"]

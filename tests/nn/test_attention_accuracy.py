@@ -1,0 +1,61 @@
+"""The error against exact attention: its law in m, and its order among mechanisms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from bochner import Approximation, kernels, maps, projections
+from bochner.nn import linear_attention
+from nn.cases import exact, tokens
+
+DRAWS = 50
+
+
+def errors(feature_map, projection, m, size, d=8, draws=DRAWS):
+    """Mean squared errors of attention over independent draws."""
+    q, k, v = tokens(2, length=30, d=d, size=size)
+    root, truth = d**-0.25, exact(q, k, v)
+    spec = Approximation(kernels.Softmax(), feature_map, projection, m)
+    rng = np.random.default_rng(0)
+    drawn = (spec.fit(q * root, k * root, rng=rng) for _ in range(draws))
+    return np.array([(linear_attention(q, k, v, features=phi) - truth).square().mean().item() for phi in drawn])
+
+
+def z_of_difference(a, b):
+    return (a.mean() - b.mean()) / np.sqrt(a.var(ddof=1) / len(a) + b.var(ddof=1) / len(b))
+
+
+@pytest.mark.parametrize("feature_map", [maps.Positive(), maps.OptimalPositive(), maps.Trigonometric()], ids=str)
+def test_error_falls_as_the_root_of_m(feature_map):
+    """m times the squared error does not depend on m, beyond a bias of order 1/m that is below the noise here."""
+    few, many = (m * errors(feature_map, projections.IID(), m, 0.3) for m in (128, 1024))
+    assert abs(z_of_difference(few, many)) < 5
+    assert z_of_difference(few / 128, many / 1024) > 10
+
+
+IID, ORTHOGONAL, SIMPLEX = projections.IID(), projections.Orthogonal(), projections.Simplex()
+
+
+@pytest.mark.parametrize("better, worse, m, size", [
+    ((maps.OptimalPositive(), IID), (maps.Positive(), IID), 64, 1.0),  # CRT Theorem 3.3
+    ((maps.Hyperbolic(), ORTHOGONAL), (maps.Hyperbolic(), IID), 8, 0.3),  # CRT Theorem 4.1
+    ((maps.Positive(), SIMPLEX), (maps.Positive(), IID), 8, 0.3),  # SimRF Theorem 3.4
+    ((maps.OptimalPositive(), SIMPLEX), (maps.OptimalPositive(), ORTHOGONAL), 8, 0.3),
+], ids=["FAVOR++ below FAVOR+", "orthogonal below independent", "simplex below independent",
+        "simplex below orthogonal"])  # fmt: skip
+def test_mechanisms_are_ordered_as_theory_says(better, worse, m, size):
+    """One-sided exponentials of short vectors err by the mean of w . z, which simplex rows reduce, orthogonal ones not."""
+    low, high = (np.log(errors(*mechanism, m, size, draws=100)) for mechanism in (better, worse))
+    assert z_of_difference(high, low) > 5
+
+
+def test_estimated_weights_are_unbiased_before_the_division():
+    """The numerator over redraws has the mean of the kernel: |z| < 5."""
+    q, k, _ = tokens(length=2, d=4, size=0.7)
+    spec = Approximation(kernels.Softmax(), maps.Positive(), n_projections=16)
+    rng, truth = np.random.default_rng(0), torch.exp(q @ k.mT)
+    grams = torch.stack([spec.draw(4, rng=rng).gram(q, k) for _ in range(2000)])
+    z = (grams.mean(0) - truth) / (grams.std(0) / 2000**0.5)
+    assert z.abs().max() < 5

@@ -1,0 +1,107 @@
+"""What linear attention refuses, and how it says so."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from bochner import Approximation, kernels, maps
+from bochner.nn import AttentionState, RandomFeatureAttention, RandomFeatures, Rotary, linear_attention
+from nn.cases import positive, tokens
+
+Q, K, V = tokens(2)
+PHI = positive()
+SPEC = Approximation(kernels.Softmax(), maps.Positive())
+
+
+@pytest.mark.parametrize("options, error, match", [
+    ({"q": Q.int()}, TypeError, r"q must be a floating-point tensor, got torch.int32"),
+    ({"q": Q.numpy()}, TypeError, r"q must be a floating-point tensor, got ndarray"),
+    ({"q": Q[0, 0]}, ValueError, r"q must have shape \(\.\.\., length, width\), got \(3,\)"),
+    ({"k": K[..., :2]}, ValueError, r"q and k must have the same width, k and v the same length"),
+    ({"v": V[:, :5]}, ValueError, r"k and v the same length"),
+    ({"q": Q.expand(3, 2, 23, 3), "k": K[:, None].expand(2, 5, 23, 3)}, ValueError, r"must broadcast; for grouped heads"),
+    ({"features": SPEC}, TypeError, r"features must be drawn; pass spec\.draw\(3, rng\)"),
+    ({"features": "favor"}, TypeError, r"features must be drawn features such as spec\.draw\(3, rng\), got 'favor'"),
+    ({"features": SPEC.draw(4, 0)}, ValueError, r"drawn for width 4, but q and k have width 3"),
+    ({"features": Approximation(kernels.Softmax(0.5), maps.Positive()).draw(3, 0)}, ValueError,
+     r"Softmax\(scale=0\.5\) would be scaled twice; .* pass scale=0\.5 here"),
+    ({"scale": -1.0}, ValueError, r"scale must be a positive number or tensor, got -1\.0"),
+    ({"causal": 1}, TypeError, r"causal must be True or False"),
+    ({"causal": True, "q": Q[:, :5]}, ValueError, r"as many queries as keys, got 5 and 23; say with prefix_lengths"),
+    ({"chunk_size": 0}, ValueError, r"chunk_size must be an integer of at least 1"),
+    ({"key_mask": torch.ones(2, 23)}, TypeError, r"key_mask must be a tensor of bool, True for keys that are there, got"),
+    ({"key_mask": torch.ones(2, 23, 23, dtype=torch.bool)}, ValueError, r"mask of queries by keys has no linear form"),
+    ({"key_mask": torch.ones(5, 23, dtype=torch.bool)}, ValueError, r"key_mask must have the shape of k without its width"),
+    ({"prefix_lengths": torch.ones(23)}, TypeError, r"prefix_lengths must be a tensor of integers"),
+    ({"prefix_lengths": torch.ones(4, dtype=torch.int64)}, ValueError, r"prefix_lengths must have shape \(23,\)"),
+    ({"prefix_lengths": torch.full((23,), 24)}, ValueError, r"between 0 and the number of keys 23"),
+    ({"prefix_lengths": torch.ones(23, dtype=torch.int64), "causal": True}, ValueError, r"in place of causal"),
+    ({"prefix_lengths": torch.ones(2, 23, dtype=torch.int64), "state": AttentionState()}, ValueError,
+     r"state belongs to one sequence"),
+    ({"cu_seqlens": torch.tensor([0, 5])}, ValueError, r"cu_seqlens must not decrease and run from 0 to the length 23"),
+    ({"cu_seqlens": torch.tensor([0.0, 23.0])}, ValueError, r"cu_seqlens must be a tensor of at least two integers"),
+    ({"cu_seqlens": (torch.tensor([0, 23]), torch.tensor([0, 3, 23]))}, ValueError, r"1 sequences of queries, 2 of keys"),
+    ({"cu_seqlens": torch.tensor([0, 23]), "state": AttentionState()}, ValueError, r"state belongs to one sequence"),
+    ({"state": {}}, TypeError, r"state must be an AttentionState"),
+    ({"k": None, "v": None}, ValueError, r"k and v may be left out together, and only with a state that holds keys"),
+    ({"nonpositive": "hide"}, ValueError, r"nonpositive must be one of 'warn', 'raise', 'nan', got 'hide'"),
+    ({"process_group": "gloo"}, TypeError, r"process_group must be a torch\.distributed process group"),
+])  # fmt: skip
+def test_linear_attention_refuses(options, error, match):
+    arguments = {"q": Q, "k": K, "v": V, "features": PHI} | options
+    q, k, v = (arguments.pop(name) for name in "qkv")
+    with pytest.raises(error, match=match):
+        linear_attention(q, k, v, **arguments)
+
+
+@pytest.mark.parametrize("arguments, options, error, match", [
+    ((30, 4), {}, ValueError, r"embed_dim must be a multiple of num_heads, got 30 and 4"),
+    ((32, 4), {"dropout": 0.1}, ValueError, r"dropout must be 0, .* put nn\.Dropout"),
+    ((32, 4), {"add_bias_kv": True}, ValueError, r"add_bias_kv and add_zero_attn must be False"),
+    ((32, 4), {"features": SPEC.draw(8, 0)}, TypeError, r"features must be an Approximation .* draws itself"),
+    ((32, 4), {"features": Approximation(kernels.Softmax(0.5))}, ValueError, r"with scale 1; pass scale=0\.5"),
+])  # fmt: skip
+def test_module_refuses(arguments, options, error, match):
+    with pytest.raises(error, match=match):
+        RandomFeatureAttention(*arguments, **options)
+
+
+@pytest.mark.parametrize("options, match", [
+    ({"attn_mask": torch.eye(5, dtype=torch.bool)}, r"neither causal nor empty, .* what there is: is_causal=True"),
+    ({"attn_mask": torch.full((5, 5), 0.3)}, r"attn_mask adds numbers to the logits"),
+    ({"key_padding_mask": torch.full((2, 5), 0.3)}, r"key_padding_mask adds numbers to the logits"),
+    ({"state": AttentionState()}, r"pass need_weights=False"),
+])  # fmt: skip
+def test_module_call_refuses(options, match):
+    x = torch.randn(2, 5, 32)
+    with pytest.raises(ValueError, match=match):
+        RandomFeatureAttention(32, 4, batch_first=True)(x, x, x, **options)
+
+
+def test_layer_and_rotary_refuse():
+    with pytest.raises(ValueError, match=r"RandomFeatures: expected inputs with last axis 3, got shape \(5, 4\)"):
+        RandomFeatures(3)(torch.ones(5, 4))
+    with pytest.raises(TypeError, match="RandomFeatures: features must be an Approximation"):
+        RandomFeatures(3, "rff")
+    with pytest.raises(ValueError, match="Rotary: d must be even"):
+        Rotary(3)
+
+
+def test_functions_that_a_checkpoint_cannot_keep():
+    with pytest.raises(TypeError, match=r"cannot keep .* in its checkpoint; use a function of NumPy or torch"):
+        RandomFeatures(3, Approximation(None, maps.Pointwise(lambda x: x)))
+
+
+def test_without_torch_the_extra_is_named():
+    script = "import sys; sys.modules['torch'] = None; import bochner; bochner.nn"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert 'bochner.nn needs PyTorch: pip install "bochner[torch]".' in done.stderr
+
+
+def test_import_of_bochner_loads_no_torch():
+    script = "import sys, bochner; dir(bochner); assert 'torch' not in sys.modules"
+    assert subprocess.run([sys.executable, "-c", script]).returncode == 0

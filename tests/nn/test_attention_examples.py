@@ -1,0 +1,57 @@
+"""The example scripts run in their smoke profile with every mechanism, and learn."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+FOLDER = Path(__file__).parents[2] / "examples" / "attention"
+NAMES = ["softmax", "favor+", "favor++", "simplex"]
+
+
+def run(script, *arguments):
+    """Standard output of a script without data of its own, and its bars."""
+    environment = {name: value for name, value in os.environ.items() if name != "BOCHNER_DATA"} | {
+        "OMP_NUM_THREADS": "1"
+    }
+    command = [sys.executable, str(FOLDER / script), "--profile", "smoke", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
+def results(output):
+    """Measure of each attention in the table."""
+    found = re.findall(
+        r"^([a-z+]+(?:, [a-z]+)?) +([\d.]+) +[\d.]+ \wm?s$|^([a-z+]+, converted) +([\d.]+) +-$", output, re.M
+    )
+    return {a or c: float(b or d) for a, b, c, d in found}
+
+
+def test_vision_transformer_learns_with_every_mechanism():
+    output, errors = run("vit_mnist.py", "--uptrain", "10", "--report")
+    assert "data: digits, 1397 images and 400 for tests; 100 steps of 64" in output
+    found = results(output)
+    converted = [f"{name}, {kind}" for name in NAMES[1:] for kind in ("converted", "uptrained")]
+    assert list(found) == NAMES + converted
+    assert min(found.values()) > 0.3  # ten classes: 0.1 by chance
+    assert "relative errors of attention matrices" in output
+    assert "softmax:" in errors  # the bar
+
+
+def test_language_model_learns_with_every_mechanism():
+    output, errors = run("language_model.py")
+    assert "sentences of a random grammar (BOCHNER_DATA is not set)" in output
+    found = results(output)
+    assert list(found) == NAMES
+    assert max(found.values()) < 15  # 44 words: 44 by chance, some 25 by their frequencies
+    assert "favor++:" in errors
+
+
+def test_one_mechanism_and_number_of_steps():
+    output, _ = run("language_model.py", "--attention", "favor++", "--steps", "3")
+    assert "3 steps of" in output
+    assert list(results(output)) == ["favor++"]

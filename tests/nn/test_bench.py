@@ -1,0 +1,36 @@
+"""The benchmark of attention measures what it says, on small sizes; no time is asserted."""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import pytest
+
+from bochner.cli.bench import attention
+from bochner.cli.bench.command import SUITES
+from bochner.cli.bench.measure import not_measured
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr(attention, "_L", 64)
+    monkeypatch.setattr(attention._inputs, "__defaults__", (64,))
+    monkeypatch.setattr(attention, "_LONG", 128)
+    monkeypatch.setattr(attention, "_LENGTHS", (16, 32))
+
+
+def test_every_case_is_measured(small):
+    pytest.importorskip("performer_pytorch", reason="performer-pytorch is the peer")
+    results = list(SUITES["attention"]())
+    assert len(results) == 11 and not any(math.isnan(result.value) for result in results)
+
+
+def test_a_missing_peer_is_named(small, monkeypatch):
+    monkeypatch.setitem(sys.modules, "performer_pytorch", None)
+    results = [result for result in attention._bidirectional() if result.unit == "not measured"]
+    assert [result.details for result in results] == ['needs performer-pytorch: pip install "bochner[peers]"']
+
+
+def test_what_is_not_measured_is_null():
+    assert not_measured("case", "reason").as_dict()["value"] is None

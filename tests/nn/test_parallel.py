@@ -1,0 +1,68 @@
+"""Sequences spread over processes: the result and the gradients of one process."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+from bochner import maps
+from bochner.nn import linear_attention
+from nn.cases import check_close, fitted, tokens
+
+MAPS = (maps.OptimalPositive(), maps.Positive())
+
+
+def cases():
+    for feature_map in MAPS:
+        for causal in (False, True):
+            for masked in (False, True):
+                yield feature_map, causal, masked
+
+
+def attention_of(inputs, rows, options, weights):
+    """Output on some rows, and gradients of a loss of them."""
+    parts = [x[..., rows, :].clone().requires_grad_() for x in inputs]
+    out = linear_attention(*parts, **options)
+    (out * weights[..., rows, :]).sum().backward()
+    return [out.detach(), *(x.grad for x in parts)]
+
+
+def check_rank(rank, size, file):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=size)
+    q, k, v = tokens(2, 2, length=20)
+    k[..., 6:9, :] *= 30  # later ranks and earlier ones differ much
+    weights = torch.randn(v.shape, generator=torch.Generator().manual_seed(1), dtype=v.dtype)
+    mask = torch.ones(2, 1, 20, dtype=torch.bool)
+    mask[0, :, :11] = False  # the first ranks hold padding alone
+    rows = slice(rank * 20 // size, (rank + 1) * 20 // size)
+    for feature_map, causal, masked in cases():
+        options = {"features": fitted(feature_map, q, k), "causal": causal}
+        whole = attention_of((q, k, v), slice(None), options | {"key_mask": mask if masked else None}, weights)
+        own = {"key_mask": mask[..., rows] if masked else None, "process_group": dist.group.WORLD, "chunk_size": 3}
+        for found, expected in zip(attention_of((q, k, v), rows, options | own, weights), whole, strict=True):
+            check_close(found, expected[..., rows, :], 1e-10, f"{feature_map} {causal=} {masked=}")
+    dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_equal_to_one_process(size, tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    mp.spawn(check_rank, (size, tmp_path / "rendezvous"), nprocs=size)
+
+
+def test_a_group_of_one_process(tmp_path):
+    q, k, v = tokens(2)
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path / 'rendezvous'}", rank=0, world_size=1)
+    try:
+        phi = fitted(maps.Positive(), q, k)
+        for causal in (False, True):
+            alone = linear_attention(q, k, v, features=phi, causal=causal)
+            spread = linear_attention(q, k, v, features=phi, causal=causal, process_group=dist.group.WORLD)
+            check_close(spread, alone, 1e-12)
+        with pytest.raises(ValueError, match="prefix_lengths, cu_seqlens and state do not go with it"):
+            linear_attention(q, k, v, features=phi, process_group=dist.group.WORLD, cu_seqlens=torch.tensor([0, 23]))
+    finally:
+        dist.destroy_process_group()

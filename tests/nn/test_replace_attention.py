@@ -1,0 +1,302 @@
+"""Conversion of models: what is kept, what is used, how near it is."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+import torch
+import transformers
+from torch import nn
+
+from bochner import Approximation, kernels, maps
+from bochner.nn import RandomFeatureAttention, replace_attention
+from bochner.nn.conversion.replace import attention_modules
+from nn.models import CAUSAL, PADDED, ROWS, RUNS, TOKENS, bert, build, converted, decoder, encoder, gpt2
+
+
+def error(run, model, exact):
+    with torch.no_grad():
+        return float((run(model) - exact).square().mean().sqrt() / exact.square().mean().sqrt())
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_parameters_are_kept(name):
+    model, _ = build(name)
+    new = converted(model).state_dict()
+    for key, value in model.state_dict().items():
+        assert torch.equal(new[key], value)
+    assert all("features" in key for key in new.keys() - model.state_dict().keys())
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_error_falls_with_the_number_of_features(name):
+    model, run = build(name)
+    with torch.no_grad():
+        exact = run(model)
+    few, many = (sum(error(run, converted(model, m, seed), exact) for seed in range(4)) / 4 for m in (4, 256))
+    assert 0 < many < few / 3  # a factor of 8 where errors fall as 1/sqrt(m)
+    assert many < 0.05
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_evaluation_uses_the_features(name):
+    model, run = build(name)
+    with torch.no_grad():
+        assert not torch.allclose(run(converted(model, 4, seed=0)), run(converted(model, 4, seed=1)), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("map", [maps.OptimalPositive(), maps.Hyperbolic()], ids=["optimal", "hyperbolic"])
+def test_gradients_reach_all_parameters(name, map):
+    model, run = build(name)
+    new = converted(model, 64, map=map).train()
+    (run(new) * torch.linspace(-1, 1, run(new).shape[-1])).square().sum().backward()
+    used = {key for key, value in new.named_parameters() if value.grad is not None and bool(value.grad.any())}
+    unused = {key for key, _ in new.named_parameters()} - used
+    keys = ("k_proj.bias", "key.bias")  # a bias of all keys changes no softmax, and by rounding alone a gradient
+    assert not {key for key in unused if "pooler" not in key and "cross" not in key and not key.endswith(keys)}
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("map", [maps.OptimalPositive(), maps.AngularHybrid(2)], ids=["optimal", "hybrid"])
+def test_saved_and_loaded_model_gives_the_same(name, map, tmp_path):
+    model, run = build(name)
+    new = converted(model, 32, map=map)
+    with torch.no_grad():
+        expected = run(new)
+        torch.save(new.state_dict(), tmp_path / "model.pt")
+        other = converted(build(name, seed=1)[0], 32, seed=1, map=map)
+        other.load_state_dict(torch.load(tmp_path / "model.pt", weights_only=True))
+        assert torch.equal(run(other), expected)
+
+
+@pytest.mark.parametrize("name", ["encoder, causal", "decoder", "gpt2"])
+def test_causal_models_see_no_future(name):
+    new = converted(build(name)[0])
+    length = 5
+    with torch.no_grad():
+        if name == "gpt2":
+            whole, part = new(TOKENS).logits, new(TOKENS[:, :length]).logits
+        else:
+            options = {"tgt_is_causal": True, "memory": ROWS} if name == "decoder" else {"is_causal": True}
+            mask = "tgt_mask" if name == "decoder" else "mask"
+            whole, part = (new(ROWS[:, :n], **{mask: CAUSAL[:n, :n]} | options) for n in (12, length))
+    assert torch.allclose(whole[:, :length], part, atol=1e-5)
+
+
+def test_padded_batches_of_an_encoder_are_not_packed():
+    torch.manual_seed(0)
+    model = encoder(enable_nested_tensor=True)  # packs padded batches in evaluation, for a path of its own
+    new, plain = converted(model), build("encoder")[0]
+    plain.load_state_dict(model.state_dict())
+    with torch.no_grad():
+        found = new(ROWS, src_key_padding_mask=PADDED == 0)
+        assert torch.equal(found, converted(plain)(ROWS, src_key_padding_mask=PADDED == 0))
+
+
+def test_padding_changes_nothing():
+    new = converted(build("bert")[0])
+    changed = torch.where(PADDED == 0, 3, TOKENS)
+    with torch.no_grad():
+        a, b = (new(tokens, attention_mask=PADDED).last_hidden_state[PADDED.bool()] for tokens in (TOKENS, changed))
+    assert torch.allclose(a, b, atol=1e-6)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_generation_with_a_cache_equals_generation_without(side):
+    new = converted(build("gpt2")[0], 64)
+    mask = PADDED if side == "right" else PADDED.flip(1)
+    options = {"max_new_tokens": 8, "do_sample": False, "attention_mask": mask, "output_logits": True}
+    with torch.no_grad():
+        cached, plain = (
+            new.generate(TOKENS, use_cache=cache, return_dict_in_generate=True, **options) for cache in (True, False)
+        )
+    assert torch.equal(cached.sequences, plain.sequences)
+    assert torch.allclose(torch.stack(cached.logits), torch.stack(plain.logits), atol=1e-4)
+
+
+def test_generation_with_a_static_cache():
+    new = converted(build("gpt2")[0], 64)
+    with torch.no_grad():
+        a, b = (
+            new.generate(TOKENS, max_new_tokens=5, do_sample=False, cache_implementation=kind, disable_compile=True)
+            for kind in ("static", "dynamic")
+        )
+    assert torch.equal(a, b)
+
+
+def test_bert_as_a_decoder_with_cross_attention():
+    torch.manual_seed(0)
+    model = bert(is_decoder=True, add_cross_attention=True)
+    new = converted(model, 512)
+    options = {"encoder_hidden_states": ROWS, "encoder_attention_mask": PADDED, "use_cache": False}
+    with torch.no_grad():
+        exact, found = (m(TOKENS, **options).last_hidden_state for m in (model, new))
+    assert float((found - exact).square().mean() / exact.square().mean()) < 0.05**2
+
+
+# what is converted
+
+
+def test_same_parameter_objects():
+    model = encoder()
+    weights = [layer.self_attn.in_proj_weight for layer in model.layers]
+    assert replace_attention(model, map=maps.Positive()) is model
+    assert all(a is layer.self_attn.in_proj_weight for a, layer in zip(weights, model.layers, strict=True))
+
+
+def test_separate_widths_of_keys_and_values():
+    torch.manual_seed(0)
+    attention = nn.MultiheadAttention(16, 4, kdim=6, vdim=5, bias=False, batch_first=True).eval()
+    new = converted(attention, 2048)
+    assert isinstance(new, RandomFeatureAttention)
+    q, k, v = torch.randn(2, 5, 16) / 2, torch.randn(2, 7, 6) / 2, torch.randn(2, 7, 5)
+    exact, found = attention(q, k, v)[0], new(q, k, v)[0]
+    assert torch.allclose(found, exact, atol=0.05)
+
+
+def test_a_shared_module_stays_shared():
+    attention = nn.MultiheadAttention(16, 4)
+    model = nn.ModuleDict({"a": attention, "b": attention})
+    replace_attention(model, map=maps.Positive())
+    assert model["a"] is model["b"]
+
+
+def test_select_leaves_the_rest_exact():
+    model, run = build("gpt2")
+    with torch.no_grad():
+        exact = run(model)
+        one = converted(model, 4, select=lambda name, module: ".1." in name)
+        assert 0 < error(run, one, exact) < error(run, converted(model, 4), exact)
+    names = {name for name, _ in one.named_modules() if name.endswith("random_features")}
+    assert names == {"transformer.h.1.attn.random_features"}
+
+
+def test_mapping_of_features():
+    model = encoder()
+    spec = Approximation(kernels.Softmax(), maps.Positive(), n_projections=8)
+    replace_attention(model, features={"layers.1.self_attn": spec})
+    assert isinstance(model.layers[0].self_attn, nn.MultiheadAttention)
+    assert model.layers[1].self_attn.features.spec == spec
+
+
+@pytest.mark.parametrize("name", ["encoder", "gpt2"])
+def test_conversion_again_takes_the_new_features(name):
+    model, run = build(name)
+    with torch.no_grad():
+        exact = run(model)
+        once = converted(model, 4)
+        assert error(run, converted(once, 512), exact) < error(run, once, exact) / 3
+
+
+def test_copy_leaves_the_model_alone():
+    model, run = build("vit")
+    with torch.no_grad():
+        before = run(model)
+        converted(model)
+        assert torch.equal(run(model), before)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_type_of_the_model_is_kept(dtype):
+    new = converted(gpt2().to(dtype))
+    assert new(TOKENS).logits.dtype == dtype
+
+
+def test_uptraining_lowers_the_loss():
+    model = build("gpt2")[0]
+    new = converted(model, 32, map=maps.OptimalPositive()).train()
+    optimizer = torch.optim.Adam(new.parameters(), lr=1e-2)
+    losses = []
+    for _ in range(20):
+        optimizer.zero_grad()
+        loss = new(TOKENS, labels=TOKENS).loss
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0] / 2
+
+
+# errors
+
+
+def test_nothing_to_convert():
+    model = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+    with pytest.raises(ValueError, match=r"found no attention in Sequential; looked for torch\.nn\.MultiheadAttention .*"
+                       r"ViTAttention, .*GPT2Attention; there are .*1 Linear.*linear_attention"):  # fmt: skip
+        replace_attention(model)
+
+
+def test_nothing_selected():
+    with pytest.raises(ValueError, match=r"nothing is left to convert; attention is at layers\.0\.self_attn"):
+        replace_attention(encoder(), select=lambda name, module: False)
+
+
+def test_keys_of_its_own_are_refused_and_nothing_changes():
+    model = nn.ModuleList([nn.MultiheadAttention(8, 2), nn.MultiheadAttention(8, 2, add_bias_kv=True)])
+    with pytest.raises(ValueError, match="replace_attention: 1 was built with add_bias_kv or add_zero_attn"):
+        replace_attention(model)
+    assert all(type(module) is nn.MultiheadAttention for module in model)
+
+
+def test_unknown_name_of_a_module():
+    spec = Approximation(kernels.Softmax(), maps.Positive())
+    with pytest.raises(ValueError, match=r"features names 'layers\.7', but attention is at layers\.0\.self_attn"):
+        replace_attention(encoder(), features={"layers.7": spec})
+
+
+def test_features_and_map_exclude_each_other():
+    with pytest.raises(ValueError, match="give either features, or map, projection and n_projections"):
+        replace_attention(encoder(), features=Approximation(kernels.Softmax()), map=maps.Positive())
+
+
+def test_features_of_another_kernel():
+    with pytest.raises(
+        ValueError, match=r"features must be Approximation\(kernels\.Softmax\(\), \.\.\.\) with scale 1"
+    ):
+        replace_attention(encoder(), features=Approximation(kernels.Gaussian()))
+
+
+def test_model_must_be_a_module():
+    with pytest.raises(TypeError, match=r"model must be a torch\.nn\.Module, got 3"):
+        replace_attention(3)
+
+
+def test_masks_without_a_linear_form():
+    new = converted(build("gpt2")[0])
+    with pytest.raises(ValueError, match=r"attention_mask must have shape \(batch, length\), got \(3, 1, 12, 12\)"):
+        new(TOKENS, attention_mask=torch.zeros(3, 1, 12, 12))
+    packed = torch.tensor([0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5]).expand(3, -1)
+    with pytest.raises(ValueError, match="neither causal nor empty"):
+        new(TOKENS, position_ids=packed, use_cache=False)
+
+
+def test_all_attention_is_found():
+    assert list(attention_modules(decoder())) == [
+        f"layers.{k}.{kind}_attn" for k in (0, 1) for kind in ("self", "multihead")
+    ]
+
+
+def test_pickled_model_runs_in_a_process_that_converted_nothing(monkeypatch):
+    model, run = build("gpt2")
+    new = converted(model)
+    pickled = pickle.dumps(new)
+    with torch.no_grad():
+        expected = run(new)
+        monkeypatch.delitem(transformers.AttentionInterface._global_mapping, "bochner")
+        assert torch.equal(run(pickle.loads(pickled)), expected)
+
+
+def test_saved_configuration_is_that_of_the_softmax_model(tmp_path):
+    model = build("gpt2")[0]
+    converted(model).save_pretrained(tmp_path)
+    assert type(model).from_pretrained(tmp_path).config._attn_implementation == "sdpa"
+
+
+def test_deepcopy_of_a_converted_model():
+    model, run = build("bert")
+    new = converted(model)
+    with torch.no_grad():
+        assert torch.equal(run(copy.deepcopy(new)), run(new))
