@@ -262,7 +262,8 @@ class SampledSoftmax(ClassLogits):
     def _drawn(self, generator: torch.Generator | None) -> DrawnFeatures:
         dtype = torch.float64 if self.weight.dtype == torch.float64 else torch.float32
         drawn = DrawnFeatures(self.approximation, self.embedding_dim, dtype=dtype, generator=generator)
-        return drawn.to(self.weight.device)
+        drawn.to(self.weight.device)
+        return drawn
 
     def _class_rows(self, indices: Tensor) -> tuple[Tensor, Tensor | None]:
         return self._sampling_rows(self.weight[indices]), None if self.bias is None else self.bias[indices]

@@ -108,11 +108,9 @@ def _exact_multihead(
     rows = [given[name] for name in ("query", "key", "value")]
     batched = rows[0].ndim == 3
     rows = [x[None] if not batched else x if module.batch_first else x.transpose(0, 1) for x in rows]
-    padding = given.get("key_padding_mask")
-    mask = key_mask(padding if padding is None or batched else padding[None])
     call: dict[str, Any] = {
         "causal": is_causal_mask(given.get("attn_mask"), given.get("is_causal", False)),
-        "key_mask": None if mask is None else mask[:, 0],
+        "key_mask": key_mask(given.get("key_padding_mask")),
         "scale": _scale(module),
     }
     q, k, v = (_heads(module, x, part) for part, x in enumerate(rows))
