@@ -48,6 +48,10 @@ SPEC = Approximation(kernels.Softmax(), maps.Positive())
     ({"cu_seqlens": torch.tensor([0, 23]), "state": AttentionState()}, ValueError, r"state belongs to one sequence"),
     ({"state": {}}, TypeError, r"state must be an AttentionState"),
     ({"k": None, "v": None}, ValueError, r"k and v may be left out together, and only with a state that holds keys"),
+    ({"prefix_lengths": [1] * 23}, TypeError, r"prefix_lengths must be a tensor of integers .* got list"),
+    ({"cu_seqlens": (torch.tensor([0, 3, 23]), torch.tensor([0, 4, 23])), "causal": True}, ValueError,
+     r"as many queries as keys in each sequence, got cu_seqlens \[0, 3, 23\] and \[0, 4, 23\]"),
+    ({"scale": torch.ones(3)}, ValueError, r"a scale for each head must broadcast to \(2, 1, 1\), .* got shape \(3,\)"),
     ({"nonpositive": "hide"}, ValueError, r"nonpositive must be one of 'warn', 'raise', 'nan', got 'hide'"),
     ({"process_group": "gloo"}, TypeError, r"process_group must be a torch\.distributed process group"),
 ])  # fmt: skip
@@ -58,12 +62,28 @@ def test_linear_attention_refuses(options, error, match):
         linear_attention(q, k, v, **arguments)
 
 
+@pytest.mark.parametrize("options, match", [
+    ({"features": positive(m=5)}, r"the state was made with 32 features, these features have 5"),
+    ({"v": V[..., :1]}, r"the state holds values of width \d, got v of shape \(2, 23, 1\)"),
+    ({"q": Q[:1], "k": K[:1], "v": V[:1]}, r"the state holds keys with leading axes \(2,\), .* have \(1,\)"),
+])  # fmt: skip
+def test_a_state_refuses_what_does_not_belong_to_it(options, match):
+    state = AttentionState()
+    linear_attention(Q, K, V, features=PHI, causal=True, state=state)
+    arguments = {"q": Q, "k": K, "v": V, "features": PHI} | options
+    q, k, v = (arguments.pop(name) for name in "qkv")
+    with pytest.raises(ValueError, match=match):
+        linear_attention(q, k, v, causal=True, state=state, **arguments)
+    assert state.length == 23
+
+
 @pytest.mark.parametrize("arguments, options, error, match", [
     ((30, 4), {}, ValueError, r"embed_dim must be a multiple of num_heads, got 30 and 4"),
     ((32, 4), {"dropout": 0.1}, ValueError, r"dropout must be 0, .* put nn\.Dropout"),
     ((32, 4), {"add_bias_kv": True}, ValueError, r"add_bias_kv and add_zero_attn must be False"),
     ((32, 4), {"features": SPEC.draw(8, 0)}, TypeError, r"features must be an Approximation .* draws itself"),
     ((32, 4), {"features": Approximation(kernels.Softmax(0.5))}, ValueError, r"with scale 1; pass scale=0\.5"),
+    ((32, 4), {"scale": -1.0, "learned_scale": True}, ValueError, r"scale must be a positive number, got -1\.0"),
 ])  # fmt: skip
 def test_module_refuses(arguments, options, error, match):
     with pytest.raises(error, match=match):
@@ -75,11 +95,17 @@ def test_module_refuses(arguments, options, error, match):
     ({"attn_mask": torch.full((5, 5), 0.3)}, r"attn_mask adds numbers to the logits"),
     ({"key_padding_mask": torch.full((2, 5), 0.3)}, r"key_padding_mask adds numbers to the logits"),
     ({"state": AttentionState()}, r"pass need_weights=False"),
+    ({"attn_mask": torch.ones(4, 4, dtype=torch.bool).triu(1)}, r"attn_mask must have shape \(5, 5\) or \(8, 5, 5\)"),
+    ({"key_padding_mask": torch.zeros(5, 2, dtype=torch.bool)}, r"key_padding_mask must have shape \(2, 5\), got \(5, 2\)"),
+    ({"key": torch.ones(2, 5, 31)}, r"key must have shape \(batch, length, width\) .* width 32, got \(2, 5, 31\)"),
+    ({"value": torch.ones(5, 32)}, r"value must have shape \(batch, length, width\) or, like all of them,"),
+    ({"value": torch.ones(2, 6, 32)}, r"key and value must have the same length"),
+    ({"key": torch.ones(1, 5, 32), "value": torch.ones(1, 5, 32)}, r"must have the same batch, .* batch_first is True"),
 ])  # fmt: skip
 def test_module_call_refuses(options, match):
     x = torch.randn(2, 5, 32)
     with pytest.raises(ValueError, match=match):
-        RandomFeatureAttention(32, 4, batch_first=True)(x, x, x, **options)
+        RandomFeatureAttention(32, 4, batch_first=True)(**{"query": x, "key": x, "value": x} | options)
 
 
 def test_layer_and_rotary_refuse():

@@ -12,6 +12,7 @@ from bochner.nn import attention_report, replace_attention
 from bochner.nn.reporting.errors import estimated_weights, measured_error, predicted_row_error
 from bochner.nn.reporting.heads import head_samples
 from bochner.nn.reporting.recording import record
+from bochner.nn.reporting.rows import head_row
 from checks import check_mean
 from nn.models import CAUSAL, IMAGES, PADDED, ROWS, RUNS, TOKENS, build, converted, encoder
 
@@ -121,7 +122,7 @@ def test_report_has_a_row_for_each_head():
         (f"transformer.h.{layer}.attn", head) for layer in range(2) for head in range(4)
     ]
     for row in report.rows:
-        assert set(row.mechanisms) == {"favor+", "simrf-performer", "favor++"}
+        assert set(row.mechanisms) == {"favor+", "simrf-performer", "favor++", "simplex favor++"}
         assert all(found.measured > 0 and found.predicted > 0 for found in row.mechanisms.values())
 
 
@@ -134,6 +135,44 @@ def test_recommended_features_reach_the_tolerance():
     )
     for row in check.rows:
         assert row.mechanisms[row.layer].measured < 0.1
+
+
+def softmax(map, projection, m=64):
+    return Approximation(kernels.Softmax(), map, projection, m)
+
+
+def row_of(**mechanisms):
+    """The rows of some mechanisms on a head with small logits, where simplex rows err some times less than others."""
+    return head_row("layer", 0, sample_of(scale=0.2), mechanisms, 0.1, 40, np.random.default_rng(0))
+
+
+def test_coupled_rows_are_judged_by_their_own_error():
+    row = row_of(
+        iid=softmax(maps.Positive(), projections.IID()), simplex=softmax(maps.Positive(), projections.Simplex())
+    )
+    iid, simplex = row.mechanisms["iid"], row.mechanisms["simplex"]
+    assert iid.predicted == simplex.predicted and simplex.expected < 0.6 * iid.expected
+    assert row.best == "simplex"
+
+
+def test_no_fewer_rows_than_a_block_of_coupled_ones():
+    row = head_row("layer", 0, sample_of(scale=0.05), {"simplex": softmax(maps.Positive(), projections.Simplex())}, 0.5, 2,
+                   np.random.default_rng(0))  # fmt: skip
+    assert row.mechanisms["simplex"].needed == 4  # the width of the head
+
+
+def test_mechanisms_are_compared_by_features_and_not_by_rows():
+    row = row_of(one=softmax(maps.Positive(), projections.IID()), two=softmax(maps.Hyperbolic(), projections.IID()))
+    assert row.mechanisms["one"].features == row.mechanisms["one"].needed
+    assert row.mechanisms["two"].features == 2 * row.mechanisms["two"].needed
+    assert row.best == min(row.mechanisms, key=lambda name: row.mechanisms[name].features)
+
+
+def test_errors_that_draws_miss_are_expected():
+    row = head_row("layer", 0, sample_of(scale=4.0), {"iid": softmax(maps.Positive(), projections.IID())}, 0.1, 2,
+                   np.random.default_rng(0))  # fmt: skip
+    found = row.mechanisms["iid"]
+    assert found.predicted > 2 * found.measured and found.expected > 2 * found.measured
 
 
 def test_recommendation_converts_the_model():
@@ -149,7 +188,7 @@ def test_softmax_is_recommended_where_features_are_hopeless():
         layer.self_attn.in_proj_weight.data *= 40
     report = attention_report(model, ROWS, **FEW)
     assert report.recommended == {}
-    assert all(line.split()[-2:] == ["softmax", "-"] for line in str(report).splitlines()[4:])
+    assert all(line.split()[-3:] == ["softmax", "-", "-"] for line in str(report).splitlines()[4:])
 
 
 def test_report_prints_as_a_table():
@@ -162,8 +201,11 @@ def test_report_prints_as_a_table():
         "favor+",
         "simrf-performer",
         "favor++",
+        "simplex",
+        "favor++",
         "recommended",
         "rows",
+        "features",
     ]
     assert len(lines) == 4 + 8
 
@@ -194,6 +236,27 @@ def test_cross_attention_and_batch_second():
     q, k = torch.randn(5, 3, 8), torch.randn(7, 3, 8)
     (call,) = record(model, (q, k, k))
     assert call.q.shape == (3, 2, 5, 4) and call.k.shape == (3, 2, 7, 4)
+
+
+@pytest.mark.parametrize("options", [{}, {"average_attn_weights": False}, {"need_weights": False}], ids=str)
+@pytest.mark.parametrize("batched", [True, False])
+def test_models_that_use_their_weights_get_the_exact_ones(options, batched):
+    found = []
+
+    class Shown(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention = nn.MultiheadAttention(32, 4, batch_first=True)
+
+        def forward(self, x):
+            found.append(self.attention(x, x, x, **options))
+
+    model, x = Shown().eval(), ROWS if batched else ROWS[0]
+    with torch.no_grad():
+        model(x)
+    record(model, x)
+    for a, b in zip(*found, strict=True):
+        assert a is b is None or torch.allclose(a, b, atol=1e-5)
 
 
 # errors

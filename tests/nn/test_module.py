@@ -174,6 +174,29 @@ def test_statistics_leave_padding_out():
     assert torch.equal(one.features.matrix, two.features.matrix)
 
 
+def test_numbers_in_the_padding_do_not_matter_in_the_first_batch():
+    clean, dirty, x = module(), module(), inputs()
+    mask = torch.arange(9).expand(2, 9) >= 5
+    y = x.masked_fill(mask[..., None], torch.nan)
+    found, expected = dirty(y, y, y, key_padding_mask=mask)[0], clean(x, x, x, key_padding_mask=mask)[0]
+    assert torch.equal(found[:, :5], expected[:, :5])
+
+
+@pytest.mark.parametrize("n, p", [(0, 0), (3, 0), (0, 3)])
+def test_empty_sequences(n, p):
+    attention, exact, x = module(), nn.MultiheadAttention(32, 4, batch_first=True), inputs()
+    for a, b in zip(attention(x[:, :n], x[:, :p], x[:, :p]), exact(x[:, :n], x[:, :p], x[:, :p]), strict=True):
+        assert a.shape == b.shape and a.isfinite().all()
+    assert attention.features.waits  # constants are chosen from data, when there are any
+    assert attention(x, x, x)[0].isfinite().all() and not attention.features.waits
+
+
+def test_a_causal_mask_for_each_head():
+    exact, x = exact_attention(batch_first=True), inputs()
+    mask = torch.ones(9, 9, dtype=torch.bool).triu(1).expand(8, 9, 9)
+    check_close(twin(exact)(x, x, x, attn_mask=mask)[0], exact(x, x, x, attn_mask=mask)[0], 0.05)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64], ids=str)
 def test_casting_keeps_the_draw(dtype):
     attention, x = module(), inputs()

@@ -230,8 +230,15 @@ def test_nothing_to_convert():
 
 
 def test_nothing_selected():
-    with pytest.raises(ValueError, match=r"nothing is left to convert; attention is at layers\.0\.self_attn"):
+    with pytest.raises(
+        ValueError, match=r"nothing is left to convert by features and select; attention is at layers\.0\.self_attn"
+    ):
         replace_attention(encoder(), select=lambda name, module: False)
+
+
+def test_the_model_itself_has_a_name_too():
+    with pytest.raises(ValueError, match=r"attention is at '' \(the model itself\)"):
+        replace_attention(nn.MultiheadAttention(8, 2), features={})
 
 
 def test_keys_of_its_own_are_refused_and_nothing_changes():
@@ -247,9 +254,10 @@ def test_unknown_name_of_a_module():
         replace_attention(encoder(), features={"layers.7": spec})
 
 
-def test_features_and_map_exclude_each_other():
+@pytest.mark.parametrize("options", [{"map": maps.Positive()}, {"n_projections": 32}], ids=str)
+def test_features_and_their_parts_exclude_each_other(options):
     with pytest.raises(ValueError, match="give either features, or map, projection and n_projections"):
-        replace_attention(encoder(), features=Approximation(kernels.Softmax()), map=maps.Positive())
+        replace_attention(encoder(), features=Approximation(kernels.Softmax()), **options)
 
 
 def test_features_of_another_kernel():

@@ -80,9 +80,24 @@ def test_the_law_is_the_estimated_kernel():
     assert torch.allclose(proposal(loss, h), masses / masses.sum(1, keepdim=True))
 
 
-def test_the_softmax_sampler_is_the_softmax():
-    loss, (h, _) = module(sampler="softmax", scale=2.0, normalize=True), batch()
+@pytest.mark.parametrize(
+    "options", [{}, {"normalize": True}, {"sampling_scale": 0.5}, {"normalize_sampling": True}], ids=str
+)
+def test_the_softmax_sampler_is_the_softmax(options):
+    loss, (h, _) = module(sampler="softmax", scale=3.0, bias=True, **options), batch()
+    torch.nn.init.normal_(loss.bias, generator=generator(2))
     assert torch.allclose(proposal(loss, h), loss.log_prob(h).exp())
+
+
+@pytest.mark.parametrize("sampler", ["kernel", "uniform", "softmax"])
+def test_probabilities_of_half_precision_are_in_float32(sampler):
+    loss, (h, targets) = (
+        module(sampler=sampler, n=70_000, dtype=torch.bfloat16),
+        batch(2, n=70_000, dtype=torch.bfloat16),
+    )
+    q = proposal(loss, h, targets)
+    assert q.dtype == torch.float32 and torch.allclose(q.sum(1), torch.ones(2), atol=1e-3)
+    assert loss(h, targets).isfinite()
 
 
 def test_uniform_share_bounds_probabilities_below():

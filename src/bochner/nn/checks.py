@@ -13,6 +13,7 @@ from torch import Tensor
 from ..approximation import Approximation, FeatureMap
 from ..kernels import Softmax
 from .features import TensorFeatures
+from .sums import Sums
 
 OWNER = "linear_attention"
 
@@ -23,7 +24,7 @@ def check_tensors(q: Tensor, k: Tensor, v: Tensor) -> None:
         if not isinstance(x, Tensor) or not x.is_floating_point():
             kind = str(x.dtype) if isinstance(x, Tensor) else type(x).__name__
             raise TypeError(f"{OWNER}: {name} must be a floating-point tensor, got {kind}.")
-        if x.ndim < 2 or not x.shape[-1]:
+        if x.ndim < 2 or (x is not v and not x.shape[-1]):
             raise ValueError(f"{OWNER}: {name} must have shape (..., length, width), got {tuple(x.shape)}.")
     if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
         raise ValueError(
@@ -56,15 +57,29 @@ def check_features(features: Any, d: int) -> None:
         )
 
 
-def root_of_scale(d: int, scale: float | Tensor | None) -> float | Tensor:
+def root_of_scale(q: Tensor, scale: float | Tensor | None) -> float | Tensor:
     """The factor of queries and of keys."""
     if scale is None:
-        return float(d) ** -0.25
+        return float(q.shape[-1]) ** -0.25
     if isinstance(scale, Tensor):  # a learned scale: its owner keeps it positive
+        if scale.ndim > q.ndim or any(
+            a not in (1, b) for a, b in zip(scale.shape[::-1], (1, 1, *q.shape[-3::-1]), strict=False)
+        ):
+            raise ValueError(
+                f"{OWNER}: a scale for each head must broadcast to {(*q.shape[:-2], 1, 1)}, such as (heads, 1, 1), "
+                f"got shape {tuple(scale.shape)}."
+            )
         return scale.sqrt()
     if isinstance(scale, bool) or not isinstance(scale, numbers.Real) or not 0 < float(scale) < math.inf:
         raise ValueError(f"{OWNER}: scale must be a positive number or tensor, got {scale!r}.")
     return math.sqrt(float(scale))
+
+
+def check_integers(lengths: Tensor | None) -> None:
+    """Refuse lengths of prefixes that are no tensor of integers."""
+    if lengths is not None and not (isinstance(lengths, Tensor) and lengths.dtype in (torch.int32, torch.int64)):
+        kind = str(lengths.dtype) if isinstance(lengths, Tensor) else type(lengths).__name__
+        raise TypeError(f"{OWNER}: prefix_lengths must be a tensor of integers (int32 or int64), got {kind}.")
 
 
 def check_key_mask(k: Tensor, key_mask: Tensor | None) -> Tensor | None:
@@ -84,6 +99,23 @@ def check_key_mask(k: Tensor, key_mask: Tensor | None) -> Tensor | None:
     return key_mask
 
 
+def check_state(sums: Sums | None, features: TensorFeatures, k: Tensor, v: Tensor) -> None:
+    """Refuse keys that cannot be added to the sums of a state."""
+    if sums is None:
+        return
+    *lead, width, columns = sums.values.shape
+    if width != features.width:
+        raise ValueError(f"{OWNER}: the state was made with {width} features, these features have {features.width}.")
+    if columns != v.shape[-1] + 1:
+        raise ValueError(f"{OWNER}: the state holds values of width {columns - 1}, got v of shape {tuple(v.shape)}.")
+    here = torch.broadcast_shapes(k.shape[:-2], v.shape[:-2], features.lead)
+    if list(here[-len(lead) :] if lead else here[:0]) != lead:
+        raise ValueError(
+            f"{OWNER}: the state holds keys with leading axes {tuple(lead)}, but k {tuple(k.shape)} and v "
+            f"{tuple(v.shape)} have {tuple(here)}; a state belongs to one batch (see its select)."
+        )
+
+
 def check_offsets(name: str, offsets: Tensor, length: int) -> list[int]:
     """Borders of packed sequences as a list."""
     if not isinstance(offsets, Tensor) or offsets.ndim != 1 or offsets.is_floating_point() or len(offsets) < 2:
@@ -96,8 +128,6 @@ def check_offsets(name: str, offsets: Tensor, length: int) -> list[int]:
 
 def check_prefix_lengths(q: Tensor, k: Tensor, lengths: Tensor) -> None:
     """Refuse lengths that are no integers between zero and the number of keys, one for each query."""
-    if not isinstance(lengths, Tensor) or lengths.dtype not in (torch.int32, torch.int64):
-        raise TypeError(f"{OWNER}: prefix_lengths must be a tensor of integers, got {lengths!r}.")
     batch = q.shape[:1] if q.ndim > 2 else ()
     if tuple(lengths.shape) not in {(q.shape[-2],), (*batch, q.shape[-2])}:
         raise ValueError(

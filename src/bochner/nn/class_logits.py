@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .._arrays import in_working_precision
 from .._validation import check_count, check_flag, check_option, check_positive, check_rows
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -73,6 +74,11 @@ class ClassLogits(nn.Module):
         """Logits of all classes, (..., n)."""
         h, weight = (h, self.weight) if not self.normalize else (unit(h), unit(self.weight))
         return F.linear(self.scale * h, weight, self.bias)
+
+    def working_logits(self, h: Tensor) -> Tensor:
+        """Logits of all classes in float32 at least, whatever the precision of the parameters."""
+        logits: Tensor = in_working_precision(self.logits(h.to(self.weight.dtype)))
+        return logits
 
     def log_prob(self, h: Tensor, classes: Tensor | None = None) -> Tensor:
         """Logarithms of the model's probabilities of all classes (..., n), or of ``classes`` (..., k)."""

@@ -80,3 +80,10 @@ class SoftmaxSampler(ClassSampler):
         if left_out is not None:
             logits = logits.scatter(1, left_out[:, None], -torch.inf)
         return logits.log_softmax(-1)
+
+
+def checked_share(owner: str, share: float) -> float:
+    """The share of samples that is drawn uniformly, refused where it is none."""
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+        raise ValueError(f"{owner}: uniform_share must be a number from 0 to 1, got {share!r}.")
+    return float(share)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from .._arrays import in_working_precision
 from ..approximation import Approximation, FeatureMap
 from .features import MapFeatures, QuadraticFeatures, TensorFeatures, quadratic_form
 from .heads import HeadFeatures
@@ -90,12 +91,32 @@ class DrawnFeatures(nn.Module):
         q, k : Tensor (heads, n, d)
             Times the root of the scale; equally spaced rows are kept.
         """
+        if not (q.shape[-2] and k.shape[-2]):
+            return  # nothing to choose from: they still wait
         if self.adaptive:
             kept = [_spaced(x.detach().to(self.rows_kept), _KEPT_ROWS) for x in (q, k)]
             self.rows_kept.copy_(torch.stack(kept, dim=1))
             self._draw()
         self.fitted.fill_(True)
         self._waits = False
+
+    @torch.no_grad()
+    def fit_call(self, q: Tensor, k: Tensor, key_mask: Tensor | None, scale: float | Tensor) -> None:
+        """Choose the constants from one call of an attention, without its padding.
+
+        Parameters
+        ----------
+        q, k : Tensor (batch, heads, length, d)
+            Queries and keys as they are.
+        key_mask : Tensor (batch, Lk) of bool or None
+            Which keys there are; queries in as many places are padded as keys are.
+        scale : float or Tensor
+            Factor of the dot products.
+        """
+        root = torch.as_tensor(scale, device=q.device).sqrt()
+        q, k = ((in_working_precision(x) * root).transpose(0, 1) for x in (q, k))  # (heads, batch, length, d)
+        there = torch.ones_like(k[0, ..., 0], dtype=torch.bool) if key_mask is None else key_mask.expand(k.shape[1:3])
+        self.fit(q[:, there] if q.shape == k.shape else q.flatten(1, 2), k[:, there])
 
     def _draw(self) -> None:
         drawn = [self._drawn(h) for h in range(self.heads if self.adaptive or self.per_head else 1)]

@@ -22,11 +22,14 @@ class TensorFeatures(ABC):
         Dimension of the data, number of features.
     positive : bool
         Whether all features are positive.
+    lead : tuple of int
+        Axes that broadcast against those of the data before its last two: heads with features of their own.
     """
 
     d: int
     width: int
     positive: bool
+    lead: tuple[int, ...] = ()
 
     @abstractmethod
     def parts(self, X: Tensor, *, key: bool) -> tuple[Tensor | None, Tensor]:
@@ -73,7 +76,7 @@ class QuadraticFeatures(TensorFeatures):
 
     def __init__(self, matrix: Tensor, c: float, signs: Tensor | None) -> None:
         self.d, self.width, self.positive = matrix.shape[-2] - 2, matrix.shape[-1], signs is None
-        self.matrix, self.c, self.signs = matrix, c, signs
+        self.matrix, self.c, self.signs, self.lead = matrix, c, signs, tuple(matrix.shape[:-2])
 
     def parts(self, X: Tensor, *, key: bool) -> tuple[Tensor | None, Tensor]:
         """One matrix product."""

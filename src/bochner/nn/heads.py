@@ -15,7 +15,7 @@ class HeadFeatures(TensorFeatures):
     """Features of data (..., heads, n, d) by one map for each head; narrower ones are filled up with zero features."""
 
     def __init__(self, members: Sequence[TensorFeatures]) -> None:
-        self.members = tuple(members)
+        self.members, self.lead = tuple(members), (len(members),)
         self.d, self.width = members[0].d, max(member.width for member in members)
         self.positive = all(member.positive and member.width == self.width for member in members)
 

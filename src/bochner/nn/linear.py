@@ -14,9 +14,11 @@ from ..approximation import FeatureMap
 from .checks import (
     OWNER,
     check_features,
+    check_integers,
     check_key_mask,
     check_offsets,
     check_prefix_lengths,
+    check_state,
     check_tensors,
     root_of_scale,
 )
@@ -123,15 +125,17 @@ def linear_attention(
     k, v = _of_state(q, k, v, state)
     check_tensors(q, k, v)
     check_features(features, q.shape[-1])
+    check_integers(prefix_lengths)
     _check_exclusive(causal, prefix_lengths, cu_seqlens, state)
     _check_spread(k, process_group, prefix_lengths, cu_seqlens, state)
-    borders = None if cu_seqlens is None else _borders(q, k, cu_seqlens)
+    borders = None if cu_seqlens is None else _borders(q, k, cu_seqlens, causal)
     lengths = _lengths(q, k, causal and borders is None, prefix_lengths)
-    mask, root = check_key_mask(k, key_mask), root_of_scale(q.shape[-1], scale)
+    mask, root = check_key_mask(k, key_mask), root_of_scale(q, scale)
     dtype = torch.promote_types(torch.promote_types(q.dtype, k.dtype), v.dtype)
     with torch.autocast(q.device.type, enabled=False):
         q, k, v = (x.to(torch.float64 if dtype == torch.float64 else torch.float32) for x in (q, k, v))
         drawn = features if isinstance(features, TensorFeatures) else tensor_features(features, q)
+        check_state(None if state is None else state.sums, drawn, k, v)
         chunk = chunk_size or (_CAUSAL_CHUNK if causal else _chunk(q, drawn))
         job = Job(drawn, q, k, v, mask, lengths, root, chunk, nonpositive, process_group)
         if borders is not None:
@@ -194,11 +198,17 @@ def _lengths(q: Tensor, k: Tensor, causal: bool, prefix_lengths: Tensor | None) 
     return range(1, n + 1) if causal else Everything(p, n)
 
 
-def _borders(q: Tensor, k: Tensor, cu_seqlens: Tensor | tuple[Tensor, Tensor]) -> list[tuple[slice, slice]]:
+def _borders(
+    q: Tensor, k: Tensor, cu_seqlens: Tensor | tuple[Tensor, Tensor], causal: bool
+) -> list[tuple[slice, slice]]:
     """Rows of queries and of keys of each packed sequence."""
     pair = cu_seqlens if isinstance(cu_seqlens, tuple) else (cu_seqlens, cu_seqlens)
     of_q, of_k = (check_offsets("cu_seqlens", b, x.shape[-2]) for b, x in zip(pair, (q, k), strict=True))
     if len(of_q) != len(of_k):
         raise ValueError(f"{OWNER}: cu_seqlens has {len(of_q) - 1} sequences of queries, {len(of_k) - 1} of keys.")
+    if causal and of_q != of_k:
+        raise ValueError(
+            f"{OWNER}: causal attention needs as many queries as keys in each sequence, got cu_seqlens {of_q} and {of_k}."
+        )
     slices = [[slice(a, b) for a, b in pairwise(of)] for of in (of_q, of_k)]
     return list(zip(*slices, strict=True))

@@ -23,8 +23,8 @@ def hidden(name: str, mask: Tensor) -> Tensor:
 
 
 def key_mask(key_padding_mask: Tensor | None) -> Tensor | None:
-    """Which keys there are, (batch, 1, length), of a mask that says which are padding."""
-    return None if key_padding_mask is None else ~hidden("key_padding_mask", key_padding_mask)[:, None, :]
+    """Which keys there are, (batch, length), of a mask that says which are padding, with or without a batch."""
+    return None if key_padding_mask is None else ~hidden("key_padding_mask", torch.atleast_2d(key_padding_mask))
 
 
 def is_causal_mask(attn_mask: Tensor | None, is_causal: bool) -> bool:

@@ -10,15 +10,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .._validation import check_count
+from .._validation import check_positive
 from ..approximation import Approximation
 from ..kernels import Softmax
 from .drawn import DrawnFeatures
 from .linear import linear_attention
 from .masks import is_causal_mask, key_mask
+from .module_checks import OWNER, check_inputs, check_options
 from .state import AttentionState
-
-_OWNER = "RandomFeatureAttention"
 
 
 class RandomFeatureAttention(nn.Module):
@@ -93,11 +92,11 @@ class RandomFeatureAttention(nn.Module):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        _check_options(embed_dim, num_heads, dropout, add_bias_kv, add_zero_attn, features)
+        check_options(embed_dim, num_heads, dropout, add_bias_kv, add_zero_attn, features)
         self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, embed_dim // num_heads
         self.kdim, self.vdim = kdim or embed_dim, vdim or embed_dim
         self.dropout, self.batch_first, self.rotary = 0.0, batch_first, rotary
-        self.scale = self.head_dim**-0.5 if scale is None else scale
+        self.scale = self.head_dim**-0.5 if scale is None else check_positive(OWNER, "scale", scale)
         options = {"device": device, "dtype": dtype}
         self._make_projections(bias, options)
         self.log_scale = None
@@ -135,19 +134,13 @@ class RandomFeatureAttention(nn.Module):
     @torch.no_grad()
     def fit_statistics(self, query: Tensor, key: Tensor | None = None, key_padding_mask: Tensor | None = None) -> None:
         """Choose the constants of each head from data: inputs as `forward` takes them, key the same as query without it."""
-        query, key, _ = self._batched(query, query if key is None else key, None)
-        q, k = (self._heads(x, part, 0) for x, part in ((query, 0), (key, 1)))
-        self._fit(q, k, key_mask(key_padding_mask))
+        key = query if key is None else key
+        check_inputs(self, query, key, None, key_padding_mask, None)
+        q, k = (self._heads(self._batched(x), part, 0) for part, x in enumerate((query, key)))
+        self.features.fit_call(q, k, key_mask(key_padding_mask), self._current_scale())
 
-    def _fit(self, q: Tensor, k: Tensor, mask: Tensor | None) -> None:
-        root = self._current_scale().sqrt()
-        q, k = ((x * root).transpose(0, 1) for x in (q.float(), k.float()))  # (heads, batch, length, d)
-        there = torch.ones_like(k[0, ..., 0], dtype=torch.bool) if mask is None else mask[:, 0].expand(k.shape[1:3])
-        if bool(there.any()):
-            self.features.fit(q.flatten(1, 2), k[:, there])
-
-    def _current_scale(self) -> Tensor:
-        return torch.tensor(self.scale) if self.log_scale is None else self.log_scale.float().exp()
+    def _current_scale(self) -> float | Tensor:
+        return self.scale if self.log_scale is None else self.log_scale.exp()
 
     def forward(
         self,
@@ -184,33 +177,35 @@ class RandomFeatureAttention(nn.Module):
         -------
         output, weights
         """
+        check_inputs(self, query, key, value, key_padding_mask, attn_mask)
         causal = is_causal_mask(attn_mask, is_causal)
         if need_weights and state is not None:
-            raise ValueError(f"{_OWNER}: weights of keys in a state are not known; pass need_weights=False.")
-        batched = query.ndim == 3
-        query, key, value = self._batched(query, key, value)
-        if key_padding_mask is not None and not batched:
-            key_padding_mask = key_padding_mask[None]
+            raise ValueError(f"{OWNER}: weights of keys in a state are not known; pass need_weights=False.")
         mask, start = key_mask(key_padding_mask), 0 if state is None else state.length
-        q, k, v = (self._heads(x, part, start) for part, x in enumerate((query, key, value)))
+        q, k, v = (self._heads(self._batched(x), part, start) for part, x in enumerate((query, key, value)))
+        scale = self._current_scale()
         if self.features.waits:
-            with torch.no_grad():
-                self._fit(q, k, mask)
-        options: dict[str, Any] = {"features": self.features.features, "causal": causal, "key_mask": mask}
-        options["scale"] = self.scale if self.log_scale is None else self.log_scale.exp()
+            self.features.fit_call(q, k, mask, scale)
+        there = None if mask is None else mask[:, None]  # the same for all heads
+        options: dict[str, Any] = {
+            "features": self.features.features,
+            "causal": causal,
+            "key_mask": there,
+            "scale": scale,
+        }
         heads = linear_attention(q, k, v, state=state, **options)
         out = self.out_proj(heads.transpose(1, 2).flatten(2))
         weights = None
         if need_weights:  # attention to the unit vectors
             weights = linear_attention(q, k, torch.eye(k.shape[-2]).to(v).expand(*k.shape[:-1], -1), **options)
             weights = weights.mean(dim=1) if average_attn_weights else weights
-        return self._as_given(out, weights, batched)
+        return self._as_given(out, weights, query.ndim == 3)
 
-    def _batched(self, *inputs: Any) -> tuple[Any, ...]:
-        """Inputs with a batch axis, and it first."""
-        if inputs[0].ndim == 2:
-            return tuple(None if x is None else x[None] for x in inputs)
-        return tuple(x if x is None or self.batch_first else x.transpose(0, 1) for x in inputs)
+    def _batched(self, x: Tensor) -> Tensor:
+        """An input with a batch axis, and it first."""
+        if x.ndim == 2:
+            return x[None]
+        return x if self.batch_first else x.transpose(0, 1)
 
     def _as_given(self, out: Tensor, weights: Tensor | None, batched: bool) -> tuple[Tensor, Tensor | None]:
         if not batched:
@@ -223,27 +218,3 @@ class RandomFeatureAttention(nn.Module):
         projected = functional.linear(x, self._weights()[part], bias)
         heads = projected.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)
         return heads if self.rotary is None or part == 2 else self.rotary(heads, start)
-
-
-def _check_options(embed_dim: int, num_heads: int, dropout: float, add_bias_kv: bool, add_zero_attn: bool,
-                   features: Approximation | None) -> None:  # fmt: skip
-    check_count(_OWNER, "embed_dim", embed_dim)
-    check_count(_OWNER, "num_heads", num_heads)
-    if embed_dim % num_heads:
-        raise ValueError(f"{_OWNER}: embed_dim must be a multiple of num_heads, got {embed_dim} and {num_heads}.")
-    if dropout:
-        raise ValueError(
-            f"{_OWNER}: dropout must be 0, since linear attention forms no weights to drop, got {dropout}; "
-            f"put nn.Dropout on the output."
-        )
-    if add_bias_kv or add_zero_attn:
-        raise ValueError(f"{_OWNER}: add_bias_kv and add_zero_attn must be False; append such keys to the inputs.")
-    if features is not None and not isinstance(features, Approximation):
-        raise TypeError(
-            f"{_OWNER}: features must be an Approximation such as Approximation(kernels.Softmax(), maps.Positive()), which "
-            f"the module draws itself, got {features!r}."
-        )
-    if features is not None and isinstance(features.kernel, Softmax) and features.kernel.scale != 1:
-        raise ValueError(
-            f"{_OWNER}: features must be of kernels.Softmax() with scale 1; pass scale={features.kernel.scale:g}."
-        )

@@ -16,7 +16,7 @@ from ..kernels import Softmax
 from ..maps import Map
 from ..projections import Projection
 from .class_logits import ClassLogits, unit
-from .class_samplers import ClassSampler, Sample, SoftmaxSampler, UniformSampler
+from .class_samplers import ClassSampler, Sample, SoftmaxSampler, UniformSampler, checked_share
 from .drawn import DrawnFeatures
 from .kernel_sampler import KernelSampler
 
@@ -67,7 +67,8 @@ class SampledSoftmax(ClassLogits):
     n_projections : int
         Number of rows of W.
     sampler : {"kernel", "uniform", "softmax"}
-        Law of the negatives: features, all alike, or the exact softmax in O(n d); the latter two for comparison.
+        Law of the negatives: features, all alike, or the exact softmax in O(n d); the latter two for comparison, and
+        without what concerns features.
     normalize : bool
         Whether logits are of unit vectors, :math:`o_i = \tau\,\hat h\cdot\hat c_i`.
     scale : float
@@ -147,7 +148,7 @@ class SampledSoftmax(ClassLogits):
         )  # fmt: skip
         self.n_samples = check_count(_OWNER, "n_samples", n_samples)
         check_option(_OWNER, "sampler", sampler, SAMPLERS)
-        self.sampler, self.uniform_share = sampler, _checked_share(uniform_share)
+        self.sampler, self.uniform_share = sampler, checked_share(_OWNER, uniform_share)
         self.normalize_sampling = normalize if normalize_sampling is None else normalize_sampling
         check_flag(_OWNER, "normalize_sampling", self.normalize_sampling)
         scale = self.scale if sampling_scale is None else check_positive(_OWNER, "sampling_scale", sampling_scale)
@@ -191,13 +192,13 @@ class SampledSoftmax(ClassLogits):
                generator: torch.Generator | None = None) -> Sample:  # fmt: skip
         """Classes drawn for the queries h (batch, d), other than ``targets`` (batch,), with their log probabilities."""
         n_samples = self.n_samples if n_samples is None else check_count(f"{_OWNER}.sample", "n_samples", n_samples)
-        X = self._sampling_rows(self.checked_queries("sample", h))
+        X = self._query_rows(self.checked_queries("sample", h))
         return self.proposal.sample(X, n_samples, targets, generator)
 
     @torch.no_grad()
     def log_proposal(self, h: Tensor, classes: Tensor, targets: Tensor | None = None) -> Tensor:
         """Logarithms of the probabilities q with which ``classes`` (batch, k) are drawn for the queries h (batch, d)."""
-        X = self._sampling_rows(self.checked_queries("log_proposal", h))
+        X = self._query_rows(self.checked_queries("log_proposal", h))
         return self.proposal.log_prob(X, classes, targets)
 
     @torch.no_grad()
@@ -254,7 +255,7 @@ class SampledSoftmax(ClassLogits):
         if self.sampler == "uniform":
             return UniformSampler(self.n_classes)
         if self.sampler == "softmax":
-            return SoftmaxSampler(self.logits)
+            return SoftmaxSampler(self.working_logits)
         assert self.features is not None
         return KernelSampler(self.features.features, self.n_classes, self._class_rows, self.uniform_share)
 
@@ -266,6 +267,10 @@ class SampledSoftmax(ClassLogits):
 
     def _class_rows(self, indices: Tensor) -> tuple[Tensor, Tensor | None]:
         return self._sampling_rows(self.weight[indices]), None if self.bias is None else self.bias[indices]
+
+    def _query_rows(self, h: Tensor) -> Tensor:
+        """Queries as the sampler sees them: exact logits have the scale and the unit length in them already."""
+        return self._sampling_rows(h) if self.sampler == "kernel" else in_working_precision(h.detach())
 
     def _sampling_rows(self, rows: Tensor) -> Tensor:
         """Rows as the features see them: at unit scale, at least in float32."""
@@ -289,9 +294,3 @@ def _some(rows: Tensor, generator: torch.Generator | None) -> Tensor:
     """Some of the rows, drawn with replacement: to choose constants from."""
     device = "cpu" if generator is None else generator.device
     return rows[torch.randint(len(rows), (_CALIBRATION_ROWS,), generator=generator, device=device).to(rows.device)]
-
-
-def _checked_share(share: float) -> float:
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-        raise ValueError(f"{_OWNER}: uniform_share must be a number from 0 to 1, got {share!r}.")
-    return float(share)

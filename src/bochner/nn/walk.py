@@ -118,10 +118,3 @@ class Walk:
 def _with_ones(v: Tensor) -> Tensor:
     """Values and a column of ones, whose sums are the denominators."""
     return torch.cat([v, v.new_ones(1).expand(*v.shape[:-1], 1)], dim=-1)
-
-
-def _rows(parts: Parts, start: int, stop: int | None) -> Parts:
-    mantissa = parts.mantissa
-    if mantissa is not None and mantissa.ndim > 1:
-        mantissa = mantissa[..., start:stop, :]
-    return Parts(mantissa, parts.logarithm[..., start:stop, :])

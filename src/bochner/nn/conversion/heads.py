@@ -40,7 +40,7 @@ class HeadAttention(nn.Module):
     ) -> Tensor:
         """Attention of tensors (batch, heads, length, d); causal queries are the last ones of the keys."""
         if self.drawn.waits:
-            self._fit(q, k, key_mask, scale)
+            self.drawn.fit_call(q, k, key_mask, scale)
         n, p = q.shape[-2], k.shape[-2]
         prefixes = None
         if causal and n != p:  # a cache holds the keys of the past
@@ -53,11 +53,3 @@ class HeadAttention(nn.Module):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         register()  # a model unpickled in another process is dispatched to our function there too
-
-    @torch.no_grad()
-    def _fit(self, q: Tensor, k: Tensor, key_mask: Tensor | None, scale: float) -> None:
-        """Choose constants of each head from this batch, without its padding."""
-        q, k = ((x.float() * scale**0.5).transpose(0, 1) for x in (q, k))  # (heads, batch, length, d)
-        there = torch.ones_like(k[0, ..., 0], dtype=torch.bool) if key_mask is None else key_mask
-        same = q.shape == k.shape  # queries in the places of the keys have their padding
-        self.drawn.fit(q[:, there] if same else q.flatten(1, 2), k[:, there])

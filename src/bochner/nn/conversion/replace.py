@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy as copying
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -22,6 +22,7 @@ from .hugging_face import attach
 from .multihead import check_multihead, converted, leave_fast_path
 
 _OWNER = "replace_attention"
+_PROJECTIONS = 256
 
 
 def replace_attention(
@@ -29,7 +30,7 @@ def replace_attention(
     *,
     map: Map | None = None,
     projection: Projection | None = None,
-    n_projections: int = 256,
+    n_projections: int = _PROJECTIONS,
     features: Approximation | Mapping[str, Approximation] | None = None,
     per_head: bool = False,
     select: Callable[[str, nn.Module], bool] | None = None,
@@ -97,7 +98,7 @@ def replace_attention(
     >>> model(torch.randn(2, 10, 32)).shape
     torch.Size([2, 10, 32])
     """
-    _check(model, map, projection, features, per_head, copy)
+    _check(model, map, projection, n_projections, features, per_head, copy)
     if features is None:
         features = Approximation(Softmax(), map, projection, n_projections)
     if copy:
@@ -137,18 +138,23 @@ def _find(
     if not isinstance(features, Approximation):
         unknown = [name for name in features if name not in found]
         if unknown:
-            raise ValueError(f"{_OWNER}: features names {unknown[0]!r}, but attention is at {', '.join(found)}.")
+            raise ValueError(f"{_OWNER}: features names {unknown[0]!r}, but attention is at {_listed(found)}.")
         found = {name: module for name, module in found.items() if name in features}
     if select is not None:
         found = {name: module for name, module in found.items() if select(name, module)}
     if not found:
         raise ValueError(
-            f"{_OWNER}: nothing is left to convert; attention is at {', '.join(attention_modules(model))}."
+            f"{_OWNER}: nothing is left to convert by features and select; attention is at "
+            f"{_listed(attention_modules(model))}."
         )
     for name, module in found.items():
         if isinstance(module, nn.MultiheadAttention):
             check_multihead(name, module)
     return found
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(name or "'' (the model itself)" for name in names)
 
 
 def _built(module: nn.Module, spec: Approximation, per_head: bool, generator: torch.Generator | None) -> nn.Module:
@@ -177,14 +183,16 @@ def _put(model: nn.Module, built: dict[int, nn.Module]) -> nn.Module:
     return new if isinstance(new, RandomFeatureAttention) else model
 
 
-def _check(model: Any, map: Any, projection: Any, features: Any, per_head: bool, copy: bool) -> None:
+def _check(
+    model: Any, map: Any, projection: Any, n_projections: int, features: Any, per_head: bool, copy: bool
+) -> None:
     if not isinstance(model, nn.Module):
         raise TypeError(f"{_OWNER}: model must be a torch.nn.Module, got {model!r}.")
     check_flag(_OWNER, "per_head", per_head)
     check_flag(_OWNER, "copy", copy)
     if features is None:
         return
-    if map is not None or projection is not None:
+    if map is not None or projection is not None or n_projections != _PROJECTIONS:
         raise ValueError(f"{_OWNER}: give either features, or map, projection and n_projections, but not both.")
     specs = list(features.values()) if isinstance(features, Mapping) else [features]
     for spec in specs:

@@ -45,14 +45,20 @@ def predicted_row_error(spec: Approximation, sample: HeadSample) -> float | None
     return error
 
 
-def measured_error(spec: Approximation, sample: HeadSample, n_draws: int, rng: RNG) -> float:
-    """Relative Frobenius error of the attention matrix, root mean square over independent draws."""
+def squared_errors(spec: Approximation, sample: HeadSample, n_draws: int, rng: RNG) -> np.ndarray:
+    """Squared relative Frobenius errors of the attention matrix, one for each of some independent draws."""
     source = as_generator(rng)
     squares = [
         np.sum((estimated_weights(spec.fit(sample.X, sample.Y, rng=source), sample) - sample.weights) ** 2)
         for _ in range(n_draws)
     ]
-    return math.sqrt(float(np.mean(squares))) / float(np.linalg.norm(sample.weights))
+    relative: np.ndarray = np.array(squares) / np.sum(sample.weights**2)
+    return relative
+
+
+def measured_error(spec: Approximation, sample: HeadSample, n_draws: int, rng: RNG) -> float:
+    """Relative Frobenius error of the attention matrix, root mean square over independent draws."""
+    return math.sqrt(float(np.mean(squared_errors(spec, sample, n_draws, rng))))
 
 
 def estimated_weights(phi: FeatureMap, sample: HeadSample) -> np.ndarray:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..conversion.exact import exact_attention
+from ..conversion.exact import exact_weights, visible
 from ..conversion.families import family_of
 from ..conversion.hugging_face import NAME, dispatch_to, register
 from ..conversion.replace import attention_modules, no_attention
@@ -102,23 +102,25 @@ def _heard(module: nn.Module, listener: Callable[..., None]) -> Iterator[None]:
 
 def _exact_multihead(
     module: nn.Module, listener: Callable[..., None], forward: Callable[..., Any], *arguments: Any, **options: Any
-) -> tuple[Tensor, None]:
+) -> tuple[Tensor, Tensor | None]:
     """Exact attention of torch's module or of ours, in place of its own forward."""
     given = signature(forward).bind(*arguments, **options).arguments
     rows = [given[name] for name in ("query", "key", "value")]
     batched = rows[0].ndim == 3
     rows = [x[None] if not batched else x if module.batch_first else x.transpose(0, 1) for x in rows]
-    padding = given.get("key_padding_mask")
-    mask = key_mask(padding if padding is None or batched else padding[None])
     call: dict[str, Any] = {
         "causal": is_causal_mask(given.get("attn_mask"), given.get("is_causal", False)),
-        "key_mask": None if mask is None else mask[:, 0],
+        "key_mask": key_mask(given.get("key_padding_mask")),
         "scale": _scale(module),
     }
     q, k, v = (_heads(module, x, part) for part, x in enumerate(rows))
     listener(module, q, k, **call)
-    out = module.out_proj(exact_attention(q, k, v, **call).transpose(1, 2).flatten(2))
-    return (out[0] if not batched else out if module.batch_first else out.transpose(0, 1)), None
+    weights = exact_weights(q, k, call["scale"], visible(q, k, causal=call["causal"], key_mask=call["key_mask"]))
+    out = module.out_proj((weights @ v).transpose(1, 2).flatten(2))
+    weights = weights.mean(dim=1) if given.get("average_attn_weights", True) else weights
+    out = out if not batched or module.batch_first else out.transpose(0, 1)
+    found = (out, weights) if batched else (out[0], weights[0])
+    return found if given.get("need_weights", True) else (found[0], None)
 
 
 def _heads(module: nn.Module, x: Tensor, part: int) -> Tensor:

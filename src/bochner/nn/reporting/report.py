@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,39 +15,14 @@ from ..._validation import check_count, check_positive
 from ...approximation import Approximation
 from ...kernels import Softmax
 from ...names import mechanism
-from .errors import measured_error, predicted_row_error
-from .heads import HeadSample, head_samples
+from .heads import head_samples
 from .recording import record
+from .rows import HeadRow, cheapest, cost, head_row
 
 _OWNER = "attention_report"
 MECHANISMS = ("favor+", "simrf-performer", "favor++")
-
-
-@dataclass(frozen=True)
-class MechanismRow:
-    """One mechanism on one head: relative errors of the attention matrix, and the rows of W that reach the tolerance.
-
-    ``predicted`` is None where there is no closed form; ``needed`` follows from the larger of both errors.
-    """
-
-    predicted: float | None
-    measured: float
-    needed: float
-
-
-@dataclass(frozen=True)
-class HeadRow:
-    """One head: where it is, how large its logits can be, and how each mechanism does on it."""
-
-    layer: str
-    head: int
-    norms: float
-    mechanisms: dict[str, MechanismRow]
-
-    @property
-    def best(self) -> str:
-        """The mechanism that needs the fewest rows of W."""
-        return min(self.mechanisms, key=lambda name: self.mechanisms[name].needed)
+DEFAULT = "simplex favor++"
+"""The name here of what `replace_attention` takes without further words."""
 
 
 @dataclass(frozen=True)
@@ -78,14 +52,14 @@ class AttentionReport:
         found = {}
         for layer in dict.fromkeys(row.layer for row in self.rows):
             heads = [row.mechanisms for row in self.rows if row.layer == layer]
-            needed = {name: max(head[name].needed for head in heads) for name in self.specs}
-            best = min(needed, key=lambda name: needed[name])
-            if needed[best] <= self.max_projections:
-                found[layer] = replace(self.specs[best], n_projections=int(needed[best]))
+            worst = {name: max((head[name] for head in heads), key=cost) for name in self.specs}
+            best = cheapest(worst)
+            if worst[best].needed <= self.max_projections:
+                found[layer] = replace(self.specs[best], n_projections=int(worst[best].needed))
         return found
 
     def __str__(self) -> str:
-        header = ["layer", "head", "|q||k|", *self.specs, "recommended", "rows"]
+        header = ["layer", "head", "|q||k|", *self.specs, "recommended", "rows", "features"]
         table = format_table(header, [self._cells(row) for row in self.rows])
         return f"relative errors of attention matrices, predicted / measured\n\n{table}"
 
@@ -95,9 +69,10 @@ class AttentionReport:
             found = row.mechanisms[name]
             predicted = "-" if found.predicted is None else f"{found.predicted:.3g}"
             cells.append(f"{predicted} / {found.measured:.3g}")
-        needed = row.mechanisms[row.best].needed
-        within = needed <= self.max_projections
-        return [*cells, row.best if within else "softmax", str(int(needed)) if within else "-"]
+        best = row.mechanisms[row.best]
+        if best.needed > self.max_projections:
+            return [*cells, "softmax", "-", "-"]
+        return [*cells, row.best, str(int(best.needed)), str(int(best.features))]
 
 
 def attention_report(
@@ -121,8 +96,19 @@ def attention_report(
     attention.  For each head and mechanism it gives the relative Frobenius error of the attention matrix,
     :math:`|\hat A - A|_F/|A|_F`: predicted in first order for independent rows (rows that are coupled do better), and
     measured on draws.  A prediction far above what a few draws show warns of rare draws that are far off.  The report
-    recommends, for each head, the mechanism that reaches the tolerance with the fewest rows of W, or softmax where none
-    does within ``max_projections``.
+    recommends, for each head, the mechanism that reaches the tolerance with the fewest features, or softmax where none
+    does within ``max_projections`` rows of W.
+
+    Notes
+    -----
+    The number of rows follows from the error e at m rows as :math:`m (e/\text{tolerance})^2`, and is at least one block
+    of d rows where rows are coupled, since couplings do less in a part of one.  For e the measured error, and one
+    standard error more, is raised by the share that so few draws miss, which independent rows of the same map show: their
+    prediction over what is measured of them.
+
+    `bochner.recommend` ranks mechanisms by the error of the kernel matrix.  Attention divides by the sum over the keys
+    that a query sees: errors that all its keys share cancel, and each query counts alike, however large its kernel.  So
+    the report measures attention.  To let it judge what `recommend` proposes, pass that as ``mechanisms``.
 
     Parameters
     ----------
@@ -131,7 +117,8 @@ def attention_report(
     batch : Tensor, tuple or mapping
         What the model is called with: one argument, arguments, or named arguments.
     mechanisms : mapping from names to Approximation, optional
-        What to compare, for the softmax kernel; FAVOR+, SimRF-Performer and FAVOR++ with ``n_projections`` rows without it.
+        What to compare, for the softmax kernel; without it FAVOR+, SimRF-Performer, FAVOR++ and FAVOR++ on simplex rows, the
+        default of `replace_attention`, with ``n_projections`` rows.
     n_projections : int
         Rows of W of the default mechanisms.
     tolerance : float
@@ -175,29 +162,16 @@ def attention_report(
         (call.name, h, sample) for call in record(model, batch) for h, sample in enumerate(head_samples(call, *limits))
     ]
     rows = [
-        HeadRow(
-            layer,
-            h,
-            sample.norms,
-            {name: _row(spec, sample, tolerance, n_draws, source) for name, spec in specs.items()},
-        )
+        head_row(layer, h, sample, specs, tolerance, n_draws, source)
         for layer, h, sample in progress(heads, label="heads", shown=verbose)
     ]
     return AttentionReport(rows, specs, tolerance, max_projections)
 
 
-def _row(spec: Approximation, sample: HeadSample, tolerance: float, n_draws: int, rng: Any) -> MechanismRow:
-    measured, of_one_row = measured_error(spec, sample, n_draws, rng), predicted_row_error(spec, sample)
-    predicted = None if of_one_row is None else of_one_row / math.sqrt(spec.n_projections)
-    # rare draws that were not met leave what is measured too small; weights of zero or one, what is predicted
-    error = measured if predicted is None else max(predicted, measured)
-    needed = spec.n_projections * (error / tolerance) ** 2
-    return MechanismRow(predicted, measured, math.ceil(needed) if math.isfinite(needed) else math.inf)
-
-
 def _checked(mechanisms: Mapping[str, Approximation] | None, n_projections: int) -> dict[str, Approximation]:
     if mechanisms is None:
-        return {name: mechanism(name, n_projections=n_projections) for name in MECHANISMS}
+        named = {name: mechanism(name, n_projections=n_projections) for name in MECHANISMS}
+        return named | {DEFAULT: Approximation(Softmax(), n_projections=n_projections)}
     for name, spec in mechanisms.items():
         if not isinstance(spec, Approximation) or spec.kernel != Softmax():
             raise ValueError(
