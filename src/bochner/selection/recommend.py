@@ -85,7 +85,7 @@ def recommend(
     >>> import numpy as np
     >>> import bochner
     >>> X = np.random.default_rng(0).standard_normal((200, 4))
-    >>> advice = bochner.recommend(X, kernel=bochner.kernels.Gaussian(4.0), n_features=64, rng=0)
+    >>> advice = bochner.recommend(X, kernel=bochner.kernels.Matern(1.5), n_features=64, rng=0)
     >>> advice.best.fit(X, rng=0).queries(X).shape[1] <= 64
     True
     >>> advice.ranking[0].error < advice.ranking[-1].error
