@@ -1,7 +1,7 @@
 """Which mechanism, and how many features, for the data at hand."""
 
 from .candidates import applicable
-from .recommend import recommend
+from .ranking import recommend
 from .recommendation import Candidate, Recommendation
 
 __all__ = ["Candidate", "Recommendation", "applicable", "recommend"]
