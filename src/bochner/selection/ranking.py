@@ -29,6 +29,8 @@ from .tolerance import at_tolerance
 DEFAULT_FEATURES, MOST_FEATURES = 512, 65536
 _CLOSE = 1.3
 """Simulated errors up to this factor above the best are simulated again, with more draws."""
+_TIMED = 12
+"""Mechanisms that are measured again at the width that a tolerance asks for; times of the others are scaled by it."""
 
 
 def recommend(
@@ -106,6 +108,7 @@ def recommend(
     if tolerance is not None:
         most = limit or MOST_FEATURES
         ranking, reached = at_tolerance(ranking, tolerance, most, predictor)
+        ranking = [_timed(c, X, predictor) if place < _TIMED else c for place, c in enumerate(ranking)]
     facts = Facts.of(predictor.sample, chosen)
     said = warnings(ranking, facts, chosen, tolerance, reached)
     for sentence in said:
@@ -156,10 +159,18 @@ def _specs(kernel: Kernel, X: np.ndarray, width: int, positive: bool, symmetric:
 
 
 def _candidate(spec: Approximation, X: np.ndarray, predictor: Predictor) -> Candidate:
-    dtype = X.dtype if X.dtype == np.float32 else np.float64
-    x, y = (Z.astype(dtype) for Z in (predictor.sample.X, predictor.sample.Y))
-    time, phi = seconds_per_row(spec, x, y, predictor.seed)
+    time, phi = seconds_per_row(spec, *_sampled(X, predictor), predictor.seed)
     return Candidate(spec, phi.n_features_out, *predictor(spec), time, phi.positive, phi.symmetric, spec.unbiased)
+
+
+def _timed(c: Candidate, X: np.ndarray, predictor: Predictor) -> Candidate:
+    return replace(c, seconds_per_row=seconds_per_row(c.spec, *_sampled(X, predictor), predictor.seed)[0])
+
+
+def _sampled(X: np.ndarray, predictor: Predictor) -> tuple[np.ndarray, np.ndarray]:
+    """The sampled rows in the precision of the data."""
+    dtype = X.dtype if X.dtype == np.float32 else np.float64
+    return predictor.sample.X.astype(dtype), predictor.sample.Y.astype(dtype)
 
 
 def _simulated_again(found: Sequence[Candidate], predictor: Predictor) -> list[Candidate]:

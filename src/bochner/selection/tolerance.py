@@ -12,8 +12,9 @@ from .recommendation import Candidate
 
 _CLOSE = 1.5
 """Estimated widths up to this factor above the least are looked at exactly."""
-_LOOKED_AT = 12
+_LOOKED_AT = 8
 """Mechanisms that are."""
+_NEAR = 0.9
 _STEPS = {"theory": 12, "simulation": 4}
 
 
@@ -66,6 +67,8 @@ def _found(c: Candidate, tolerance: float, predictor: Predictor) -> Candidate:
     best = exact if exact.bound <= tolerance else None
     for _ in range(_STEPS[c.source]):
         m = _scaled(exact, tolerance)
+        if best is not None and c.source == "simulation" and best.bound > _NEAR * tolerance:
+            break  # nearer than the simulation can tell
         if m == exact.spec.n_projections or (best is not None and m >= best.spec.n_projections):
             break
         exact = _sized(exact, m, predictor)
