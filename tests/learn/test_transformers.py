@@ -80,6 +80,16 @@ def test_sparse_rows_and_float32(estimator):
         np.testing.assert_allclose(single, result_of(fitted, Z), rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("estimator", ALL, ids=str)
+def test_a_fit_that_fails_changes_nothing(estimator):
+    fitted = clone(estimator).fit(X, Y > 0)
+    before = result_of(fitted)
+    with pytest.raises(ValueError, match="n_components must be an integer of at least 1, got -1"):
+        fitted.set_params(n_components=-1).fit(X[:, :4], Y > 0)
+    assert fitted.n_features_in_ == 6
+    np.testing.assert_array_equal(result_of(fitted), before)
+
+
 def test_sparse_data_are_made_dense_by_tiles_only(monkeypatch):
     from bochner.learn import streaming
 

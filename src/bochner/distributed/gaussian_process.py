@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import learn
 from .._validation import check_count
+from ..learn.base import all_or_nothing
 from ..learn.specification import as_generator, draw_features
 from ._dask import is_dask
 from .blocks import Blocks
@@ -36,6 +37,7 @@ class GaussianProcess(learn.GaussianProcess):
     True
     """
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> GaussianProcess:
         """Fit.
 
@@ -51,6 +53,7 @@ class GaussianProcess(learn.GaussianProcess):
             return self
         return self._start_blocks(X, y)
 
+    @all_or_nothing
     def partial_fit(self, X: Any, y: Any) -> GaussianProcess:
         """Add rows, as `bochner.learn.GaussianProcess.partial_fit` does.
 

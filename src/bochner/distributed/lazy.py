@@ -30,9 +30,6 @@ def lazily(estimator: Any, method: str, X: Any, tail: tuple[int, ...] = (), dtyp
     """
     array = as_dask_array(type(estimator).__name__, X)
     dtype = working_dtype(array.dtype) if dtype is None else np.dtype(dtype)
-    frozen = copy.deepcopy(estimator)
-    vars(frozen).pop("feature_names_in_", None)  # blocks are arrays, and their columns were compared
-    frozen.set_params(n_jobs=1)  # Dask runs as many blocks at once as a worker has threads
     return array.map_blocks(
         _apply,
         dtype=dtype,
@@ -40,13 +37,25 @@ def lazily(estimator: Any, method: str, X: Any, tail: tuple[int, ...] = (), dtyp
         chunks=(array.chunks[0], *((width,) for width in tail)),
         drop_axis=1 if not tail else None,
         new_axis=list(range(2, len(tail) + 1)) or None,
-        estimator=dask.delayed(frozen, traverse=False),
+        estimator=dask.delayed(_frozen(estimator), traverse=False),
         method=method,
         width=array.shape[1],
         sizes=array.chunks[0],
         none=np.empty((0, *tail), dtype),
         options=options,
     )
+
+
+def _frozen(estimator: Any) -> Any:
+    """A copy that predicts the same: solved, and without what only fits need, since all of it goes to the workers."""
+    frozen = copy.copy(estimator)
+    if hasattr(frozen, "machine_"):
+        frozen.machine_ = frozen.machine_.for_prediction()
+    # statistics are for fits; blocks are arrays, and their columns were compared
+    for name in ("statistics_", "feature_names_in_"):
+        vars(frozen).pop(name, None)
+    frozen.set_params(n_jobs=1)  # Dask runs as many blocks at once as a worker has threads
+    return copy.deepcopy(frozen)
 
 
 def _apply(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import learn
+from ..learn.base import all_or_nothing
 from ._dask import is_dask
 from .blocks import Blocks
 from .columns import compare_columns, remember_columns
@@ -30,6 +31,7 @@ class RandomFeatures(learn.RandomFeatures):
     ((1000, 32), (250, 250, 250, 250))
     """
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> RandomFeatures:
         """Draw the features for data with the columns of X.
 

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import learn
+from ..learn.base import all_or_nothing
 from ._dask import is_dask
 from .blocks import Blocks, as_dask_array
 from .columns import compare_columns, remember_columns
@@ -31,6 +32,7 @@ class RandomProjection(learn.RandomProjection):
     ((250, 250, 250, 250), (8,))
     """
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> RandomProjection:
         """Draw the projection for data with the shape of X.
 

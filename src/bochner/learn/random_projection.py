@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._validation import check_count, check_flag, check_positive
 from ..approximation import FeatureMap
-from .base import FLOATS
+from .base import FLOATS, all_or_nothing
 from .specification import FeatureParameters, draw_features
 from .streaming import features_of, n_jobs_threads
 
@@ -86,6 +86,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> RandomProjection:
         """Draw the projection for data with the shape of X.
 
