@@ -245,3 +245,35 @@ def test_without_dask_the_remedy_is_named():
     script = "import sys; sys.modules['dask'] = None\nimport bochner\nbochner.distributed"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert 'pip install "bochner[dask]"' in done.stderr
+
+
+@pytest.mark.parametrize("name, options", [("KernelRidge", {}), ("GaussianProcess", {"optimize": False})])
+def test_no_rows(in_this_thread, name, options):
+    frame = dd.from_pandas(pd.DataFrame(X, columns=["a", "b", "c"]), npartitions=3)
+    none = frame[frame.a > 100]
+    with pytest.raises(ValueError, match=rf"{name}: Found array with 0 sample\(s\) while a minimum of 1 is required"):
+        getattr(distributed, name)(n_components=8, gamma=1.0, **options).fit(none, none.a)
+
+
+@pytest.mark.parametrize("method", ("ridge", "nadaraya-watson"))
+def test_no_weight(in_this_thread, method):
+    with pytest.raises(ValueError, match="KernelRidge: sample_weight is zero in every row"):
+        distributed.KernelRidge(n_components=8, gamma=1.0, map="positive", method=method).fit(blocks(X), Y, 0 * Y)
+
+
+def test_a_number_is_no_weight_of_rows(in_this_thread):
+    with pytest.raises(ValueError, match="KernelRidge: sample_weight must have an entry for each row, got 2"):
+        distributed.KernelRidge(n_components=8).fit(blocks(X), Y, 2.0)
+
+
+@pytest.mark.parametrize("name", ("KernelRidge", "KernelClassifier", "GaussianProcess"))
+def test_no_targets(in_this_thread, name):
+    with pytest.raises(ValueError, match="requires y to be passed, but the target y is None"):
+        getattr(distributed, name)(n_components=8).fit(blocks(X), None)
+
+
+@pytest.mark.parametrize("name", ("RandomFeatures", "RandomProjection"))
+def test_frames_of_all_rows_are_refused(in_this_thread, name):
+    model = getattr(distributed, name)(n_components=2).set_output(transform="pandas")
+    with pytest.raises(ValueError, match=f"{name}: transform_output='pandas' would gather all rows"):
+        model.fit_transform(blocks(X))

@@ -127,6 +127,16 @@ def test_pieces_equal_the_whole(client):
         check_close(parts.predict(blocks(X)), whole.predict(X))
 
 
+@pytest.mark.parametrize("weights", (None, WEIGHTS), ids=["plain", "weighted"])
+@pytest.mark.parametrize("y", (Y[:, 0], Y, LABELS, (Y > 0).astype(int)), ids=["one", "two", "classes", "labels"])
+def test_scores(y, weights):
+    name = "KernelRidge" if y.dtype == float else "KernelClassifier"
+    model = getattr(distributed, name)(n_components=24, random_state=0).fit(X, y)
+    with dask.config.set(scheduler="synchronous"):
+        score = model.score(blocks(X), blocks(y), None if weights is None else blocks(weights))
+    assert np.isclose(score, getattr(learn, name)(n_components=24, random_state=0).fit(X, y).score(X, y, weights))
+
+
 def test_blocks_go_on_from_few_rows_in_memory():
     with dask.config.set(scheduler="synchronous"):
         parts = distributed.KernelRidge(gamma=0.1, n_components=24, random_state=0).fit(X[:10], Y[:10])

@@ -169,6 +169,15 @@ def test_inverse_of_a_projection(computed):
     np.testing.assert_allclose(fitted.inverse_transform(sparse.csr_matrix(Z)), back, atol=1e-10)
 
 
+def test_an_inverse_belongs_to_its_fit():
+    fitted = RandomProjection(3, compute_inverse_components=True, random_state=0).fit(X)
+    fitted.set_params(compute_inverse_components=False, random_state=1).fit(X)
+    assert not hasattr(fitted, "inverse_components_")
+    fitted.set_params(compute_inverse_components=True)
+    Z = fitted.transform(X)
+    np.testing.assert_allclose(fitted.transform(fitted.inverse_transform(Z)), Z)
+
+
 def test_automatic_width_is_that_of_scikit_learn():
     wide = RNG.standard_normal((10, 300))
     ours, theirs = RandomProjection(eps=0.4).fit(wide), GaussianRandomProjection(eps=0.4).fit(wide)

@@ -175,6 +175,8 @@ def _aligned(owner: str, name: str, part: Any, X: Any) -> Any:
         import dask.array as da
 
         part = np.asarray(part)
+        if not part.ndim:
+            raise ValueError(f"{owner}: {name} must have an entry for each row, got {part}.")
         if len(part) != X.shape[0]:
             raise ValueError(f"{owner}: {name} has {len(part)} rows, and X has {X.shape[0]}.")
         return da.from_array(part, chunks=(X.chunks[0], *part.shape[1:]))

@@ -32,6 +32,7 @@ def learned(machine: Machine, phi: FeatureMap, blocks: Blocks, targets: Any) -> 
     """
     if isinstance(machine, NadarayaWatsonMachine):
         sums = blocks.sum(partial(_kernel_sums, targets=targets), phi)
+        _check_some_rows(blocks, sums.target_sums[-1])
         machine.sums = sums if machine.sums is None else machine.sums + sums
         return machine
     total = summed_statistics(phi, blocks, targets)
@@ -53,6 +54,7 @@ def check_streams(machine: Machine) -> None:
 def summed_statistics(phi: FeatureMap, blocks: Blocks, targets: Any, dtype: Any = None) -> RegressionStatistics:
     """Statistics of all rows, in their precision or in another."""
     total: RegressionStatistics = blocks.sum(partial(_statistics, targets=targets, dtype=dtype), phi)
+    _check_some_rows(blocks, total.weight)
     return total
 
 
@@ -62,13 +64,21 @@ def numbers(y: Any, weights: Any) -> tuple[np.ndarray, Any]:
 
 
 def n_dimensions(y: Any) -> int:
-    """Of a Dask collection or an array."""
+    """Of targets: a Dask collection or an array."""
+    if y is None:
+        raise ValueError("fit requires y to be passed, but the target y is None.")
     return int(y.ndim) if hasattr(y, "ndim") else np.ndim(y)
 
 
 def n_columns(y: Any) -> int:
     """Of targets: one for a vector."""
     return int(y.shape[1]) if n_dimensions(y) == 2 else 1
+
+
+def _check_some_rows(blocks: Blocks, weight: float) -> None:
+    if not weight > 0:
+        why = "sample_weight is zero in every row" if blocks.weighted else "Found array with 0 sample(s)"
+        raise ValueError(f"{blocks.owner}: {why} while a minimum of 1 is required.")
 
 
 def _statistics(X: Any, y: Any, weights: Any, phi: FeatureMap, *, targets: Any, dtype: Any) -> RegressionStatistics:

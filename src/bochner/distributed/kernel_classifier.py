@@ -18,9 +18,10 @@ from .columns import compare_columns, remember_columns
 from .fitting import check_streams, learned, n_columns
 from .lazy import lazily
 from .rows import Rows
+from .scoring import ClassificationScore
 
 
-class KernelClassifier(learn.KernelClassifier):
+class KernelClassifier(ClassificationScore, learn.KernelClassifier):
     """`bochner.learn.KernelClassifier` whose methods take Dask arrays and dataframes.
 
     Notes

@@ -12,9 +12,10 @@ from .columns import compare_columns, remember_columns
 from .fitting import check_streams, learned, n_columns, n_dimensions, numbers
 from .lazy import lazily
 from .rows import Rows
+from .scoring import RegressionScore
 
 
-class KernelRidge(learn.KernelRidge):
+class KernelRidge(RegressionScore, learn.KernelRidge):
     """`bochner.learn.KernelRidge` whose methods take Dask arrays and dataframes.
 
     Notes

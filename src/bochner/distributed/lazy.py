@@ -7,6 +7,7 @@ from typing import Any
 
 import dask
 import numpy as np
+import sklearn
 
 from ..linalg.tiles import threads
 from .blocks import as_dask_array, check_block, name_of_block, working_dtype
@@ -37,7 +38,7 @@ def lazily(estimator: Any, method: str, X: Any, tail: tuple[int, ...] = (), dtyp
         chunks=(array.chunks[0], *((width,) for width in tail)),
         drop_axis=1 if not tail else None,
         new_axis=list(range(2, len(tail) + 1)) or None,
-        estimator=dask.delayed(_frozen(estimator), traverse=False),
+        estimator=dask.delayed(frozen(estimator), traverse=False),
         method=method,
         width=array.shape[1],
         sizes=array.chunks[0],
@@ -46,16 +47,27 @@ def lazily(estimator: Any, method: str, X: Any, tail: tuple[int, ...] = (), dtyp
     )
 
 
-def _frozen(estimator: Any) -> Any:
+def check_stays_lazy(estimator: Any) -> None:
+    """Refuse an output container that would gather all features where `transform` was called."""
+    own: dict[str, str] = getattr(estimator, "_sklearn_output_config", {})
+    container = own.get("transform", sklearn.get_config()["transform_output"])
+    if container != "default":
+        raise ValueError(
+            f"{type(estimator).__name__}: transform_output={container!r} would gather all rows of a Dask collection; use "
+            f"set_output(transform='default'), and make frames of its blocks."
+        )
+
+
+def frozen(estimator: Any) -> Any:
     """A copy that predicts the same: solved, and without what only fits need, since all of it goes to the workers."""
-    frozen = copy.copy(estimator)
-    if hasattr(frozen, "machine_"):
-        frozen.machine_ = frozen.machine_.for_prediction()
+    copied = copy.copy(estimator)
+    if hasattr(copied, "machine_"):
+        copied.machine_ = copied.machine_.for_prediction()
     # statistics are for fits; blocks are arrays, and their columns were compared
     for name in ("statistics_", "feature_names_in_"):
-        vars(frozen).pop(name, None)
-    frozen.set_params(n_jobs=1)  # Dask runs as many blocks at once as a worker has threads
-    return copy.deepcopy(frozen)
+        vars(copied).pop(name, None)
+    copied.set_params(n_jobs=1)  # Dask runs as many blocks at once as a worker has threads
+    return copy.deepcopy(copied)
 
 
 def _apply(

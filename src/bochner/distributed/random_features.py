@@ -9,7 +9,7 @@ from ..learn.base import all_or_nothing
 from ._dask import is_dask
 from .blocks import Blocks
 from .columns import compare_columns, remember_columns
-from .lazy import lazily
+from .lazy import check_stays_lazy, lazily
 from .rows import Rows
 
 
@@ -59,5 +59,6 @@ class RandomFeatures(learn.RandomFeatures):
         """
         if not is_dask(X):
             return super().transform(X)
+        check_stays_lazy(self)
         compare_columns(self, X)
         return lazily(self, "transform", X, (self.features_.n_features_out,))

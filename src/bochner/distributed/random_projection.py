@@ -12,7 +12,7 @@ from ..learn.base import all_or_nothing
 from ._dask import is_dask
 from .blocks import Blocks, as_dask_array
 from .columns import compare_columns, remember_columns
-from .lazy import lazily
+from .lazy import check_stays_lazy, lazily
 from .rows import Rows
 
 
@@ -62,6 +62,7 @@ class RandomProjection(learn.RandomProjection):
         """
         if not is_dask(X):
             return super().transform(X)
+        check_stays_lazy(self)
         compare_columns(self, X)
         return lazily(self, "transform", X, (self.n_components_,))
 

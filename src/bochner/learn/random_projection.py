@@ -107,6 +107,8 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.n_components_, self.features_, self._dtype = width, drawn, X.dtype
         if inverse is not None:
             self.inverse_components_ = inverse
+        elif hasattr(self, "inverse_components_"):  # that of an earlier fit
+            del self.inverse_components_
         return self
 
     @property
@@ -143,9 +145,8 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 f"RandomProjection: inverse_transform expects {self.n_components_} columns, those of transform, got "
                 f"{X.shape[1]}."
             )
-        if self.compute_inverse_components:
-            inverse = self.inverse_components_
-        else:
+        inverse = getattr(self, "inverse_components_", None)
+        if inverse is None:
             inverse = linalg.pinv(self.components_)
         return np.asarray(X @ inverse.T)
 
