@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from itertools import accumulate
 from typing import Any
 
 import dask
@@ -41,7 +42,7 @@ def lazily(estimator: Any, method: str, X: Any, tail: tuple[int, ...] = (), dtyp
         estimator=dask.delayed(frozen(estimator), traverse=False),
         method=method,
         width=array.shape[1],
-        sizes=array.chunks[0],
+        ends=[0, *accumulate(array.chunks[0])],
         none=np.empty((0, *tail), dtype),
         options=options,
     )
@@ -76,13 +77,13 @@ def _apply(
     estimator: Any,
     method: str,
     width: int,
-    sizes: Any,
+    ends: Any,
     none: np.ndarray,
     options: Any,
     block_info: Any = None,
 ) -> Any:
     i = block_info[0]["chunk-location"][0]
-    name = name_of_block(type(estimator).__name__, i, sizes)
+    name = name_of_block(type(estimator).__name__, i, ends)
     X = check_block(name, width, block, None, None)[0]
     if not X.shape[0]:
         return none
