@@ -210,10 +210,21 @@ def test_balanced_weights_need_all_rows_at_once(in_this_thread):
         model.partial_fit(blocks(X), blocks((Y > 0) * 1))
 
 
-def test_few_rows_of_one_machine_are_no_statistics(in_this_thread):
-    model = distributed.KernelRidge(n_components=64).fit(X[:10], Y[:10])
-    with pytest.raises(ValueError, match="the first rows were few, and fitted as such on one machine"):
-        model.partial_fit(blocks(X), blocks(Y))
+def test_balanced_weights_do_not_stream_from_the_start(in_this_thread):
+    with pytest.raises(ValueError, match="class_weight='balanced' needs all rows at once"):
+        distributed.KernelClassifier(class_weight="balanced").partial_fit(blocks(X), blocks((Y > 0) * 1))
+
+
+def test_classes_of_the_first_call_stay(in_this_thread):
+    model = distributed.KernelClassifier(n_components=8).partial_fit(blocks(X), blocks((Y > 0) * 1), [0, 1, 2])
+    with pytest.raises(ValueError, match=r"classes must be those of the first call, \[0 1 2\], got \[0, 1\]"):
+        model.partial_fit(blocks(X), blocks((Y > 0) * 1), [0, 1])
+
+
+def test_several_labels_after_one_class(in_this_thread):
+    model = distributed.KernelClassifier(n_components=8).fit(blocks(X), blocks((Y > 0) * 1))
+    with pytest.raises(ValueError, match="y had one class a row in the first call, and has several labels now"):
+        model.partial_fit(blocks(X), blocks((X > 0) * 1))
 
 
 def test_other_shapes_of_targets_in_a_later_piece(in_this_thread):
@@ -221,6 +232,10 @@ def test_other_shapes_of_targets_in_a_later_piece(in_this_thread):
     model = distributed.KernelRidge(n_components=8).fit(blocks(X), blocks(Y))
     with pytest.raises(ValueError, match="y must have the shape of the first call, got 2 dimensions"):
         model.partial_fit(blocks(X), blocks(both))
+    for method in ("ridge", "nadaraya-watson"):
+        model = distributed.KernelRidge(n_components=8, method=method).fit(blocks(X), blocks(both))
+        with pytest.raises(ValueError, match="expected 2 targets as in the first call, got 3"):
+            model.partial_fit(blocks(X), blocks(X))
     gp = distributed.GaussianProcess(n_components=8, optimize=False).fit(blocks(X), blocks(Y))
     with pytest.raises(ValueError, match="expected 1 targets as in the first call of partial_fit, got 2"):
         gp.partial_fit(blocks(X), blocks(both))
@@ -230,3 +245,35 @@ def test_without_dask_the_remedy_is_named():
     script = "import sys; sys.modules['dask'] = None\nimport bochner\nbochner.distributed"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert 'pip install "bochner[dask]"' in done.stderr
+
+
+@pytest.mark.parametrize("name, options", [("KernelRidge", {}), ("GaussianProcess", {"optimize": False})])
+def test_no_rows(in_this_thread, name, options):
+    frame = dd.from_pandas(pd.DataFrame(X, columns=["a", "b", "c"]), npartitions=3)
+    none = frame[frame.a > 100]
+    with pytest.raises(ValueError, match=rf"{name}: Found array with 0 sample\(s\) while a minimum of 1 is required"):
+        getattr(distributed, name)(n_components=8, gamma=1.0, **options).fit(none, none.a)
+
+
+@pytest.mark.parametrize("method", ("ridge", "nadaraya-watson"))
+def test_no_weight(in_this_thread, method):
+    with pytest.raises(ValueError, match="KernelRidge: sample_weight is zero in every row"):
+        distributed.KernelRidge(n_components=8, gamma=1.0, map="positive", method=method).fit(blocks(X), Y, 0 * Y)
+
+
+def test_a_number_is_no_weight_of_rows(in_this_thread):
+    with pytest.raises(ValueError, match="KernelRidge: sample_weight must have an entry for each row, got 2"):
+        distributed.KernelRidge(n_components=8).fit(blocks(X), Y, 2.0)
+
+
+@pytest.mark.parametrize("name", ("KernelRidge", "KernelClassifier", "GaussianProcess"))
+def test_no_targets(in_this_thread, name):
+    with pytest.raises(ValueError, match="requires y to be passed, but the target y is None"):
+        getattr(distributed, name)(n_components=8).fit(blocks(X), None)
+
+
+@pytest.mark.parametrize("name", ("RandomFeatures", "RandomProjection"))
+def test_frames_of_all_rows_are_refused(in_this_thread, name):
+    model = getattr(distributed, name)(n_components=2).set_output(transform="pandas")
+    with pytest.raises(ValueError, match=f"{name}: transform_output='pandas' would gather all rows"):
+        model.fit_transform(blocks(X))

@@ -127,6 +127,36 @@ def test_pieces_equal_the_whole(client):
         check_close(parts.predict(blocks(X)), whole.predict(X))
 
 
+@pytest.mark.parametrize("weights", (None, WEIGHTS), ids=["plain", "weighted"])
+@pytest.mark.parametrize("y", (Y[:, 0], Y, LABELS, (Y > 0).astype(int)), ids=["one", "two", "classes", "labels"])
+def test_scores(y, weights):
+    name = "KernelRidge" if y.dtype == float else "KernelClassifier"
+    model = getattr(distributed, name)(n_components=24, random_state=0).fit(X, y)
+    with dask.config.set(scheduler="synchronous"):
+        score = model.score(blocks(X), blocks(y), None if weights is None else blocks(weights))
+    assert np.isclose(score, getattr(learn, name)(n_components=24, random_state=0).fit(X, y).score(X, y, weights))
+
+
+def test_blocks_go_on_from_few_rows_in_memory():
+    with dask.config.set(scheduler="synchronous"):
+        parts = distributed.KernelRidge(gamma=0.1, n_components=24, random_state=0).fit(X[:10], Y[:10])
+        parts.partial_fit(da.asarray(X[10:]), da.asarray(Y[10:]))
+    whole = learn.KernelRidge(gamma=0.1, n_components=24, random_state=0).fit(X, Y)
+    np.testing.assert_allclose(parts.predict(X), whole.predict(X), rtol=1e-6, atol=1e-8)
+
+
+def test_classes_that_come_later():
+    rows = np.argsort(LABELS, kind="stable")  # the first blocks do not have all of them
+    A, y = X[rows], LABELS[rows]
+    parts = distributed.KernelClassifier(gamma=0.1, n_components=24, random_state=0)
+    with dask.config.set(scheduler="synchronous"):
+        parts.partial_fit(da.asarray(A[:500]), da.asarray(y[:500]), classes=np.unique(y)).partial_fit(
+            da.asarray(A[500:]), da.asarray(y[500:])
+        )
+    whole = learn.KernelClassifier(gamma=0.1, n_components=24, random_state=0).fit(A, y)
+    np.testing.assert_array_equal(parts.predict(A), whole.predict(A))
+
+
 def test_schedulers_change_no_bit(client):
     here = distributed.KernelRidge(n_components=24, random_state=0)
     with dask.config.set(scheduler="synchronous"):

@@ -67,6 +67,18 @@ def test_a_later_fit_does_not_change_what_was_asked_for():
     np.testing.assert_allclose(lazy.compute(), expected)
 
 
+def test_the_fit_is_solved_once_and_its_statistics_stay(monkeypatch):
+    from bochner.learn.ridge import Primal
+
+    solved, original = [], Primal.cholesky
+    monkeypatch.setattr(Primal, "cholesky", lambda self, alpha: solved.append(alpha) or original(self, alpha))
+    model = distributed.KernelRidge(n_components=200, random_state=0).fit(blocks(X), blocks(Y))
+    lazy = model.predict(blocks(X))
+    assert max(len(pickle.dumps(part)) for part in lazy.dask.values()) < 200 * 200 * 8
+    lazy.compute()
+    assert solved == [1.0]
+
+
 @pytest.mark.parametrize("gamma, most", [("scale", 0), ("median", 1000)])
 def test_no_more_rows_are_gathered_than_the_rule_looks_at(monkeypatch, gamma, most):
     gathered = []

@@ -153,6 +153,14 @@ def test_normalised_targets_carry_their_units():
     np.testing.assert_allclose(scaled_std, 10 * std, rtol=1e-9)
 
 
+def test_a_constant_target_keeps_its_unit():
+    fitted = GaussianProcess(n_components=8, normalize_y=True, optimize=False, random_state=0).fit(
+        X, np.full(len(X), 0.1)
+    )
+    assert fitted.scaling_.scale == 1.0
+    np.testing.assert_allclose(fitted.predict(X), 0.1)
+
+
 def test_sparse_rows():
     from scipy import sparse
 

@@ -91,6 +91,7 @@ def test_not_fitted(kind):
             ValueError,
             r"ard=True needs a kernel with a .*",
         ),
+        ({"kernel": "linear", "ard": True}, ValueError, r"ard=True needs a kernel with a .*, and Linear\(\) has none"),
         ({"map": maps.ComplexExponential(1j)}, ValueError, "has different features for queries and keys"),
     ],
     ids=str,

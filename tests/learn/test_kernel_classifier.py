@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import RidgeClassifier
 
@@ -118,6 +119,26 @@ def test_sums_that_are_not_positive_are_reported():
     assert np.isclose(prediction, far[:, 0].mean()).any()
 
 
+def test_rows_of_weight_zero_do_not_set_the_scale_of_the_votes():
+    rows, w = np.vstack([X, 60 * X[:5]]), np.repeat([1.0, 0.0], [200, 5])
+    votes = {"kernel": kernels.Gaussian(0.5), "gamma": None, "method": "nadaraya-watson", "map": "positive"}
+    shares = model(**votes).fit(rows, np.append(TWO, TWO[:5]), w).predict_proba(X)
+    np.testing.assert_allclose(shares, model(**votes).fit(X, TWO).predict_proba(X), atol=1e-9)
+
+
+def test_the_likeliest_class_is_the_predicted_one_for_signed_votes():
+    signed = model(method="nadaraya-watson", map="trigonometric", gamma=3.0, n_components=20).fit(X, THREE)
+    with pytest.warns(UserWarning, match="sum of weights that is not positive"):
+        shares, labels = signed.predict_proba(2 * X), signed.predict(2 * X)
+    assert (shares >= 0).all() and np.allclose(shares.sum(axis=1), 1)
+    np.testing.assert_array_equal(signed.classes_[shares.argmax(axis=1)], labels)
+
+
+def test_sparse_labels():
+    expected = model().fit(X, LABELS).predict(X)
+    np.testing.assert_array_equal(model().fit(X, sparse.csr_matrix(LABELS)).predict(X), expected)
+
+
 def test_ridge_has_no_probabilities():
     assert not hasattr(model(), "predict_proba")
     assert hasattr(model(method="nadaraya-watson"), "predict_proba")
@@ -136,6 +157,14 @@ def test_ridge_has_no_probabilities():
         (
             lambda: model(class_weight="balanced").partial_fit(X, TWO, [3, 7]),
             r"KernelClassifier: class_weight='balanced' needs all rows at once",
+        ),
+        (
+            lambda: model().partial_fit(X, LABELS).partial_fit(X, LABELS[:, 0]),
+            r"KernelClassifier: y had several labels a row in the first call, and has one class now\.",
+        ),
+        (
+            lambda: model().partial_fit(X, TWO, [3, 7]).partial_fit(X, LABELS),
+            r"KernelClassifier: y had one class a row in the first call, and has several labels now\.",
         ),
         (lambda: model().fit(X, np.column_stack([TWO, TWO])), r"KernelClassifier: y must be classes \(n,\) or"),
         (lambda: model().fit(X, np.column_stack([TWO, NORM.round()])), r"KernelClassifier: y must be classes \(n,\) or"),

@@ -70,6 +70,52 @@ def test_loo_chooses_as_ridge_cv():
 
 
 @pytest.mark.parametrize("solver", ("primal", "dual"))
+def test_loo_leaves_out_rows_of_small_weight_whole(solver):
+    alphas, w = np.logspace(-4, 2, 7) / 30, np.linspace(0.2, 1, 30) / 30
+    Phi, y = features()[:30], Y[:30]
+    errors = np.zeros(7)
+    for i in range(30):
+        rest = np.arange(30) != i
+        for k, a in enumerate(alphas):
+            gap = Ridge(a).fit(Phi[rest], y[rest], w[rest]).predict(Phi[[i]]) - y[i]
+            errors[k] += w[i] * (gap**2).sum()
+    ours = model(alpha="loo", alphas=alphas, solver=solver).fit(X[:30], y, w)
+    assert ours.alpha_ == alphas[np.argmin(errors)]
+
+
+@pytest.mark.parametrize("solver", ("primal", "dual"))
+@pytest.mark.parametrize("criterion", ("gcv", "loo"))
+def test_criteria_do_not_see_the_unit_of_small_weights(criterion, solver):
+    alphas = np.logspace(-6, 3, 19)
+    ones = model(alpha=criterion, alphas=alphas, solver=solver).fit(X, Y)
+    parts = model(alpha=criterion, alphas=alphas / 150, solver=solver).fit(X, Y, np.full(150, 1 / 150))
+    np.testing.assert_allclose(parts.alpha_, ones.alpha_ / 150)
+
+
+@pytest.mark.parametrize("method", ("ridge", "nadaraya-watson"))
+def test_another_number_of_targets_in_a_later_piece_changes_nothing(method):
+    ours = model(method=method).partial_fit(X, Y[:, :1])
+    before = ours.predict(X)
+    with pytest.raises(ValueError, match="KernelRidge: expected 1 target as in the first call, got 2"):
+        ours.partial_fit(X, Y)
+    ours.partial_fit(X[:0:-1], Y[:0:-1, :1])
+    again = model(method=method).partial_fit(X, Y[:, :1]).partial_fit(X[:0:-1], Y[:0:-1, :1])
+    assert not np.array_equal(ours.predict(X), before)
+    np.testing.assert_array_equal(ours.predict(X), again.predict(X))
+
+
+def test_a_strength_set_between_pieces_counts():
+    ours = model(alpha=1.0).partial_fit(X[:70], Y[:70]).set_params(alpha=30.0).partial_fit(X[70:], Y[70:])
+    np.testing.assert_allclose(ours.predict(X), model(alpha=30.0).fit(X, Y).predict(X), atol=1e-9)
+
+
+def test_another_method_between_pieces_is_refused():
+    ours = model().partial_fit(X, Y).set_params(method="nadaraya-watson")
+    with pytest.raises(ValueError, match=r"KernelRidge: method='nadaraya-watson' cannot go on .* another method"):
+        ours.partial_fit(X, Y)
+
+
+@pytest.mark.parametrize("solver", ("primal", "dual"))
 def test_gcv_is_its_formula(solver):
     alphas = np.logspace(-6, 3, 10)
     Phi, y = features() - features().mean(axis=0), Y - Y.mean(axis=0)

@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.spatial.distance import pdist
 
 from bochner import kernels, maps, projections
-from bochner.learn import RandomFeatures
+from bochner.learn import KernelRidge, RandomFeatures
 
 X = 2.0 * np.random.default_rng(0).standard_normal((60, 5)) + 1.0
 X.flags.writeable = False
@@ -67,9 +67,31 @@ def test_rules_see_the_same_in_sparse_data(gamma):
     assert np.isclose(a.lengthscale, b.lengthscale)
 
 
+def test_weights_and_a_large_mean_leave_the_variance_as_it_is():
+    data = (1e4 + np.random.default_rng(0).standard_normal((200, 3))).astype(np.float32)
+    expected = RandomFeatures().fit(data).kernel_.lengthscale
+    for Z in (data, sparse.csr_matrix(data)):
+        found = KernelRidge().fit(Z, data[:, 0], np.full(200, 2.0)).kernel_.lengthscale
+        assert np.isclose(found, expected, rtol=1e-6)
+
+
+def test_a_sparse_matrix_is_not_made_dense_for_maps_that_adapt(monkeypatch):
+    from bochner.learn import specification
+
+    monkeypatch.setattr(specification, "_DENSE_NUMBERS", 100 * 8)
+    shapes, original = [], specification._dense
+    monkeypatch.setattr(specification, "_dense", lambda Z: shapes.append(Z.shape[0]) or original(Z))
+    data = sparse.random(1000, 8, 0.3, "csr", random_state=0)
+    fitted = RandomFeatures(map=maps.OptimalPositive(), random_state=0).fit(data)
+    assert max(shapes) == 100
+    Phi = fitted.transform(data[:50])  # unbiased whichever rows the constant is chosen from
+    assert np.abs(Phi @ Phi.T - fitted.kernel_(data[:50].toarray())).mean() < 0.2
+
+
+@pytest.mark.parametrize("value", (1.0, 0.1))
 @pytest.mark.parametrize("gamma", ("scale", "median"))
-def test_rules_on_constant_data_are_one(gamma):
-    kernel = RandomFeatures(gamma=gamma).fit(np.ones((5, 3))).kernel_
+def test_rules_on_constant_data_are_one(gamma, value):
+    kernel = RandomFeatures(gamma=gamma).fit(np.full((7, 3), value)).kernel_
     assert np.isclose(kernel.lengthscale, 1 / np.sqrt(2) if gamma == "scale" else 1.0)
 
 

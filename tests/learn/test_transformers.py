@@ -80,6 +80,16 @@ def test_sparse_rows_and_float32(estimator):
         np.testing.assert_allclose(single, result_of(fitted, Z), rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("estimator", ALL, ids=str)
+def test_a_fit_that_fails_changes_nothing(estimator):
+    fitted = clone(estimator).fit(X, Y > 0)
+    before = result_of(fitted)
+    with pytest.raises(ValueError, match="n_components must be an integer of at least 1, got -1"):
+        fitted.set_params(n_components=-1).fit(X[:, :4], Y > 0)
+    assert fitted.n_features_in_ == 6
+    np.testing.assert_array_equal(result_of(fitted), before)
+
+
 def test_sparse_data_are_made_dense_by_tiles_only(monkeypatch):
     from bochner.learn import streaming
 
@@ -157,6 +167,15 @@ def test_inverse_of_a_projection(computed):
     np.testing.assert_allclose(back, Z @ np.linalg.pinv(fitted.components_).T, atol=1e-10)
     assert hasattr(fitted, "inverse_components_") == computed
     np.testing.assert_allclose(fitted.inverse_transform(sparse.csr_matrix(Z)), back, atol=1e-10)
+
+
+def test_an_inverse_belongs_to_its_fit():
+    fitted = RandomProjection(3, compute_inverse_components=True, random_state=0).fit(X)
+    fitted.set_params(compute_inverse_components=False, random_state=1).fit(X)
+    assert not hasattr(fitted, "inverse_components_")
+    fitted.set_params(compute_inverse_components=True)
+    Z = fitted.transform(X)
+    np.testing.assert_allclose(fitted.transform(fitted.inverse_transform(Z)), Z)
 
 
 def test_automatic_width_is_that_of_scikit_learn():

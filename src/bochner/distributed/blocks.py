@@ -6,6 +6,7 @@ import contextlib
 import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 import dask
@@ -40,7 +41,8 @@ class Blocks:
         self.width, self.dtype = array.shape[1], working_dtype(array.dtype)
         self.weighted = weights is not None
         self._weigh: Callable[[Any, Any], Any] | None = None
-        self._chunks = sizes = array.chunks[0]
+        sizes = array.chunks[0]
+        self._ends = [0, *accumulate(sizes)]  # summed once: there may be many blocks to name
         self.sizes = None if np.isnan(sizes).any() else [int(size) for size in sizes]
         columns = [
             array,
@@ -78,19 +80,19 @@ class Blocks:
 
     def name_of(self, i: int) -> str:
         """How messages name block i."""
-        return name_of_block(self.owner, i, self._chunks)
+        return name_of_block(self.owner, i, self._ends)
 
 
-def name_of_block(owner: str, i: int, sizes: Sequence[float]) -> str:
-    """How messages name block i of blocks of these sizes, with its rows where they are known.
+def name_of_block(owner: str, i: int, ends: Sequence[float]) -> str:
+    """How messages name block i, with its rows where they are known; ``ends`` are zero and where each block ends.
 
     Examples
     --------
-    >>> name_of_block("KernelRidge", 1, (100, 50))
+    >>> name_of_block("KernelRidge", 1, (0, 100, 150))
     'KernelRidge: block 1 of 2 (rows 100 to 149)'
     """
-    start = f"{owner}: block {i} of {len(sizes)}"
-    first, last = sum(sizes[:i]), sum(sizes[: i + 1])
+    start = f"{owner}: block {i} of {len(ends) - 1}"
+    first, last = ends[i : i + 2]
     return start if math.isnan(last) else f"{start} (rows {int(first)} to {int(last) - 1})"
 
 
@@ -175,6 +177,8 @@ def _aligned(owner: str, name: str, part: Any, X: Any) -> Any:
         import dask.array as da
 
         part = np.asarray(part)
+        if not part.ndim:
+            raise ValueError(f"{owner}: {name} must have an entry for each row, got {part}.")
         if len(part) != X.shape[0]:
             raise ValueError(f"{owner}: {name} has {len(part)} rows, and X has {X.shape[0]}.")
         return da.from_array(part, chunks=(X.chunks[0], *part.shape[1:]))

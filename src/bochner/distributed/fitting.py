@@ -18,30 +18,27 @@ from .blocks import Blocks
 Machine = RidgeMachine | NadarayaWatsonMachine
 
 
-def learned(options: Machine, phi: FeatureMap, blocks: Blocks, targets: Any, known: Any = None) -> Machine:
-    """A machine of these options that has learned the targets of all blocks, besides what ``known`` has learned.
+def learned(machine: Machine, phi: FeatureMap, blocks: Blocks, targets: Any) -> Machine:
+    """The machine, after it has learned the targets of all blocks, besides what it knows.
 
     Parameters
     ----------
-    options : RidgeMachine or NadarayaWatsonMachine
+    machine : RidgeMachine or NadarayaWatsonMachine
     phi : FeatureMap
     blocks : Blocks
         With y.
     targets : callable
         From y and weights of a block to targets (n, t) and weights.
-    known : RidgeMachine or NadarayaWatsonMachine, optional
     """
-    if isinstance(options, NadarayaWatsonMachine):
+    if isinstance(machine, NadarayaWatsonMachine):
         sums = blocks.sum(partial(_kernel_sums, targets=targets), phi)
-        return NadarayaWatsonMachine(options.owner, sums if known is None else known.sums + sums)
+        _check_some_rows(blocks, sums.target_sums[-1])
+        machine.sums = sums if machine.sums is None else machine.sums + sums
+        return machine
     total = summed_statistics(phi, blocks, targets)
-    options.check(total.n_targets)
-    if known is not None:
-        if known.statistics is None:
-            raise ValueError(f"{options.owner}: the first rows were few, and fitted as such on one machine; "
-                             f"begin with fit on a Dask collection, or with solver='primal'.")  # fmt: skip
-        total = known.statistics + total
-    return RidgeMachine(options.owner, options.alpha, options.alphas, options.intercept, options.solver, total)
+    machine.check(total.n_targets)
+    machine.statistics = total if machine.statistics is None else machine.statistics + total
+    return machine
 
 
 def check_streams(machine: Machine) -> None:
@@ -57,6 +54,7 @@ def check_streams(machine: Machine) -> None:
 def summed_statistics(phi: FeatureMap, blocks: Blocks, targets: Any, dtype: Any = None) -> RegressionStatistics:
     """Statistics of all rows, in their precision or in another."""
     total: RegressionStatistics = blocks.sum(partial(_statistics, targets=targets, dtype=dtype), phi)
+    _check_some_rows(blocks, total.weight)
     return total
 
 
@@ -65,17 +63,22 @@ def numbers(y: Any, weights: Any) -> tuple[np.ndarray, Any]:
     return columns(y), weights
 
 
-def n_targets(machine: Machine) -> int:
-    """How many targets it has learned."""
-    if isinstance(machine, NadarayaWatsonMachine):
-        assert machine.sums is not None
-        return len(machine.sums.target_sums) - 1
-    return len(machine.solution.intercept)
-
-
 def n_dimensions(y: Any) -> int:
-    """Of a Dask collection or an array."""
+    """Of targets: a Dask collection or an array."""
+    if y is None:
+        raise ValueError("fit requires y to be passed, but the target y is None.")
     return int(y.ndim) if hasattr(y, "ndim") else np.ndim(y)
+
+
+def n_columns(y: Any) -> int:
+    """Of targets: one for a vector."""
+    return int(y.shape[1]) if n_dimensions(y) == 2 else 1
+
+
+def _check_some_rows(blocks: Blocks, weight: float) -> None:
+    if not weight > 0:
+        why = "sample_weight is zero in every row" if blocks.weighted else "Found array with 0 sample(s)"
+        raise ValueError(f"{blocks.owner}: {why} while a minimum of 1 is required.")
 
 
 def _statistics(X: Any, y: Any, weights: Any, phi: FeatureMap, *, targets: Any, dtype: Any) -> RegressionStatistics:

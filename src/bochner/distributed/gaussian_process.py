@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import learn
 from .._validation import check_count
+from ..learn.base import all_or_nothing
 from ..learn.specification import as_generator, draw_features
 from ._dask import is_dask
 from .blocks import Blocks
@@ -15,9 +16,10 @@ from .columns import compare_columns, remember_columns
 from .fitting import n_dimensions, numbers, summed_statistics
 from .lazy import lazily
 from .rows import Rows
+from .scoring import RegressionScore
 
 
-class GaussianProcess(learn.GaussianProcess):
+class GaussianProcess(RegressionScore, learn.GaussianProcess):
     """`bochner.learn.GaussianProcess` whose methods take Dask arrays and dataframes.
 
     Notes
@@ -36,6 +38,7 @@ class GaussianProcess(learn.GaussianProcess):
     True
     """
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> GaussianProcess:
         """Fit.
 
@@ -51,6 +54,7 @@ class GaussianProcess(learn.GaussianProcess):
             return self
         return self._start_blocks(X, y)
 
+    @all_or_nothing
     def partial_fit(self, X: Any, y: Any) -> GaussianProcess:
         """Add rows, as `bochner.learn.GaussianProcess.partial_fit` does.
 
@@ -121,6 +125,7 @@ class GaussianProcess(learn.GaussianProcess):
     def _start_blocks(self, X: Any, y: Any) -> GaussianProcess:
         """Draw features, choose their lengthscales on some rows, and fit."""
         self._check_parameters()
+        self._single_target = n_dimensions(y) == 1
         rng, blocks = as_generator(self.random_state), Blocks("GaussianProcess", X, y, verbose=self.verbose)
         with self._computing():
             rows: Any = Rows(blocks)
@@ -128,7 +133,6 @@ class GaussianProcess(learn.GaussianProcess):
             phi = self._tuned(phi, rows, Rows(blocks, 1), rng)  # type: ignore[arg-type]
         statistics = summed_statistics(phi, blocks, numbers, np.float64)
         remember_columns(self, X)
-        self._single_target = n_dimensions(y) == 1
         with self._computing():
             self._finish(phi, statistics)
         return self

@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from .. import learn
+from ..learn.base import all_or_nothing
 from ._dask import is_dask
 from .blocks import Blocks
 from .columns import compare_columns, remember_columns
-from .fitting import check_streams, learned, n_dimensions, n_targets, numbers
+from .fitting import check_streams, learned, n_columns, n_dimensions, numbers
 from .lazy import lazily
 from .rows import Rows
+from .scoring import RegressionScore
 
 
-class KernelRidge(learn.KernelRidge):
+class KernelRidge(RegressionScore, learn.KernelRidge):
     """`bochner.learn.KernelRidge` whose methods take Dask arrays and dataframes.
 
     Notes
@@ -32,6 +34,7 @@ class KernelRidge(learn.KernelRidge):
     True
     """
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
         """Draw the features and fit.
 
@@ -49,6 +52,7 @@ class KernelRidge(learn.KernelRidge):
             return self
         return self._learn(X, y, sample_weight, first=True)
 
+    @all_or_nothing
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
         """Take in more rows: the result is that of one fit on all of them, with the features drawn at the first call.
 
@@ -72,7 +76,7 @@ class KernelRidge(learn.KernelRidge):
         if not is_dask(X):
             return super().predict(X)
         compare_columns(self, X)
-        return lazily(self, "predict", X, () if self._single else (n_targets(self.machine_),))
+        return lazily(self, "predict", X, () if self._single else (self.machine_.n_targets,))
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> KernelRidge:
         options, single = self._new_machine(), n_dimensions(y) == 1
@@ -89,6 +93,7 @@ class KernelRidge(learn.KernelRidge):
                 raise ValueError(
                     f"KernelRidge: y must have the shape of the first call, got {n_dimensions(y)} dimensions."
                 )
-            machine = learned(options, self.features_, blocks, numbers, self.machine_)
+            self._go_on(options, n_columns(y))
+            machine = learned(options, self.features_, blocks, numbers)
         self.machine_, self._one_dimensional = machine, single
         return self

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+from itertools import accumulate
 from typing import Any
 
 import dask
 import numpy as np
+import sklearn
 
 from ..linalg.tiles import threads
 from .blocks import as_dask_array, check_block, name_of_block, working_dtype
@@ -30,9 +32,6 @@ def lazily(estimator: Any, method: str, X: Any, tail: tuple[int, ...] = (), dtyp
     """
     array = as_dask_array(type(estimator).__name__, X)
     dtype = working_dtype(array.dtype) if dtype is None else np.dtype(dtype)
-    frozen = copy.deepcopy(estimator)
-    vars(frozen).pop("feature_names_in_", None)  # blocks are arrays, and their columns were compared
-    frozen.set_params(n_jobs=1)  # Dask runs as many blocks at once as a worker has threads
     return array.map_blocks(
         _apply,
         dtype=dtype,
@@ -40,13 +39,36 @@ def lazily(estimator: Any, method: str, X: Any, tail: tuple[int, ...] = (), dtyp
         chunks=(array.chunks[0], *((width,) for width in tail)),
         drop_axis=1 if not tail else None,
         new_axis=list(range(2, len(tail) + 1)) or None,
-        estimator=dask.delayed(frozen, traverse=False),
+        estimator=dask.delayed(frozen(estimator), traverse=False),
         method=method,
         width=array.shape[1],
-        sizes=array.chunks[0],
+        ends=[0, *accumulate(array.chunks[0])],
         none=np.empty((0, *tail), dtype),
         options=options,
     )
+
+
+def check_stays_lazy(estimator: Any) -> None:
+    """Refuse an output container that would gather all features where `transform` was called."""
+    own: dict[str, str] = getattr(estimator, "_sklearn_output_config", {})
+    container = own.get("transform", sklearn.get_config()["transform_output"])
+    if container != "default":
+        raise ValueError(
+            f"{type(estimator).__name__}: transform_output={container!r} would gather all rows of a Dask collection; use "
+            f"set_output(transform='default'), and make frames of its blocks."
+        )
+
+
+def frozen(estimator: Any) -> Any:
+    """A copy that predicts the same: solved, and without what only fits need, since all of it goes to the workers."""
+    copied = copy.copy(estimator)
+    if hasattr(copied, "machine_"):
+        copied.machine_ = copied.machine_.for_prediction()
+    # statistics are for fits; blocks are arrays, and their columns were compared
+    for name in ("statistics_", "feature_names_in_"):
+        vars(copied).pop(name, None)
+    copied.set_params(n_jobs=1)  # Dask runs as many blocks at once as a worker has threads
+    return copy.deepcopy(copied)
 
 
 def _apply(
@@ -55,13 +77,13 @@ def _apply(
     estimator: Any,
     method: str,
     width: int,
-    sizes: Any,
+    ends: Any,
     none: np.ndarray,
     options: Any,
     block_info: Any = None,
 ) -> Any:
     i = block_info[0]["chunk-location"][0]
-    name = name_of_block(type(estimator).__name__, i, sizes)
+    name = name_of_block(type(estimator).__name__, i, ends)
     X = check_block(name, width, block, None, None)[0]
     if not X.shape[0]:
         return none

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from .. import learn
+from ..learn.base import all_or_nothing
 from ._dask import is_dask
 from .blocks import Blocks
 from .columns import compare_columns, remember_columns
-from .lazy import lazily
+from .lazy import check_stays_lazy, lazily
 from .rows import Rows
 
 
@@ -30,6 +31,7 @@ class RandomFeatures(learn.RandomFeatures):
     ((1000, 32), (250, 250, 250, 250))
     """
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> RandomFeatures:
         """Draw the features for data with the columns of X.
 
@@ -57,5 +59,6 @@ class RandomFeatures(learn.RandomFeatures):
         """
         if not is_dask(X):
             return super().transform(X)
+        check_stays_lazy(self)
         compare_columns(self, X)
         return lazily(self, "transform", X, (self.features_.n_features_out,))

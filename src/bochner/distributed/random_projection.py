@@ -8,10 +8,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import learn
+from ..learn.base import all_or_nothing
 from ._dask import is_dask
 from .blocks import Blocks, as_dask_array
 from .columns import compare_columns, remember_columns
-from .lazy import lazily
+from .lazy import check_stays_lazy, lazily
 from .rows import Rows
 
 
@@ -31,6 +32,7 @@ class RandomProjection(learn.RandomProjection):
     ((250, 250, 250, 250), (8,))
     """
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> RandomProjection:
         """Draw the projection for data with the shape of X.
 
@@ -60,6 +62,7 @@ class RandomProjection(learn.RandomProjection):
         """
         if not is_dask(X):
             return super().transform(X)
+        check_stays_lazy(self)
         compare_columns(self, X)
         return lazily(self, "transform", X, (self.n_components_,))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..learn.bandwidth import above_rounding
 from ..learn.gaussian_process.targets import columns
 from .blocks import Blocks
 
@@ -91,7 +92,7 @@ class Spread:
     @property
     def variance(self) -> float:
         """Squares over weight."""
-        return self.squares / self.weight if self.weight else 0.0
+        return above_rounding(self.squares / self.weight, self.mean) if self.weight else 0.0
 
     def __add__(self, other: Spread) -> Spread:
         weight = self.weight + other.weight

@@ -21,6 +21,10 @@ class Geometry(ABC):
         """How many rows a full block has."""
         return dim
 
+    def n_coordinates(self, r: int, dim: int) -> int:
+        """How many coordinates the directions of a block of r rows live in: the first ones."""
+        return dim
+
     @abstractmethod
     def directions(self, blocks: slice, r: int, dim: int) -> np.ndarray:
         """The matrices S of several blocks of r rows, (b or 1, r, dim)."""

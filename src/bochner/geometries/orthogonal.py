@@ -15,6 +15,10 @@ class Orthogonal(FastGeometry):
 
     axes: ClassVar[bool] = True
 
+    def n_coordinates(self, r: int, dim: int) -> int:
+        """The first r."""
+        return r
+
     def product(self, x: Any, r: int) -> Any:
         """Keep the first r coordinates."""
         return x[..., :r]

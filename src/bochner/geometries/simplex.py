@@ -18,6 +18,10 @@ class Simplex(FastGeometry):
     the full one (d = 8, r = 3, v = 0.8: scaled error 0.234 against 0.447).  A block of one row is the first axis.
     """
 
+    def n_coordinates(self, r: int, dim: int) -> int:
+        """The vertices live in the first r - 1; a single row is the first axis."""
+        return max(r - 1, 1)
+
     def product(self, x: Any, r: int) -> Any:
         """Products with the r vertices, which live in the first r - 1 coordinates."""
         return x[..., :1] if r == 1 else simplex_product(x[..., : r - 1])

@@ -23,6 +23,10 @@ class SimplexPlus(Geometry):
     def __init__(self, matrices: Sequence[np.ndarray]) -> None:
         self.matrices = tuple(matrices)
 
+    def n_coordinates(self, r: int, dim: int) -> int:
+        """As many as the vertices of a simplex need."""
+        return max(r - 1, 1)
+
     def directions(self, blocks: slice, r: int, dim: int) -> np.ndarray:
         """The matrices, with zeros in the coordinates that they do not use."""
         return pad_last(np.stack(self.matrices[blocks]), dim)  # type: ignore[no-any-return]

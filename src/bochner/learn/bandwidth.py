@@ -101,11 +101,28 @@ def _by_median(kernel: Kernel, X: Any, rng: np.random.Generator, weights: np.nda
     return replace(kernel, lengthscale=median)  # type: ignore[type-var]
 
 
+def above_rounding(variance: float, mean: float) -> float:
+    """The variance, or zero where it is no more than the rounding of the mean leaves of constant numbers."""
+    return variance if variance > (10 * np.finfo(np.float64).eps * mean) ** 2 else 0.0
+
+
 def _variance(X: Any, weights: np.ndarray | None) -> float:
+    """One variance over all entries, about their mean: never a difference of large numbers."""
     if weights is None and not sparse.issparse(X):
-        return float(X.var(dtype=np.float64))
+        variance = float(X.var(dtype=np.float64))
+        return above_rounding(variance, float(X.mean(dtype=np.float64))) if isinstance(X, np.ndarray) else variance
     w = np.ones(X.shape[0]) if weights is None else weights
-    size = w.sum() * X.shape[1]
-    squares = X.multiply(X) if sparse.issparse(X) else X * X
-    mean = float((w @ X).sum() / size)
-    return max(float((w @ squares).sum() / size - mean**2), 0.0)
+    size = float(w.sum()) * X.shape[1]
+    mean = float((w @ X).sum()) / size
+    squares = _sparse_squares(X, mean, w) if sparse.issparse(X) else float((w @ (X - np.float64(mean)) ** 2).sum())
+    return above_rounding(squares / size, mean)
+
+
+def _sparse_squares(X: Any, mean: float, w: np.ndarray) -> float:
+    """Weighted squares about the mean: of the entries that are stored, and of the zeros that are not."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    stored = sparse.csr_array((np.square(X.data - np.float64(mean)), X.indices, X.indptr), X.shape)
+    zeros = float(w @ (X.shape[1] - np.diff(X.indptr)))
+    return float((w @ stored).sum()) + zeros * mean**2

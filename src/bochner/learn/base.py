@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -13,6 +15,24 @@ from .specification import Drawn, FeatureParameters, draw_features
 from .streaming import n_jobs_threads
 
 FLOATS = [np.float64, np.float32]
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+def all_or_nothing(fit: Fit) -> Fit:
+    """Decorate a fit so that one that fails leaves the estimator as it was, with the number of its columns."""
+
+    @functools.wraps(fit)
+    def careful(self: Any, *arguments: Any, **options: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return fit(self, *arguments, **options)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return cast(Fit, careful)
 
 
 class FeatureEstimator(BaseEstimator):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target, unique_labels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .base import FLOATS
+from .base import FLOATS, all_or_nothing
 from .machine import KernelMachine, streams
 
 
@@ -101,6 +102,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelClassifier:
         """Draw the features and fit.
 
@@ -117,13 +119,14 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         several = _several_labels(y)
         classes = np.arange(y.shape[1]) if several else unique_labels(y)
         if not several and len(classes) < 2:
-            raise ValueError(f"KernelClassifier: y has one class, {classes[0]!r}, and needs at least two.")
+            raise ValueError(f"KernelClassifier: y has one class, {classes[0]!r}, and needs at least two classes.")
         weights = self._class_weights(y, self._weights(sample_weight, X))
         self._fit_targets(X, self._targets(y, classes, several), weights)
         self.classes_, self._several = classes, several
         return self
 
     @available_if(streams)
+    @all_or_nothing
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> KernelClassifier:
         """Take in more rows: the result is that of one fit on all of them, with the features drawn at the first call.
 
@@ -135,12 +138,11 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             All classes that will come; needed at the first call, except for several labels a row.
         """
         first = not hasattr(self, "machine_")
-        if isinstance(self.class_weight, str):
-            raise ValueError(
-                "KernelClassifier: class_weight='balanced' needs all rows at once; pass a dict to partial_fit."
-            )
+        self._check_class_weight_streams()
         X, y = self._validated_pair(X, y, reset=first)
         several = _several_labels(y)
+        if not first:
+            self._check_goes_on(classes, several)
         known = self._known_classes(y, classes, several, first=first)
         weights = self._class_weights(y, self._weights(sample_weight, X))
         self._add_targets(X, self._targets(y, known, several), weights)
@@ -187,9 +189,11 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             Data.
         """
         check_is_fitted(self)
-        shares: np.ndarray = np.clip(self._predicted(X), 0, 1)
-        if not self._several:
-            shares /= shares.sum(axis=1, keepdims=True)
+        shares: np.ndarray = np.maximum(self._predicted(X), 0)
+        if self._several:
+            np.minimum(shares, 1, out=shares)
+            return shares
+        shares /= shares.sum(axis=1, keepdims=True)
         return shares
 
     def _targets(self, y: np.ndarray, classes: np.ndarray, several: bool) -> np.ndarray:
@@ -207,14 +211,28 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         by_class = compute_sample_weight(self.class_weight, y)
         return np.asarray(by_class if weights is None else by_class * weights, dtype=np.float64)
 
+    def _check_class_weight_streams(self) -> None:
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                "KernelClassifier: class_weight='balanced' needs all rows at once; pass a dict to partial_fit."
+            )
+
+    def _check_goes_on(self, classes: Any, several: bool) -> None:
+        """Refuse rows of another kind than those that were learned."""
+        if several != self._several:
+            kinds = ("one class", "several labels") if several else ("several labels", "one class")
+            raise ValueError(f"KernelClassifier: y had {kinds[0]} a row in the first call, and has {kinds[1]} now.")
+        if not several and classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(
+                f"KernelClassifier: classes must be those of the first call, {self.classes_}, got {classes!r}."
+            )
+
     def _known_classes(self, y: np.ndarray, classes: Any, several: bool, *, first: bool) -> np.ndarray:
         if several:
             return np.arange(y.shape[1])
         if first and classes is None:
             raise ValueError("KernelClassifier: classes must be passed on the first call to partial_fit.")
         known = np.unique(classes) if first else self.classes_
-        if not first and classes is not None and not np.array_equal(np.unique(classes), known):
-            raise ValueError(f"KernelClassifier: classes must be those of the first call, {known}, got {classes!r}.")
         unseen = np.setdiff1d(y, known)
         if len(unseen):
             raise ValueError(f"KernelClassifier: y has {unseen}, which are not among the classes {known}.")
@@ -222,6 +240,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     def _validated_pair(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, multi_output=True, reset=reset)
+        y = y.toarray() if sparse.issparse(y) else y  # labels of rows, as scikit-learn's encoders give them
         check_classification_targets(y)
         labels = _several_labels(y) and np.isin(y, (0, 1)).all()
         if y.ndim == 2 and not labels:

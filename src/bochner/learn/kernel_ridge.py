@@ -9,7 +9,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from .base import FLOATS
+from .base import FLOATS, all_or_nothing
 from .machine import KernelMachine, streams
 
 
@@ -101,6 +101,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
         """Draw the features and fit.
 
@@ -119,6 +120,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         return self
 
     @available_if(streams)
+    @all_or_nothing
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
         """Take in more rows: the result is that of one fit on all of them, with the features drawn at the first call.
 

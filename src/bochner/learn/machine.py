@@ -13,9 +13,10 @@ from ..maps import OptimalPositive
 from .base import FeatureEstimator
 from .nadaraya_watson import NadarayaWatsonMachine
 from .ridge_machine import RidgeMachine
-from .specification import FeatureParameters
+from .specification import Drawn, FeatureParameters
 
 METHODS = ("ridge", "nadaraya-watson")
+GAUSSIAN_NAMES = ("gaussian", "rbf")
 
 
 def streams(machine: Any) -> bool:
@@ -65,7 +66,7 @@ class KernelMachine(FeatureEstimator):
     def _parameters(self) -> FeatureParameters:
         """As given; weighted averages need positive weights, so their default map is positive where there is one."""
         parameters = super()._parameters()
-        gaussian = isinstance(self.kernel, Gaussian) or self.kernel in ("gaussian", "rbf")
+        gaussian = isinstance(self.kernel, Gaussian) or (isinstance(self.kernel, str) and self.kernel in GAUSSIAN_NAMES)
         if self.method == "nadaraya-watson" and self.map is None and gaussian:
             return parameters._replace(map=OptimalPositive())
         return parameters
@@ -88,14 +89,27 @@ class KernelMachine(FeatureEstimator):
 
     def _add_targets(self, X: Any, Y: np.ndarray, weights: np.ndarray | None) -> None:
         """Learn more rows; features are drawn at the first call."""
+        machine, first = self._new_machine(), not hasattr(self, "machine_")
+        if not first:
+            self._go_on(machine, Y.shape[1])
         with self._threads():
-            if hasattr(self, "machine_"):
-                self.machine_.add(self.features_, X, Y, weights, self.verbose)
-                return
-            machine = self._new_machine()
-            drawn = self._drawn(X, weights, symmetric=machine.symmetric)
+            drawn = (
+                self._drawn(X, weights, symmetric=machine.symmetric) if first else Drawn(self.features_, self.kernel_)
+            )
             machine.add(drawn.features, X, Y, weights, self.verbose)
         (self.features_, self.kernel_), self.machine_ = drawn, machine
+
+    def _go_on(self, machine: Any, n_targets: int) -> None:
+        """Let a machine with the options of now take over what was learned, if it can learn these targets too."""
+        owner = type(self).__name__
+        known: Any = self.machine_
+        if type(machine) is not type(known):
+            raise ValueError(f"{owner}: method={self.method!r} cannot go on from rows that another method has learned; "
+                             f"call fit.")  # fmt: skip
+        if n_targets != known.n_targets:
+            s = "s" if known.n_targets > 1 else ""
+            raise ValueError(f"{owner}: expected {known.n_targets} target{s} as in the first call, got {n_targets}.")
+        machine.go_on_from(known)
 
     def _predicted(self, X: Any) -> np.ndarray:
         """Predicted targets (n, t)."""

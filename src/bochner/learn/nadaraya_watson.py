@@ -46,11 +46,12 @@ class KernelSums:
     def of(cls, phi: FeatureMap, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None) -> KernelSums:
         """Of keys X (n, d) and their targets Y (n, t)."""
         mantissa, logarithm = _parts(phi, X, key=True)
-        shift = logarithm.max(axis=0)
+        counted = logarithm if weights is None else logarithm[weights > 0]  # the others must not set the scale
+        shift = counted.max(axis=0, initial=-np.inf)
         targets = np.column_stack([Y, np.ones(len(Y))]).astype(np.float64)
         if weights is not None:
             targets *= weights[:, None]
-        values = mantissa * np.exp(logarithm - _finite(shift))
+        values = mantissa * np.exp(np.minimum(logarithm - _finite(shift), 0))
         return cls(
             shift.astype(np.float64), (values.T @ targets.astype(X.dtype)).astype(np.float64), targets.sum(axis=0)
         )
@@ -63,7 +64,7 @@ class KernelSums:
     def evaluate(self, phi: FeatureMap, X: np.ndarray) -> np.ndarray:
         """Numerators and, last, denominators of queries X: (n, t + 1), each row up to a positive factor."""
         mantissa, logarithm = _parts(phi, X, key=False)
-        logarithm = logarithm + _finite(self.shift).astype(X.dtype)
+        logarithm = logarithm + self.shift.astype(X.dtype)  # minus infinity where no key has the feature
         largest = logarithm.max(axis=1, keepdims=True)  # a factor of the row: it cancels in the ratio
         return np.asarray((mantissa * np.exp(logarithm - _finite(largest))) @ self.sums.astype(X.dtype))
 
@@ -103,6 +104,20 @@ class NadarayaWatsonMachine:
         for rows in chunks(X.shape[0], X.shape[1] + phi.n_features_out, label="fit", verbose=verbose):
             total = total + KernelSums.of(phi, dense_rows(X, rows), Y[rows], None if weights is None else weights[rows])
         self.sums = total
+
+    def go_on_from(self, other: NadarayaWatsonMachine) -> None:
+        """Take over what another one has learned."""
+        self.sums = other.sums
+
+    @property
+    def n_targets(self) -> int:
+        """How many targets it has learned."""
+        assert self.sums is not None
+        return len(self.sums.target_sums) - 1
+
+    def for_prediction(self) -> NadarayaWatsonMachine:
+        """One that predicts the same: itself, since the sums are all there is."""
+        return self
 
     def evaluate(self, phi: FeatureMap, X: Any) -> np.ndarray:
         """Numerators and, last, denominators, each row up to a positive factor."""

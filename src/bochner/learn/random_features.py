@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from .base import FeatureEstimator
+from .base import FeatureEstimator, all_or_nothing
 from .streaming import features_of
 
 
@@ -80,6 +80,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureE
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> RandomFeatures:
         """Draw the features for data with the columns of X.
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._validation import check_count, check_flag, check_positive
 from ..approximation import FeatureMap
-from .base import FLOATS
+from .base import FLOATS, all_or_nothing
 from .specification import FeatureParameters, draw_features
 from .streaming import features_of, n_jobs_threads
 
@@ -86,6 +86,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> RandomProjection:
         """Draw the projection for data with the shape of X.
 
@@ -106,6 +107,8 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.n_components_, self.features_, self._dtype = width, drawn, X.dtype
         if inverse is not None:
             self.inverse_components_ = inverse
+        elif hasattr(self, "inverse_components_"):  # that of an earlier fit
+            del self.inverse_components_
         return self
 
     @property
@@ -142,9 +145,8 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 f"RandomProjection: inverse_transform expects {self.n_components_} columns, those of transform, got "
                 f"{X.shape[1]}."
             )
-        if self.compute_inverse_components:
-            inverse = self.inverse_components_
-        else:
+        inverse = getattr(self, "inverse_components_", None)
+        if inverse is None:
             inverse = linalg.pinv(self.components_)
         return np.asarray(X @ inverse.T)
 

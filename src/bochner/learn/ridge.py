@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from .statistics import RegressionStatistics
+from .statistics import RegressionStatistics, units_of
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,8 @@ class Problem(ABC):
     ----------
     weight : float
         Sum of weights: the number of rows, where there are none.
+    units : float
+        Observations that the rows count as, see `RegressionStatistics`.
     cross : array (D, t)
         C, products of features and targets.
     total : array (t,)
@@ -29,6 +31,7 @@ class Problem(ABC):
     """
 
     weight: float
+    units: float
     cross: np.ndarray
     total: np.ndarray
     n_means: int
@@ -62,7 +65,7 @@ class Primal(Problem):
     def of(cls, statistics: RegressionStatistics, *, intercept: bool) -> Primal:
         """From statistics."""
         S, C, T = statistics.moments(centred=intercept)
-        return cls(statistics.weight, C, T, int(intercept), S)
+        return cls(statistics.weight, statistics.units, C, T, int(intercept), S)
 
     def cholesky(self, alpha: float) -> np.ndarray:
         """(S + alpha) B = C."""
@@ -87,7 +90,7 @@ class Dual(Problem):
         """From rows and targets about their means, if there is an intercept."""
         root = np.sqrt(weights)[:, None]
         F, Z = root * rows, root * Y
-        return cls(float(weights.sum()), F.T @ Z, (Z**2).sum(axis=0), int(intercept), F, Z)
+        return cls(float(weights.sum()), units_of(weights), F.T @ Z, (Z**2).sum(axis=0), int(intercept), F, Z)
 
     def cholesky(self, alpha: float) -> np.ndarray:
         r""":math:`B = F^T(FF^T + \alpha)^{-1}Z`."""
@@ -126,8 +129,8 @@ class Spectrum:
         return np.asarray(self.basis @ (self.z / (self.eigenvalues[:, None] + np.atleast_1d(alpha)[None, :])))
 
     def gcv(self, alpha: float) -> float:
-        r"""Generalised cross-validation :math:`n\,\mathrm{RSS}/(n-\mathrm{df})^2`, summed over targets."""
-        n = self.problem.weight
+        r"""Generalised cross-validation :math:`n\,\mathrm{RSS}/(n-\mathrm{df})^2`, summed over targets; n counts units."""
+        n = self.problem.units
         shifted = self.eigenvalues[:, None] + alpha
         residual = self.problem.total - (self.z**2 * (shifted + alpha) / shifted**2).sum(axis=0)
         free = n - (self.eigenvalues / shifted[:, 0]).sum() - self.problem.n_means
@@ -138,7 +141,8 @@ class Spectrum:
     def left_out(self, alphas: np.ndarray, rows: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> np.ndarray:
         r"""Squared errors :math:`\sum_i w_i(e_i/(1-h_i))^2` of rows, each left out of its own fit.
 
-        A weight counts as repetitions: one of them is left out at a time.
+        A weight above one counts as repetitions, of which one is left out at a time; a row of less is left out whole, so
+        that weights of any size, such as those that add up to one, make sense.
 
         Parameters
         ----------
@@ -151,10 +155,10 @@ class Spectrum:
         array (a,)
         """
         P = rows @ self.basis
-        squares, errors = P**2, []
+        squares, errors, left = P**2, [], np.minimum(weights, 1)
         for alpha in alphas:
             shifted = self.eigenvalues + alpha
-            leverage = squares @ (1 / shifted) + self.problem.n_means / self.problem.weight
+            leverage = left * (squares @ (1 / shifted) + self.problem.n_means / self.problem.weight)
             gap = (Y - P @ (self.z / shifted[:, None])) / np.maximum(1 - leverage, 1e-12)[:, None]
             errors.append(float((weights @ gap**2).sum()))
         return np.array(errors)

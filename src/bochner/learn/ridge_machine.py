@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -95,10 +95,23 @@ class RidgeMachine:
     def add(self, phi: FeatureMap, X: Any, Y: np.ndarray, weights: np.ndarray | None, verbose: Any) -> None:
         """Take in more rows; the fit is solved when it is next asked for."""
         self.check(Y.shape[1])
-        if self._few is not None:
-            self.statistics, self._few = RegressionStatistics.of(*self._few), None
         self._solution = None
         self.statistics = regression_statistics(phi, X, Y, weights, total=self.statistics, verbose=verbose)
+
+    def go_on_from(self, other: RidgeMachine) -> None:
+        """Take over what another one has learned, to be solved with the options of this one."""
+        self.statistics = other.statistics if other._few is None else RegressionStatistics.of(*other._few)
+
+    @property
+    def n_targets(self) -> int:
+        """How many targets it has learned."""
+        if self.statistics is not None:
+            return self.statistics.n_targets
+        return len(self.solution.intercept)
+
+    def for_prediction(self) -> RidgeMachine:
+        """One that predicts the same, and has nothing else."""
+        return replace(self, statistics=None, _few=None, _solution=self.solution)
 
     @property
     def solution(self) -> Solution:

@@ -18,6 +18,9 @@ from ..maps import Map
 from ..projections import Projection
 from .bandwidth import has_bandwidth, with_gamma
 
+_DENSE_NUMBERS = 1 << 24
+"""Of a sparse matrix, made dense at most for maps that choose their constants from data: 128 MB."""
+
 
 class FeatureParameters(NamedTuple):
     """The parameters that every estimator of features shares, as its constructor got them.
@@ -86,7 +89,7 @@ def draw_features(
     width = check_count(owner, "n_components", parameters.n_components)
     spec = replace(spec, n_projections=_rows_for(owner, spec, width, X))
     assert spec.map is not None
-    drawn = spec.fit(_dense(X), rng=rng) if spec.map.needs_data else spec.draw(X.shape[1], rng)
+    drawn = spec.fit(_looked_at(X), rng=rng) if spec.map.needs_data else spec.draw(X.shape[1], rng)
     assert drawn.n_features_out == width
     return Drawn(drawn, spec.kernel)
 
@@ -163,6 +166,14 @@ def _some_rows(spec: Approximation, X: Any) -> np.ndarray | None:
     """A few rows for maps that adapt to data; none is looked at for the others."""
     assert spec.map is not None
     return _dense(X[:PROBE_ROWS]) if spec.map.needs_data else None
+
+
+def _looked_at(X: Any) -> np.ndarray:
+    """Rows that maps choose their constants from: all of them, but of a sparse matrix no more than fit the memory set."""
+    n, most = X.shape[0], max(_DENSE_NUMBERS // X.shape[1], PROBE_ROWS)
+    if not sparse.issparse(X) or n <= most:
+        return _dense(X)
+    return _dense(X[np.sort(np.random.default_rng(0).choice(n, most, replace=False))])
 
 
 def _dense(X: Any) -> np.ndarray:

@@ -35,6 +35,8 @@ class RegressionStatistics:
         Rows seen.
     weight : float
         Sum of their weights.
+    units : float
+        Observations that they count as: a weight above one as so many, one below as a single one, zero as none.
     feature_mean : float64 array (D,)
     target_mean : float64 array (t,)
     upper : float64 array (D, D)
@@ -57,6 +59,7 @@ class RegressionStatistics:
 
     n_rows: int
     weight: float
+    units: float
     feature_mean: np.ndarray
     target_mean: np.ndarray
     upper: np.ndarray = field(repr=False)
@@ -67,7 +70,7 @@ class RegressionStatistics:
     def empty(cls, n_features: int, n_targets: int) -> RegressionStatistics:
         """Of no rows."""
         D, t = n_features, n_targets
-        return cls(0, 0.0, np.zeros(D), np.zeros(t), np.zeros((D, D)), np.zeros((D, t)), np.zeros(t))
+        return cls(0, 0.0, 0.0, np.zeros(D), np.zeros(t), np.zeros((D, D)), np.zeros((D, t)), np.zeros(t))
 
     @classmethod
     def of(cls, features: np.ndarray, targets: np.ndarray, weights: np.ndarray | None = None) -> RegressionStatistics:
@@ -103,9 +106,11 @@ class RegressionStatistics:
         self, features: np.ndarray, targets: np.ndarray, weights: np.ndarray | None = None
     ) -> RegressionStatistics:
         """Add rows, in place: features (n, D) of one precision, targets (n, t), weights (n,)."""
+        self._check_same(features.shape[1], targets.shape[1])
         w = np.ones(len(features)) if weights is None else weights.astype(np.float64)
         weight = float(w.sum())
         self.n_rows += len(features)
+        self.units += units_of(w)
         if weight == 0:
             return self
         roots = None if weights is None else np.sqrt(w)
@@ -117,12 +122,9 @@ class RegressionStatistics:
         return self
 
     def __iadd__(self, other: RegressionStatistics) -> RegressionStatistics:
-        if (self.n_features, self.n_targets) != (other.n_features, other.n_targets):
-            raise ValueError(
-                f"RegressionStatistics: only those of the same features and targets add, got {self.n_features} features, "
-                f"{self.n_targets} targets and {other.n_features} features, {other.n_targets} targets."
-            )
+        self._check_same(other.n_features, other.n_targets)
         self.n_rows += other.n_rows
+        self.units += other.units
         if other.weight == 0:
             return self
         delta, gap, root = self._shift(other.feature_mean, other.target_mean, other.weight)
@@ -137,6 +139,13 @@ class RegressionStatistics:
         total += self
         total += other
         return total
+
+    def _check_same(self, n_features: int, n_targets: int) -> None:
+        if (self.n_features, self.n_targets) != (n_features, n_targets):
+            raise ValueError(
+                f"RegressionStatistics: only those of the same features and targets add, got {self.n_features} features, "
+                f"{self.n_targets} targets and {n_features} features, {n_targets} targets."
+            )
 
     def _shift(self, phi: np.ndarray, y: np.ndarray, weight: float) -> tuple[np.ndarray, np.ndarray, float]:
         """Move the means to those of both parts; the gaps between them, and the root of their weight."""
@@ -156,6 +165,18 @@ class RegressionStatistics:
 
         for_each_tile(self.n_features, _COLUMNS, block)
         self.target_scatter += np.einsum("nt,nt->t", Y, Y)
+
+
+def units_of(weights: np.ndarray) -> float:
+    """Observations that rows of these weights count as.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> units_of(np.array([3.0, 0.5, 0.0]))
+    4.0
+    """
+    return float(np.maximum(weights, weights > 0).sum())
 
 
 def _centred(values: np.ndarray, w: np.ndarray, roots: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

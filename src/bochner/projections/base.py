@@ -94,7 +94,7 @@ def block_sizes(m: int, rows: int) -> tuple[int, ...]:
 def draw_blocks(name: str, d: int, rotation: Rotation, geometry: Geometry, sizes: tuple[int, ...], radii: np.ndarray,
                 rng: np.random.Generator, **options: object) -> Operator:  # fmt: skip
     """W = D S R, one independent rotation a block: never formed where both R and S are fast."""
-    drawn = rotation.sample(d, len(sizes), rng)
+    drawn = _rotations(rotation, d, geometry, sizes, rng)
     if isinstance(drawn, FastRotation) and isinstance(geometry, FastGeometry):
         return StructuredOperator(name, d, drawn, geometry, radii, sizes, **options)
     rows = [_rows_of(drawn, geometry, blocks, r) for blocks, _, r in groups_of(sizes)]
@@ -102,13 +102,22 @@ def draw_blocks(name: str, d: int, rotation: Rotation, geometry: Geometry, sizes
     return DenseOperator(name, np.ascontiguousarray(W), drawn.dim, radii, sizes, **options)
 
 
+def _rotations(
+    rotation: Rotation, d: int, geometry: Geometry, sizes: tuple[int, ...], rng: np.random.Generator
+) -> DrawnRotation:
+    """One for each block; of a single block that is cut, no more rows than it looks at."""
+    if len(sizes) > 1:
+        return rotation.sample(d, len(sizes), rng)
+    return rotation.sample_rows(d, geometry.n_coordinates(sizes[0], rotation.padded(d)), rng)
+
+
 def _rows_of(rotation: DrawnRotation, geometry: Geometry, blocks: slice, r: int) -> np.ndarray:
     """S R of several blocks, one below the other: by products in O(d) where S has them."""
     if isinstance(rotation, DenseRotation) and isinstance(geometry, FastGeometry):
-        columns = rotation.matrices[blocks].transpose(2, 0, 1)  # (dim, b, dim): columns of R
+        columns = rotation.matrices[blocks].transpose(2, 0, 1)  # (dim, b, rows): columns of R
         rows = np.asarray(geometry.product(columns, r)).transpose(1, 2, 0)
     elif isinstance(rotation, DenseRotation):
-        rows = geometry.directions(blocks, r, rotation.dim) @ rotation.matrices[blocks]
+        rows = geometry.directions(blocks, r, rotation.matrices.shape[1]) @ rotation.matrices[blocks]
     else:
         S = geometry.directions(blocks, r, rotation.dim)
         rows = np.moveaxis(rotation.rows(np.moveaxis(S, 0, 1), blocks, back=True), 0, 1)

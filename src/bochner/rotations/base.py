@@ -65,6 +65,20 @@ class Rotation(ABC):
             return FastRotation(name, n_blocks, 1, [SignedWalsh(rademacher(stream, n_blocks, 1), 0, 0)])
         return self._draw(name, dim, n_blocks, stream)
 
+    def sample_rows(self, d: int, n_rows: int, rng: RNG = None) -> DrawnRotation:
+        """Draw one rotation of which only the first ``n_rows`` rows are looked at: a law may draw no others.
+
+        Parameters
+        ----------
+        d : int
+            Dimension of the data.
+        n_rows : int
+            How many rows, at most ``padded(d)``.
+        rng : int, numpy.random.Generator or None
+            Source of randomness.
+        """
+        return self.sample(d, 1, rng)
+
     @abstractmethod
     def _draw(self, name: str, dim: int, n_blocks: int, rng: np.random.Generator) -> DrawnRotation:
         """Draw in dimension ``dim`` of at least two."""

@@ -62,10 +62,10 @@ class DrawnRotation(ABC):
 
 
 class DenseRotation(DrawnRotation):
-    """Orthogonal matrices stored in full, float64 (n_blocks, dim, dim)."""
+    """Orthogonal matrices stored in full, float64 (n_blocks, dim, dim), or their first rows, (n_blocks, r, dim)."""
 
     def __init__(self, name: str, matrices: np.ndarray) -> None:
-        super().__init__(name, *matrices.shape[:2])
+        super().__init__(name, matrices.shape[0], matrices.shape[2])
         self.matrices = matrices
 
     @property

@@ -7,9 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from .._random import RNG, streams
 from ..linalg.tiles import single_threaded_blas
 from .base import Directions, Rotation
 from .drawn import DenseRotation, DrawnRotation
+
+_LARGE = 512
+"""Dimension from which the rows that a cut block does not need are not drawn."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,8 @@ class Haar(Rotation):
     entries with means near -0.4, and a positive random feature along :math:`e_1` averages 0.52 in place of 1.649,
     while second moments, and with them cosines, look right.
 
-    Time :math:`O(d^3)` and memory :math:`O(d^2)` a block; any d.  Every direction of the result is exactly uniform,
+    Time :math:`O(d^3)` and memory :math:`O(d^2)` a block; any d.  A block cut to r rows in a large dimension costs
+    :math:`O(d r^2)` and :math:`O(d r)`: the others are not drawn.  Every direction of the result is exactly uniform,
     so every coupling on top of it is exactly unbiased.
 
     References
@@ -47,8 +52,31 @@ class Haar(Rotation):
         """All directions."""
         return "all"
 
+    def sample_rows(self, d: int, n_rows: int, rng: RNG = None) -> DrawnRotation:
+        """Few rows of a large matrix alone, uniform on the Stiefel manifold as those of the whole are.
+
+        Parameters
+        ----------
+        d : int
+            Dimension of the data.
+        n_rows : int
+            How many rows, at most d.
+        rng : int, numpy.random.Generator or None
+            Source of randomness.
+        """
+        if d < _LARGE or 2 * n_rows > d:
+            return super().sample_rows(d, n_rows, rng)
+        (stream,) = streams(rng, "directions")
+        return DenseRotation(repr(self), _orthonormal_columns(stream, 1, d, n_rows).swapaxes(-1, -2))
+
     def _draw(self, name: str, dim: int, n_blocks: int, rng: np.random.Generator) -> DrawnRotation:
-        with single_threaded_blas:  # so that the number of threads cannot change a bit of the draw
-            q, u = np.linalg.qr(rng.standard_normal((n_blocks, dim, dim)))
-        diagonal = np.diagonal(u, axis1=-2, axis2=-1)
-        return DenseRotation(name, q * np.where(diagonal < 0, -1.0, 1.0)[:, None, :])
+        return DenseRotation(name, _orthonormal_columns(rng, n_blocks, dim, dim))
+
+
+def _orthonormal_columns(rng: np.random.Generator, n_blocks: int, dim: int, n_columns: int) -> np.ndarray:
+    """Uniform matrices of orthonormal columns, (n_blocks, dim, n_columns)."""
+    with single_threaded_blas:  # so that the number of threads cannot change a bit of the draw
+        q, u = np.linalg.qr(rng.standard_normal((n_blocks, dim, n_columns)))
+    diagonal = np.diagonal(u, axis1=-2, axis2=-1)
+    signed: np.ndarray = q * np.where(diagonal < 0, -1.0, 1.0)[:, None, :]
+    return signed

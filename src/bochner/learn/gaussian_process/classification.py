@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..._validation import check_count
 from ...approximation import FeatureMap
+from ..base import all_or_nothing
 from ..specification import as_generator, draw_features
 from ..streaming import dense_rows
 from .base import ROWS, GaussianEstimator
@@ -136,6 +137,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> GaussianProcessClassifier:
         """Fit to rows X (n, d), dense or CSR, and labels y (n,)."""
         X, y = validate_data(self, X, y, **ROWS)

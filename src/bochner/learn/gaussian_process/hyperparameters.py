@@ -34,9 +34,12 @@ def n_free_scales(owner: str, spec: Approximation, optimize: Any, ard: bool, d: 
     ``optimize=True`` means what the kernel has; a lengthscale asked for by name must be there.
     """
     if not has_lengthscale(spec.kernel):
+        kernel = "a map without a kernel" if spec.kernel is None else repr(spec.kernel)
+        if ard:
+            raise ValueError(f"{owner}: ard=True needs a kernel with a lengthscale for each column, and {kernel} has none; "
+                             f"pass ard=False, or a kernel such as kernels.Gaussian().")  # fmt: skip
         if optimize is True:
             return 0
-        kernel = "a map without a kernel" if spec.kernel is None else repr(spec.kernel)
         raise ValueError(f"{owner}: optimize={optimize!r} asks for a lengthscale, and {kernel} has none; leave it out, or "
                          f"use a kernel with one, such as kernels.Gaussian().")  # fmt: skip
     if ard or isinstance(getattr(spec.kernel, "lengthscale", 1.0), tuple):

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..._validation import check_flag, check_positive
 from ...approximation import FeatureMap
+from ..base import all_or_nothing
 from ..specification import as_generator, draw_features
 from ..statistics import RegressionStatistics
 from ..streaming import dense_rows, features_of, regression_statistics
@@ -143,10 +144,12 @@ class GaussianProcess(RegressorMixin, PosteriorPredictions):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> GaussianProcess:
         """Fit to rows X (n, d), dense or CSR, and targets y, (n,) or (n, t)."""
         return self._start(*validate_data(self, X, y, **ROWS, **_TARGETS))
 
+    @all_or_nothing
     def partial_fit(self, X: Any, y: Any) -> GaussianProcess:
         """Add rows.
 

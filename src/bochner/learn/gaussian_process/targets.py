@@ -23,7 +23,8 @@ class Scaling(NamedTuple):
         if not normalize:
             return cls(np.zeros(t), np.ones(t))
         spread = np.sqrt(statistics.target_scatter / statistics.weight)
-        return cls(statistics.target_mean.copy(), np.where(spread > 0, spread, 1.0))
+        rounding = 10 * np.finfo(np.float64).eps * np.abs(statistics.target_mean)
+        return cls(statistics.target_mean.copy(), np.where(spread > rounding, spread, 1.0))
 
     def apply(self, Y: np.ndarray) -> np.ndarray:
         """Targets without their units."""
