@@ -143,9 +143,10 @@ def bench_table(*suite: str) -> tuple[str, str]:
         main(["bench", *suite, "--json"])
     measured = json.loads(out.getvalue())
     where = ", ".join(f"{name} {value}" for name, value in measured["environment"].items())
-    lines = ["| case | measured | goal | times |", "|---|---|---|---|"]
+    lines = ["| case | measured | goal | met | details |", "|---|---|---|---|---|"]
     lines += [
-        f"| {r['case']} | {r['value']:.3g} {r['unit']} | {r['goal']} | {r['details']} |" for r in measured["results"]
+        f"| {r['case']} | {r['value']:.3g} {r['unit']} | {r['goal']} | {'yes' if r['met'] else 'no'} | {r['details']} |"
+        for r in measured["results"]
     ]
     return where, "\n".join(lines)
 

@@ -139,7 +139,7 @@ def test_the_width_is_what_was_asked_for(parameters, width):
             r"makes 2 features a row and 1 more; the nearest widths are 63 and 65\.",
         ),
         ({"n_components": 0}, r"RandomFeatures: n_components must be an integer of at least 1, got 0\."),
-        ({"kernel": "gausian"}, r"RandomFeatures: unknown kernel 'gausian'\. Did you mean 'gaussian'\?"),
+        ({"kernel": "gaussia"}, r"RandomFeatures: unknown kernel 'gaussia'\. Did you mean 'gaussian'\?"),
         ({"map": "relu"}, r"RandomFeatures: Rectified\(order=1\) cannot estimate Gaussian"),
         ({"projection": "haar"}, r"RandomFeatures: unknown projection 'haar'\."),
         ({"gamma": "auto"}, r"RandomFeatures: gamma must be 'scale', 'median' or a positive number, got 'auto'\."),

@@ -50,9 +50,9 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     ----------
     n_components_ : int
         Width of the output.
-    components_ : array (n_components_, d)
+    components_ : array, ``(n_components_, d)``
         C, formed when it is asked for.
-    inverse_components_ : array (d, n_components_)
+    inverse_components_ : array, ``(d, n_components_)``
         Its pseudo-inverse, with ``compute_inverse_components=True``.
     n_features_in_ : int
         Columns of the data.
@@ -113,12 +113,12 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     @property
     def components_(self) -> np.ndarray:
-        """C, (n_components_, d), in the precision of the data of `fit`."""
+        """C, of shape ``(n_components_, d)``, in the precision of the data of `fit`."""
         check_is_fitted(self)
         return _matrix(self.features_, self._dtype)
 
     def transform(self, X: Any) -> np.ndarray:
-        """Projections of the rows of X, (n, n_components_), in its precision.
+        """Projections of the rows of X, ``(n, n_components_)``, in its precision.
 
         Parameters
         ----------
@@ -135,7 +135,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
         Parameters
         ----------
-        X : array or CSR matrix (n, n_components_)
+        X : array or CSR matrix, ``(n, n_components_)``
             Projections.
         """
         check_is_fitted(self)

@@ -102,7 +102,7 @@ def _results(case: Case, split: _Split) -> Iterator[Result]:
     word = "error rate" if case.classes else "RMSE"
     shape = f"{case.name}, {len(split.X)} rows, width {case.width}"
     found = f"{ours:.4g}; RBFSampler + Ridge {theirs:.4g} (means of {len(SEEDS)} draws)"
-    yield at_most(f"{word} / that of RBFSampler + Ridge, {shape}", ours / theirs, 1, "x", found)
+    yield at_most(f"{word} above that of RBFSampler + Ridge, {shape}", 100 * (ours / theirs - 1), 0, "%", found)
     if not case.exact:
         return
     exact = _exact(case, split)
