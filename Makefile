@@ -18,7 +18,7 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md docs src tests
+	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md docs examples src tests
 
 bench: $(VENV)/.demo
 	$(BIN)/bochner bench
