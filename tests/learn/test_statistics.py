@@ -13,7 +13,7 @@ from bochner.learn.statistics import RegressionStatistics
 from bochner.learn.streaming import regression_statistics
 
 RNG = np.random.default_rng(0)
-N, D, T = 700, 300, 3
+N, D, T = 700, 400, 3
 PHI = RNG.standard_normal((N, D)) + 3.0
 Y = RNG.standard_normal((N, T)) - 5.0
 W = RNG.integers(0, 4, N).astype(float)
@@ -107,6 +107,6 @@ def test_threads_do_not_change_a_bit():
 
 def test_other_shapes_do_not_add():
     with pytest.raises(
-        ValueError, match=r"only those of the same features and targets add, got 300 features, 3 targets and 2"
+        ValueError, match=r"only those of the same features and targets add, got 400 features, 3 targets and 2"
     ):
         RegressionStatistics.of(PHI, Y) + RegressionStatistics.empty(2, 3)
