@@ -153,14 +153,14 @@ def _memory() -> Iterator[Result]:
     """Peak memory of a process that does nothing else, on a long sequence."""
     for causal in (False, True):
         script = (
-            "import resource, torch\n"
+            "import torch\n"
             "from bochner.cli.bench.attention import _inputs, _ours\n"
+            "from bochner.cli.bench.measure import peak_memory\n"
             "torch.set_num_threads(2)\n"
             f"with torch.no_grad(): _ours(*_inputs({_LONG}), causal={causal})()\n"
-            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+            "print(peak_memory())"
         )
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-        unit = 1 if sys.platform == "darwin" else 1024
-        peak = int(done.stdout) * unit
+        peak = float(done.stdout)
         kind = "causal " if causal else ""
         yield at_most(f"peak memory of {kind}linear_attention, L = {_LONG}", peak / 1e9, 2.0, "GB", size(peak))

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -15,7 +13,7 @@ import numpy as np
 
 from ..._table import seconds
 from ...kernels import Gaussian
-from .measure import Result, at_least, at_most
+from .measure import Result, at_least, at_most, peak_memory
 
 ROWS, COLUMNS, WIDTH, FEWER = 1_000_000, 64, 2048, 1024
 LENGTHSCALE = float(np.sqrt(2 * COLUMNS))
@@ -118,22 +116,6 @@ def _seconds(work: Callable[[], Any]) -> float:
     start = perf_counter()
     work()
     return perf_counter() - start
-
-
-def peak_memory() -> float:
-    """Largest resident memory of this process in bytes.
-
-    Linux counts the memory of the process that started it in ``ru_maxrss``, so its own record is read there.
-    """
-    status = Path("/proc/self/status")
-    if status.exists():
-        found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text())
-        if found:
-            return 1024.0 * int(found[1])
-    import resource
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return float(unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 if __name__ == "__main__":

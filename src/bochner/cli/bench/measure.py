@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 
@@ -62,3 +65,19 @@ def at_most(case: str, value: float, bound: float, unit: str, details: str) -> R
 def at_least(case: str, value: float, bound: float, unit: str, details: str) -> Result:
     """A case whose value must reach a bound."""
     return Result(case, value, unit, f">= {bound:g} {unit}", value >= bound, details)
+
+
+def peak_memory() -> float:
+    """Largest resident memory of this process in bytes.
+
+    Linux counts the memory of the process that started it in ``ru_maxrss``, so its own record is read there.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text())
+        if found:
+            return 1024.0 * int(found[1])
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return float(unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
