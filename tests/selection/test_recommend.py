@@ -134,6 +134,14 @@ def test_short_positive_vectors_are_told_why_simplex():
     assert any("so simplex rows win" in reason for reason in advice.reasons)
 
 
+def test_reasons_name_the_kind_of_features_that_the_data_chose():
+    near = bochner.recommend(cloud(40, 4, 0.5, 0) + 1, kernel=kernels.Softmax(), n_features=16, rng=0)
+    assert any(reason.startswith("Cosines win") for reason in near.reasons)
+    opposite = cloud(40, 4, 0.3, 1) + 1
+    far = bochner.recommend(opposite, -opposite, kernel=kernels.Softmax(), n_features=16, positive=True, rng=0)
+    assert any(reason.startswith("Exponentials win") for reason in far.reasons)
+
+
 def test_positive_and_symmetric_features_alone():
     positive = bochner.recommend(X, kernel=kernels.Gaussian(), n_features=32, positive=True, rng=0)
     assert all(c.positive for c in positive.ranking)

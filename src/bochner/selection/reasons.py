@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..kernels import Kernel, Softmax
-from ..maps import Map
 from ..projections import IID, QMC, Orthogonal, Projection, Quadrature, Simplex, SimplexPlus
 from .candidates import label
 from .facts import Facts
@@ -30,23 +29,23 @@ def _data(facts: Facts) -> str:
 
 def _map(ranking: Sequence[Candidate], facts: Facts) -> str:
     best = ranking[0]
-    other = next((c for c in ranking if _family(c.spec.map) != _family(best.spec.map)), None)
+    other = next((c for c in ranking if _family(c) != _family(best)), None)
     if other is None:
         return ""
-    cause = _cause_of_map(_family(best.spec.map), facts)
+    cause = _cause_of_map(_family(best), facts)
     return f"{cause} The best of another kind is {other.label} with {_against(other, best)}."
 
 
-def _family(feature_map: Map | None) -> str:
-    name = type(feature_map).__name__
+def _family(candidate: Candidate) -> str:
+    name = type(candidate.spec.map).__name__
+    if name == "GeneralizedExponential":  # the data decided between them
+        return "positive" if candidate.positive else "cosines"
     groups = {
         "Positive": "positive",
         "OptimalPositive": "positive",
         "Hyperbolic": "positive",
         "Trigonometric": "cosines",
     }
-    if getattr(feature_map, "s", None) == -1 or name == "GeneralizedExponential":
-        return "cosines"
     return groups.get(name, "hybrid" if name.endswith("Hybrid") else name)
 
 
