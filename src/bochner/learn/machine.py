@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ def streams(machine: Any) -> bool:
     return True
 
 
-class KernelMachine(FeatureEstimator):
+class KernelMachine(FeatureEstimator, ABC):
     """Common body of regression and classification; a subclass turns its y into a matrix of targets and back."""
 
     method: str
@@ -124,5 +125,6 @@ class KernelMachine(FeatureEstimator):
         return weights
 
     @property
+    @abstractmethod
     def _single(self) -> bool:
-        raise NotImplementedError
+        """Whether predictions have one number a row."""
