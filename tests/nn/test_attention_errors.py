@@ -10,7 +10,7 @@ import torch
 
 from bochner import Approximation, kernels, maps
 from bochner.nn import AttentionState, RandomFeatureAttention, RandomFeatures, Rotary, linear_attention
-from nn.cases import positive, tokens
+from support.attention import positive, tokens
 
 Q, K, V = tokens(2)
 PHI = positive()
