@@ -52,3 +52,15 @@ def size(value: float) -> str:
         if value >= factor:
             return f"{value / factor:.1f} {unit}"
     return f"{value:.0f} B"
+
+
+def printable(text: str) -> str:
+    r"""Text that a terminal shows and does not obey: control characters, and what cannot be encoded, as escapes.
+
+    Examples
+    --------
+    >>> print(printable("red \x1b[31m and\nplain"))
+    red \x1b[31m and
+    plain
+    """
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
