@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,21 @@ def array_namespace(x: Any) -> Any:
     import array_api_compat
 
     return array_api_compat.array_namespace(x)
+
+
+def is_numpy(x: Any) -> bool:
+    """Whether ``x`` is a NumPy array."""
+    return isinstance(x, np.ndarray)
+
+
+def is_torch(x: Any) -> bool:
+    """Whether ``x`` is a tensor of torch, which need not be imported."""
+    return _comes_from(type(x), "torch")
+
+
+@lru_cache(maxsize=256)
+def _comes_from(kind: type, library: str) -> bool:
+    return any(base.__module__.partition(".")[0] == library for base in kind.__mro__)
 
 
 def like(values: np.ndarray, x: Any) -> Any:

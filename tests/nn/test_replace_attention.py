@@ -13,7 +13,7 @@ from torch import nn
 from bochner import Approximation, kernels, maps
 from bochner.nn import RandomFeatureAttention, replace_attention
 from bochner.nn.conversion.replace import attention_modules
-from nn.models import CAUSAL, PADDED, ROWS, RUNS, TOKENS, bert, build, converted, decoder, encoder, gpt2
+from support.attention_models import CAUSAL, PADDED, ROWS, RUNS, TOKENS, bert, build, converted, decoder, encoder, gpt2
 
 
 def error(run, model, exact):
