@@ -1,8 +1,11 @@
-"""Plain-text tables."""
+"""Results as text: tables, units, what is safe to print, and JSON."""
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Sequence
+from typing import Any
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -64,3 +67,22 @@ def printable(text: str) -> str:
     plain
     """
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+
+
+def as_json(value: Any) -> str:
+    """Indented JSON; numbers that are not finite, which JSON does not have, as null.
+
+    Examples
+    --------
+    >>> as_json({"a": float("inf")}).split()
+    ['{', '"a":', 'null', '}']
+    """
+    return json.dumps(_finite(value), indent=2, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
