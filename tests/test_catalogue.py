@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 from bochner import kernels, maps, projections, rotations
-from catalogue import KERNELS, MAPS, PROJECTIONS, ROTATIONS
+from support.catalogue import KERNELS, MAPS, PROJECTIONS, ROTATIONS
 
 
 def public_classes(module, base):

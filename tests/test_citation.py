@@ -8,7 +8,7 @@ import bochner
 from bochner._citation import bibliography
 from bochner.projections import Orthogonal
 from bochner.rotations import Kac
-from catalogue import KERNELS, MAPS, PROJECTIONS, ROTATIONS
+from support.catalogue import KERNELS, MAPS, PROJECTIONS, ROTATIONS
 
 
 @pytest.mark.parametrize("thing", [*ROTATIONS, *PROJECTIONS, *KERNELS, *MAPS], ids=repr)

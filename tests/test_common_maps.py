@@ -13,7 +13,7 @@ from bochner.approximation import gram as gram_module
 from bochner.maps import coefficients
 from bochner.projections import IID, Orthogonal, Quadrature
 from bochner.rotations import Haar, Hadamard
-from catalogue import (
+from support.catalogue import (
     ADAPTIVE_MAPS,
     DISCRETE_MAPS,
     FIXED_MAPS,
@@ -28,7 +28,7 @@ from catalogue import (
     pairs,
     spec_of,
 )
-from checks import check_mean
+from support.checks import check_mean
 
 every_map = pytest.mark.parametrize("feature_map", MAPS, ids=repr)
 

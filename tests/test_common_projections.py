@@ -15,9 +15,9 @@ import bochner.projections as projections
 from bochner import kernels, rotations
 from bochner.projections import IID, QMC, Orthogonal, Quadrature, Simplex, SimplexPlus
 from bochner.rotations import Haar
-from catalogue import COUPLED, PROJECTIONS, QUADRATURES
-from checks import check_mean, probes
-from laws import (
+from support.catalogue import COUPLED, PROJECTIONS, QUADRATURES
+from support.checks import check_mean, probes
+from support.projection_laws import (
     block_means,
     check_adjoint_identity,
     check_blocks_are_independent,

@@ -13,9 +13,9 @@ import bochner.rotations as rotations
 from bochner.projections import Orthogonal
 from bochner.rotations import Haar, Rotation
 from bochner.rotations.drawn import FastRotation
-from catalogue import ROTATIONS
-from checks import check_law
-from laws import check_orthogonal
+from support.catalogue import ROTATIONS
+from support.checks import check_law
+from support.projection_laws import check_orthogonal
 
 DIMENSIONS = (1, 2, 3, 17, 64)
 every_rotation = pytest.mark.parametrize("rotation", ROTATIONS, ids=repr)

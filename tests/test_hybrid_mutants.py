@@ -11,7 +11,7 @@ from bochner.maps.coefficients.base import DrawnCoefficient
 from bochner.maps.features import parts_of
 from bochner.projections import IID, Orthogonal, Quadrature
 from bochner.rotations import StructuredGivens
-from map_checks import (
+from support.map_laws import (
     COMPLEX,
     DIAGONAL,
     GAUSSIAN,
@@ -19,11 +19,7 @@ from map_checks import (
     PADDED,
     SOFTMAX,
     X5,
-    XD,
     Y5,
-    YD,
-    X,
-    Y,
     check_coefficient,
     check_exact_at_equal_points,
     check_normalized,
@@ -31,6 +27,7 @@ from map_checks import (
     check_unbiased,
     check_unbiased_over_redraws,
 )
+from support.points import XD, YD, X, Y
 
 
 class TauWithoutSigma(NormalizedGaussianCoefficient):

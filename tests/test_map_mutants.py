@@ -24,7 +24,8 @@ from bochner.projections import Orthogonal
 from bochner.projections.base import block_sizes, draw_blocks, named_streams
 from bochner.radii import Chi
 from bochner.rotations import StructuredGivens
-from map_checks import COMPLEX, DIAGONAL, GAUSSIAN, PADDED, SOFTMAX, X5, XD, Y5, YD, X, check_unbiased
+from support.map_laws import COMPLEX, DIAGONAL, GAUSSIAN, PADDED, SOFTMAX, X5, Y5, check_unbiased
+from support.points import XD, YD, X
 
 
 class DroppedRoot(maps.GeneralizedExponential):

@@ -15,7 +15,7 @@ from bochner.radii import Chi
 from bochner.rotations import Haar, Hadamard, StructuredGivens
 from bochner.rotations.drawn import DenseRotation, FastRotation
 from bochner.rotations.stages import GivensLevel, GivensWalk
-from laws import (
+from support.projection_laws import (
     check_blocks_are_independent,
     check_dense_equals_apply,
     check_exponential_mean,

@@ -9,7 +9,7 @@ import torch
 import bochner
 from bochner import Approximation, kernels, maps, rotations
 from bochner.projections import Orthogonal
-from catalogue import DISCRETE_MAPS, MAPS, data, pairs, spec_of
+from support.catalogue import DISCRETE_MAPS, MAPS, data, pairs, spec_of
 
 every_map = pytest.mark.parametrize("feature_map", MAPS, ids=repr)
 

@@ -9,7 +9,7 @@ import torch
 from bochner import Approximation, kernels, maps
 from bochner.maps import coefficients
 from bochner.projections import IID
-from catalogue import DISCRETE_MAPS, KERNELS, MAPS, PROJECTIONS, D, data, spec_of
+from support.catalogue import DISCRETE_MAPS, KERNELS, MAPS, PROJECTIONS, D, data, spec_of
 
 every_map = pytest.mark.parametrize("feature_map", MAPS, ids=repr)
 

@@ -10,8 +10,8 @@ from bochner.approximation import error
 from bochner.maps.coefficients import AngularCoefficient
 from bochner.projections import IID, QMC, Orthogonal, Quadrature, Simplex, SimplexPlus
 from bochner.rotations import Haar, Hadamard, StructuredGivens
-from catalogue import POINTWISE, spec_of
-from checks import Z_MAX
+from support.catalogue import POINTWISE, spec_of
+from support.checks import Z_MAX
 
 GAUSSIAN, SOFTMAX = kernels.Gaussian(1.3), kernels.Softmax(0.8)
 HAAR = [IID(), Orthogonal(Haar()), Simplex(Haar())]

@@ -9,7 +9,7 @@ from scipy.special import gamma, kv
 from bochner.kernels import Angular, ArcCosine, Cauchy, Gaussian, Laplacian, Matern, RationalQuadratic, _distances
 from bochner.kernels._angles import angles
 from bochner.kernels._distances import squared_distances
-from kernels.references import SHIFT_INVARIANT, angle, matern, points
+from support.kernel_references import SHIFT_INVARIANT, angle, matern, points
 
 DTYPES = (np.float64, np.float32)
 

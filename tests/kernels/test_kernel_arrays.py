@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
 from bochner.kernels import ArcCosine, Gaussian, Laplacian, Linear, Matern, _tiles
-from kernels.references import ANY_WIDTH, KERNELS, D, points
+from support.kernel_references import ANY_WIDTH, KERNELS, D, points
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)

@@ -23,7 +23,7 @@ from bochner.kernels import (
     RationalQuadratic,
     Softmax,
 )
-from kernels.references import KERNELS, points
+from support.kernel_references import KERNELS, points
 
 X = points(4, 3)
 

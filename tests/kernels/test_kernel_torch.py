@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bochner.kernels import ArcCosine, Gaussian, Laplacian, Linear, Matern, Softmax
-from kernels.references import ANY_WIDTH, KERNELS, D, points
+from support.kernel_references import ANY_WIDTH, KERNELS, D, points
 
 torch = pytest.importorskip("torch")
 

@@ -23,7 +23,7 @@ from bochner.kernels import (
     RationalQuadratic,
     Softmax,
 )
-from kernels.references import ANY_WIDTH, KERNELS, SCALES, D, exact_gram, points
+from support.kernel_references import ANY_WIDTH, KERNELS, SCALES, D, exact_gram, points
 
 X, Y = points(23, D, 1), points(17, D, 2)
 

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from bochner.kernels import Angular, ArcCosine, Cauchy, Gaussian, Laplacian, Linear, Matern, RationalQuadratic, Softmax
-from checks import check_law, check_mean, probes
+from support.checks import check_law, check_mean, probes
 
 N = 40_000
 RADIAL = [

@@ -10,20 +10,19 @@ from bochner.maps.gerf_variance import A_of_rho, log_second_moment, minimise, op
 from bochner.maps.statistics import Data
 from bochner.projections import IID, Orthogonal
 from bochner.rotations import StructuredGivens
-from maps.variances import (
+from support.map_variances import (
     GAUSSIAN,
     GERF,
     RATE,
     SOFTMAX,
     SUCCESS,
-    XD,
-    YD,
     assert_same,
     known_rho,
     log_rel2_geometric,
     log_rel2_optimal,
     rel2_gerf,
 )
+from support.points import XD, YD
 
 
 def two_sets(d, size, n=40, p=23, seed=7):

@@ -8,17 +8,12 @@ import pytest
 from bochner import Approximation, maps
 from bochner.maps.coefficients import GaussianCoefficient
 from bochner.projections import IID, Orthogonal, Simplex
-from maps.variances import (
-    DIAGONAL,
+from support.map_variances import (
     FULL,
     GAUSSIAN,
     GERF,
     PAIRS,
     SOFTMAX,
-    XD,
-    YD,
-    X,
-    Y,
     angular_mse,
     assert_same,
     features_of,
@@ -29,6 +24,7 @@ from maps.variances import (
     row_covariance,
     squared,
 )
+from support.points import DIAGONAL, XD, YD, X, Y
 
 
 def exact(feature_map, kernel, x, y, seed, projection=None):

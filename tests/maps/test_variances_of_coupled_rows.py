@@ -9,14 +9,12 @@ from bochner import Approximation, kernels, maps
 from bochner.projections import Orthogonal, Simplex
 from bochner.projections.base import draw_blocks, named_streams
 from bochner.radii import Chi
-from checks import check_mean
-from maps.variances import (
+from support.checks import check_mean
+from support.map_variances import (
     GAUSSIAN,
     GERF,
     PAIRS,
     SOFTMAX,
-    X,
-    Y,
     check_redraws,
     check_variance,
     coupled_mse,
@@ -29,6 +27,7 @@ from maps.variances import (
     squared,
     value,
 )
+from support.points import X, Y
 
 BLOCKS = 30_000
 COUPLED = {"orthogonal": (Orthogonal(), orthogonal_blocks), "simplex": (Simplex(), simplex_blocks)}

@@ -8,13 +8,10 @@ import pytest
 from bochner import Approximation, maps
 from bochner.maps.coefficients import AngularCoefficient, GaussianCoefficient
 from bochner.projections import IID
-from maps.variances import (
-    DIAGONAL,
+from support.map_variances import (
     PAIRS,
     ROWS,
     SOFTMAX,
-    X,
-    Y,
     angular_mse,
     check_redraws,
     check_variance,
@@ -30,6 +27,7 @@ from maps.variances import (
     squared,
     value,
 )
+from support.points import DIAGONAL, X, Y
 
 GROUPS = 40_000
 MIXED = [(X, Y), *shrunk(0.6)[1:]]

@@ -8,9 +8,8 @@ import pytest
 from bochner import Approximation, kernels, maps
 from bochner.projections import IID, Orthogonal
 from bochner.rotations import StructuredGivens
-from checks import check_mean
-from maps.variances import (
-    DIAGONAL,
+from support.checks import check_mean
+from support.map_variances import (
     FULL,
     GAUSSIAN,
     GERF,
@@ -20,10 +19,6 @@ from maps.variances import (
     ROWS,
     SOFTMAX,
     SUCCESS,
-    XD,
-    YD,
-    X,
-    Y,
     angle,
     angular_mse,
     check_rows,
@@ -51,6 +46,7 @@ from maps.variances import (
     squared,
     value,
 )
+from support.points import DIAGONAL, XD, YD, X, Y
 
 
 def test_the_references_have_their_known_values():

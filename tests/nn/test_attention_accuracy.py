@@ -8,7 +8,7 @@ import torch
 
 from bochner import Approximation, kernels, maps, projections
 from bochner.nn import linear_attention
-from nn.cases import exact, tokens
+from support.attention import exact, tokens
 
 DRAWS = 50
 

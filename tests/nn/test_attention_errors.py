@@ -10,7 +10,7 @@ import torch
 
 from bochner import Approximation, kernels, maps
 from bochner.nn import AttentionState, RandomFeatureAttention, RandomFeatures, Rotary, linear_attention
-from nn.cases import positive, tokens
+from support.attention import positive, tokens
 
 Q, K, V = tokens(2)
 PHI = positive()
@@ -115,11 +115,6 @@ def test_layer_and_rotary_refuse():
         RandomFeatures(3, "rff")
     with pytest.raises(ValueError, match="Rotary: d must be even"):
         Rotary(3)
-
-
-def test_functions_that_a_checkpoint_cannot_keep():
-    with pytest.raises(TypeError, match=r"cannot keep .* in its checkpoint; use a function of NumPy or torch"):
-        RandomFeatures(3, Approximation(None, maps.Pointwise(lambda x: x)))
 
 
 def test_without_torch_the_extra_is_named():

@@ -13,8 +13,8 @@ from bochner.nn.reporting.errors import estimated_weights, measured_error, predi
 from bochner.nn.reporting.heads import head_samples
 from bochner.nn.reporting.recording import record
 from bochner.nn.reporting.rows import head_row
-from checks import check_mean
-from nn.models import CAUSAL, IMAGES, PADDED, ROWS, RUNS, TOKENS, build, converted, encoder
+from support.attention_models import CAUSAL, IMAGES, PADDED, ROWS, RUNS, TOKENS, build, converted, encoder
+from support.checks import check_mean
 
 FEW = {"max_sequences": 2, "max_queries": 6, "n_draws": 2, "n_projections": 32}
 

@@ -7,7 +7,7 @@ import torch
 
 from bochner import maps
 from bochner.nn import linear_attention
-from nn.cases import check_close, dense, exact, fitted, lower, positive, tokens
+from support.attention import check_close, dense, exact, fitted, lower, positive, tokens
 
 STABLE = [maps.Positive(), maps.OptimalPositive(), maps.Hyperbolic()]
 SIGNED = [maps.Trigonometric(), maps.AngularHybrid(2), maps.ClusterHybrid(2, 2)]

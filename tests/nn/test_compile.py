@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from bochner.nn import RandomFeatureAttention
-from nn.cases import check_close
+from support.attention import check_close
 
 
 @pytest.mark.filterwarnings("ignore")  # torch's compiler warns of itself

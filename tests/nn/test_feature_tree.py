@@ -9,7 +9,7 @@ from scipy import stats
 
 from bochner.nn import feature_tree
 from bochner.nn.feature_tree import FeatureTree
-from checks import P_MIN
+from support.checks import P_MIN
 
 
 def gaussian(*shape, seed=0, positive=False):

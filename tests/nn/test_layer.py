@@ -7,7 +7,7 @@ import torch
 
 from bochner import Approximation, kernels, maps
 from bochner.nn import RandomFeatures
-from nn.cases import check_close
+from support.attention import check_close
 
 SPECS = [
     Approximation(kernels.Gaussian(2.0), n_projections=16),

@@ -7,8 +7,8 @@ import torch
 
 from bochner import Approximation, kernels, maps, projections
 from bochner.nn import AttentionState, DenominatorWarning, linear_attention
-from catalogue import HOMOGENEOUS_MAPS, MAPS, POINTWISE, spec_of
-from nn.cases import check_close, dense, fitted, lower, positive, tokens
+from support.attention import check_close, dense, fitted, lower, positive, tokens
+from support.catalogue import HOMOGENEOUS_MAPS, MAPS, POINTWISE, spec_of
 
 SIGNED = "ignore::bochner.nn.DenominatorWarning"
 ATTENTION_MAPS = [m for m in MAPS if m is not POINTWISE] + [maps.Pointwise(torch.tanh)]

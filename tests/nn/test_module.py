@@ -11,7 +11,7 @@ from torch import nn
 
 from bochner import Approximation, kernels, maps, projections
 from bochner.nn import AttentionState, RandomFeatureAttention, Rotary
-from nn.cases import check_close
+from support.attention import check_close
 
 SPECS = [
     None,

@@ -9,7 +9,7 @@ import torch.multiprocessing as mp
 
 from bochner import maps
 from bochner.nn import linear_attention
-from nn.cases import check_close, fitted, tokens
+from support.attention import check_close, fitted, tokens
 
 MAPS = (maps.OptimalPositive(), maps.Positive())
 

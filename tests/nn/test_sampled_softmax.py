@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from bochner import maps, projections
 from bochner.nn import SampledSoftmax, kernel_sampler
-from checks import P_MIN, Z_MAX, check_mean
+from support.checks import P_MIN, Z_MAX, check_mean
 
 MAPS = {
     "trigonometric": maps.Trigonometric(),

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from bochner.projections import IID, QMC
-from checks import check_law, check_mean, probes
+from support.checks import check_law, check_mean, probes
 
 PROJECTIONS = [QMC("halton"), QMC("sobol")]
 

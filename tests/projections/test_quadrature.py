@@ -8,9 +8,9 @@ from scipy.special import hyp1f1
 
 from bochner.projections import Quadrature
 from bochner.rotations import Butterfly, Haar, Hadamard, StructuredGivens
-from catalogue import QUADRATURES
-from checks import Z_MAX, check_mean, probes
-from laws import block_means
+from support.catalogue import QUADRATURES
+from support.checks import Z_MAX, check_mean, probes
+from support.projection_laws import block_means
 
 
 def rule(P, f, v):

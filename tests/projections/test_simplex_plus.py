@@ -7,7 +7,7 @@ import pytest
 
 from bochner.geometries.simplex_plus import balance
 from bochner.projections import Orthogonal, Simplex, SimplexPlus
-from checks import Z_MAX
+from support.checks import Z_MAX
 
 
 def lengths(blocks, r, seed):

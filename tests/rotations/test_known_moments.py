@@ -12,8 +12,8 @@ from scipy import stats
 
 from bochner.projections import Orthogonal, Simplex
 from bochner.rotations import Butterfly, Haar, Hadamard, Kac, MultiHadamard, StructuredGivens
-from catalogue import ROTATIONS
-from checks import check_mean, probes, z_score
+from support.catalogue import ROTATIONS
+from support.checks import check_mean, probes, z_score
 
 X = np.array([1.0, 2.0, 0.0, -1.0])
 Y = np.array([0.5, -1.0, 2.0, 1.0])

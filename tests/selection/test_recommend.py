@@ -14,7 +14,7 @@ from bochner.approximation.error import squared_errors
 from bochner.selection import applicable
 from bochner.selection.candidates import at_width, label
 from bochner.selection.sample import Sample
-from checks import check_mean
+from support.checks import check_mean
 
 WIDTH = 48
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bochner import theory
-from theory.points import GAUSSIAN2, PAIR, PAIR_S, SPREAD
+from support.points import GAUSSIAN2, PAIR, PAIR_S, SPREAD
 
 MECHANISMS = {
     "trigonometric": theory.trigonometric_log_relative_mse,

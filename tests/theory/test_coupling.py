@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from bochner import theory
-from theory.points import SPREAD
+from support.points import SPREAD
 
 CONFORMITY = {
     (2, 1): (2.47308190605, 1.25562116815),

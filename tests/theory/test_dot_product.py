@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bochner import theory
-from checks import check_mean
+from support.checks import check_mean
 
 X, Y = np.array([1.0, 2, 0, -1]), np.array([0.5, -1, 2, 1])
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bochner import theory
-from theory.points import PAIR, SOFTMAX2, X, Y
+from support.points import PAIR, SOFTMAX2, X, Y
 
 UNIT = theory.Pairs.of(X / np.linalg.norm(X), Y / np.linalg.norm(Y))
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import jv
 
 from bochner import theory
-from theory.points import SPREAD
+from support.points import SPREAD
 
 RULES = [("simplex", "own"), ("simplex", "shared"), ("orthoplex", "own")]
 

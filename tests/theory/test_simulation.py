@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from bochner import theory
-from checks import check_mean
-from theory.points import DIAGONAL, XD, YD, X, Y
+from support.checks import check_mean
+from support.points import DIAGONAL, XD, YD, X, Y
 
 R, D = 60_000, 4
 PAIR = theory.Pairs.of(X, Y)

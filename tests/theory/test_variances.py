@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bochner import theory
-from theory.points import DIAGONAL, GAUSSIAN2, PAIR, SOFTMAX2, SPREAD, XD, YD, X, Y
+from support.points import DIAGONAL, GAUSSIAN2, PAIR, SOFTMAX2, SPREAD, XD, YD, X, Y
 
 
 def test_kernels_and_angle_golden():

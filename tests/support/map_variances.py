@@ -17,12 +17,9 @@ from scipy.special import hyp1f1, ive
 
 from bochner import Approximation, kernels, maps
 from bochner.projections import IID
-from checks import check_mean
+from support.checks import check_mean
+from support.points import X, Y
 
-X = np.array([0.5, -0.3, 0.2, 0.4])
-Y = np.array([0.1, 0.45, -0.25, 0.3])
-XD = np.array([0.7, -0.5, 0.0, 0.9])
-YD = np.array([-0.4, -0.8, 0.6, 0.5])
 PAIRS = [
     (X, Y),
     (0.9 * np.eye(4)[0], -0.2 * np.eye(4)[0]),
@@ -34,7 +31,6 @@ GERF = maps.GeneralizedExponential
 GAUSSIAN, SOFTMAX = kernels.Gaussian(), kernels.Softmax()
 KERNELS = (GAUSSIAN, SOFTMAX, kernels.Gaussian(0.9), kernels.Softmax(1.3))
 ROWS = 150_000
-DIAGONAL = np.array([1.1 + 0.3j, 0.2 + 0.9j, 0.8 - 0.4j, -0.3 + 1.1j])
 FULL = np.diag([0.9, 1.1j, 0.9 + 0.2j, 1.0]) + 0.15 * np.array(
     [[0, 1, 1j, 0], [1, 0, 0, -1], [0, 1j, 0, 1], [1, 0, -1j, 0]]
 )

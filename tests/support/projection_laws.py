@@ -8,8 +8,7 @@ from scipy import stats
 from bochner.projections import Operator, Projection
 from bochner.projections.structured import StructuredOperator
 from bochner.rotations import DrawnRotation
-
-from checks import check_law, check_mean, probes  # isort: skip
+from support.checks import check_law, check_mean, probes
 
 
 def check_dense_equals_apply(P: Operator, seed: int = 0) -> None:

@@ -8,7 +8,7 @@ from bochner import Approximation, kernels, maps
 from bochner.maps.coefficients import AngularCoefficient, GaussianCoefficient
 from bochner.projections import IID, QMC, GaussHermite, Orthogonal, Projection, Quadrature, Simplex, SimplexPlus
 from bochner.rotations import Butterfly, Haar, Hadamard, Kac, MultiHadamard, Rotation, StructuredGivens
-from checks import probes
+from support.checks import probes
 
 ROTATIONS: list[Rotation] = [
     Haar(),

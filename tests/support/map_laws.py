@@ -9,12 +9,9 @@ import numpy as np
 from bochner import Approximation, kernels, maps
 from bochner.maps.draws import Draws
 from bochner.projections import IID
-from checks import check_mean
+from support.checks import check_mean
+from support.points import X, Y
 
-X = np.array([0.5, -0.3, 0.2, 0.4])
-Y = np.array([0.1, 0.45, -0.25, 0.3])
-XD = np.array([0.7, -0.5, 0.0, 0.9])
-YD = np.array([-0.4, -0.8, 0.6, 0.5])
 OPPOSITE = 0.5 * Y - X
 X5, Y5 = np.array([0.5, -0.3, 0.2, 0.4, 0.3]), np.array([0.1, 0.45, -0.25, 0.3, -0.2])
 COMPLEX = -0.05 + 0.08j
