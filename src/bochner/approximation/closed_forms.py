@@ -82,12 +82,20 @@ def closed_form(feature_map: Any, spec: Approximation, X: np.ndarray, Y: np.ndar
 
 @closed_form.register(Trigonometric)
 def _(feature_map: Trigonometric, spec: Approximation, X: np.ndarray, Y: np.ndarray, data: Data) -> np.ndarray:
-    pairs, m = theory.Pairs.of(X, Y), spec.n_projections
+    pairs = theory.Pairs.of(X, Y)
     if not isinstance(spec.kernel, Gaussian | Softmax):
         return _shift_invariant(spec, X, Y)
     if isinstance(spec.projection, Quadrature):
         return _absolute_of_gaussian(spec, pairs, _quadrature(spec, pairs, X.shape[-1]))
-    return _absolute(spec, pairs, theory.trigonometric_mse(pairs.minus, m, _dim(spec, X), _coupling(spec)))
+    return _even(spec, pairs, _dim(spec, X))
+
+
+def _even(spec: Approximation, pairs: theory.Pairs, d: int, A: complex = 0.0) -> np.ndarray:
+    """Features of x - y: for the Gaussian kernel without a detour over relative errors, which lose digits far away."""
+    m, coupling = spec.n_projections, _coupling(spec)
+    if isinstance(spec.kernel, Gaussian):
+        return theory.trigonometric_mse(pairs.minus, m, d, coupling, A)
+    return _absolute(spec, pairs, theory.gerf_mse(A, -1, pairs.minus, m, d, coupling))
 
 
 def _shift_invariant(spec: Approximation, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -140,8 +148,9 @@ def _(feature_map: GeneralizedExponential, spec: Approximation, X: np.ndarray, Y
         rho = 1 / (1 - 8 * complex(A).real)
         log_relative = theory.antithetic_optimal_positive_variance(pairs.plus, d, rho) - np.log(m)
         return _absolute(spec, pairs, log_relative)
-    V = pairs.plus if s == 1 else pairs.minus
-    return _absolute(spec, pairs, theory.gerf_mse(complex(A), s, V, m, d, _coupling(spec)))
+    if s == -1:
+        return _even(spec, pairs, d, complex(A))
+    return _absolute(spec, pairs, theory.gerf_mse(complex(A), s, pairs.plus, m, d, _coupling(spec)))
 
 
 @closed_form.register(OptimalPositive)
