@@ -13,7 +13,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from .evidence import Evidence
 from .likelihoods import Likelihood
 
-Rows = Callable[[], Iterator[tuple[np.ndarray, Likelihood]]]
+Passes = Callable[[], Iterator[tuple[np.ndarray, Likelihood]]]
 """Walks over chunks of features (n, D) with the likelihoods of their rows; called once for each pass."""
 
 _MAX_STEPS = 100
@@ -38,7 +38,7 @@ class Mode(NamedTuple):
     n_steps: int
 
 
-def find_mode(rows: Rows, D: int, k: int, amplitude: float, start: np.ndarray | None = None) -> Mode:
+def find_mode(rows: Passes, D: int, k: int, amplitude: float, start: np.ndarray | None = None) -> Mode:
     r"""Maximise :math:`\log p(y|\Phi W) - |W|^2/(2a)` over W (D, k) by damped Newton steps.
 
     Notes
@@ -66,7 +66,7 @@ def find_mode(rows: Rows, D: int, k: int, amplitude: float, start: np.ndarray | 
     return Mode(W, value, _MAX_STEPS)
 
 
-def hessian(rows: Rows, W: np.ndarray, amplitude: float) -> np.ndarray:
+def hessian(rows: Passes, W: np.ndarray, amplitude: float) -> np.ndarray:
     """The negative Hessian at W in full, (k D, k D): block (i, j) belongs to the latents i and j."""
     D, k = W.shape
     H = np.zeros((k, D, k, D))
@@ -139,11 +139,11 @@ def _feature_gradient(
     return pushed @ W.T + residual @ V.T - bend, V
 
 
-def _penalised(rows: Rows, W: np.ndarray, amplitude: float) -> float:
+def _penalised(rows: Passes, W: np.ndarray, amplitude: float) -> float:
     return sum(likelihood.value(Phi @ W) for Phi, likelihood in rows()) - float(np.vdot(W, W)) / (2 * amplitude)
 
 
-def _newton(rows: Rows, W: np.ndarray, amplitude: float) -> tuple[np.ndarray, np.ndarray]:
+def _newton(rows: Passes, W: np.ndarray, amplitude: float) -> tuple[np.ndarray, np.ndarray]:
     """Gradient and Newton direction at W."""
     D, k = W.shape
     gradient, blocks = -W / amplitude, np.zeros((k, D, D))
@@ -168,7 +168,7 @@ def _newton(rows: Rows, W: np.ndarray, amplitude: float) -> tuple[np.ndarray, np
     return gradient, direction.reshape(D, k)
 
 
-def _product(rows: Rows, W: np.ndarray, amplitude: float, V: np.ndarray) -> np.ndarray:
+def _product(rows: Passes, W: np.ndarray, amplitude: float, V: np.ndarray) -> np.ndarray:
     """H times V, both (D, k)."""
     out: np.ndarray = V / amplitude
     for Phi, likelihood in rows():

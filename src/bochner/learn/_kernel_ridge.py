@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from .base import FLOATS, all_or_nothing
-from .machine import KernelMachine, streams
+from ._estimator import all_or_nothing
+from ._kernel_machine import KernelMachine, streams
+from ._rows import RowSource
 
 
 class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
@@ -70,6 +71,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
     True
     """
 
+    _target_options: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}
+
     def __init__(
         self,
         kernel: Any = "gaussian",
@@ -114,9 +117,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         sample_weight : array (n,), optional
             Weights of the rows; a whole number counts as repetitions.
         """
-        X, y = self._validated_pair(X, y, reset=True)
-        self._fit_targets(X, y.reshape(len(y), -1), self._weights(sample_weight, X))
-        self._one_dimensional = y.ndim == 1
+        rows = self._rows(X, y, sample_weight, reset=True)
+        self._fit_rows(_columns(rows))
+        self._one_dimensional = not rows.target_shape
         return self
 
     @available_if(streams)
@@ -129,15 +132,18 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         X, y, sample_weight
             As in `fit`.  Rules for gamma and maps that adapt to data look at the first rows alone.
         """
-        first = not hasattr(self, "machine_")
-        X, y = self._validated_pair(X, y, reset=first)
-        if not first and (y.ndim == 1) != self._one_dimensional:
-            raise ValueError(f"KernelRidge: y must have the shape of the first call, got {y.ndim} dimensions.")
-        self._add_targets(X, y.reshape(len(y), -1), self._weights(sample_weight, X))
-        self._one_dimensional = y.ndim == 1
+        first = not hasattr(self, "model_")
+        rows = self._rows(X, y, sample_weight, reset=first)
+        one_dimensional = not rows.target_shape
+        if not first and one_dimensional != self._one_dimensional:
+            raise ValueError(
+                f"KernelRidge: y must have the shape of the first call, got {1 + len(rows.target_shape)} dimensions."
+            )
+        self._add_rows(_columns(rows))
+        self._one_dimensional = one_dimensional
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any) -> Any:
         """Predictions (n,) or (n, t), in the precision of X.
 
         Parameters
@@ -145,13 +151,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         X : array or CSR matrix (n, d)
             Data.
         """
-        values = self._predicted(X)
-        return values[:, 0] if self._one_dimensional else values
-
-    def _validated_pair(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
-        return validate_data(  # type: ignore[no-any-return]
-            self, X, y, accept_sparse="csr", dtype=FLOATS, multi_output=True, y_numeric=True, reset=reset
-        )
+        check_is_fitted(self)
+        if self._one_dimensional:
+            return self._predicted(X, _first_column, ())
+        return self._predicted(X, np.asarray, (self.model_.n_targets,))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -161,3 +164,16 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
     @property
     def _single(self) -> bool:
         return bool(self._one_dimensional)
+
+
+def as_columns(y: Any, weights: Any) -> tuple[np.ndarray, Any]:
+    """Targets as a matrix, with their weights."""
+    return y.reshape(len(y), -1), weights
+
+
+def _columns(rows: RowSource) -> RowSource:
+    return rows.relabelled(as_columns, rows.n_targets, weighted=rows.weighted)
+
+
+def _first_column(values: np.ndarray) -> np.ndarray:
+    return values[:, 0]

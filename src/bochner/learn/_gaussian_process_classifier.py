@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,26 +11,23 @@ from scipy.linalg import cholesky
 from scipy.linalg.lapack import dtrtri
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from ..._validation import check_count
-from ...approximation import FeatureMap
-from ..base import all_or_nothing
-from ..specification import as_generator, draw_features
-from ..streaming import dense_rows
-from .base import ROWS, GaussianEstimator
-from .evidence import Evidence
-from .laplace import Rows, find_mode, hessian, laplace_evidence, log_evidence
-from .lengthscale import stretched
-from .likelihoods import likelihood_of
-from .passes import feature_chunks, feature_rows
-from .probabilities import expected_probabilities
-from .search import Objective, Others, maximise
-from .tuning import some_rows
+from .._validation import check_count
+from ..approximation import FeatureMap
+from ._estimator import all_or_nothing
+from ._features import as_generator
+from ._hyperparameters import GaussianEstimator, Objective, Others, maximise, stretched
+from ._linear.evidence import Evidence
+from ._linear.laplace import Passes, find_mode, hessian, laplace_evidence, log_evidence
+from ._linear.likelihoods import Likelihood, expected_probabilities, likelihood_of
+from ._rows import RowSource
 
 _MAX_ORDER = 20_000
 """Of the matrix of the weights' posterior: 3.2 GB."""
 _AMPLITUDE_RANGE = (1e-4, 1e5)
+_KEPT_NUMBERS = 1 << 25
+"""Features kept between passes, 256 MB; of more rows they are computed again."""
 
 
 class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
@@ -140,16 +139,14 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
     @all_or_nothing
     def fit(self, X: Any, y: Any) -> GaussianProcessClassifier:
         """Fit to rows X (n, d), dense or CSR, and labels y (n,)."""
-        X, y = validate_data(self, X, y, **ROWS)
-        check_classification_targets(y)
-        classes, labels = np.unique(y, return_inverse=True)
+        rows = self._rows(X, y, reset=True)
+        classes, labels = np.unique(rows.gathered().targets, return_inverse=True)
         self._check(classes)
         rng = as_generator(self.random_state)
+        rows = rows.relabelled(partial(_labelled, labels=labels), 1, weighted=False)
         with self._computing():
-            phi = draw_features("GaussianProcessClassifier", self._parameters(), X, rng, symmetric=True).features
-            phi, amplitude = self._tuned(phi, X, labels, len(classes), rng)
-            rows = feature_rows(phi, X, likelihood_of(labels, len(classes)))
-            return self._finish(phi, rows, classes, amplitude)
+            phi, amplitude = self._tuned(self._drawn(rows, rng).features, rows, len(classes), rng)
+            return self._finish(phi, _passes(phi, rows, len(classes)), classes, amplitude)
 
     def predict(self, X: Any) -> np.ndarray:
         """Most probable class of each row."""
@@ -159,10 +156,13 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each class, (n, k), averaged over the posterior."""
-        X = self._validated(X)
+        rows = self._rows(X)
+        work = partial(_probabilities, phi=self.features_, weights=self.weights_, root=self.root_)
         with self._computing():
-            parts = [expected_probabilities(*self._latents(Phi)) for Phi in feature_chunks(self.features_, X)]
-        return np.concatenate(parts)
+            probabilities: np.ndarray = rows.map(
+                work, (len(self.classes_),), np.float64, width=self.features_.n_features_out
+            )
+        return probabilities
 
     def log_marginal_likelihood(
         self, theta: Any = None, X: Any = None, y: Any = None, *, eval_gradient: bool = False
@@ -181,8 +181,10 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
         check_is_fitted(self)
         if X is None:
             if theta is not None or eval_gradient:
-                raise ValueError("GaussianProcessClassifier.log_marginal_likelihood: theta and the gradient need X and y, "
-                                 "since the fit keeps no rows.")  # fmt: skip
+                raise ValueError(
+                    "GaussianProcessClassifier.log_marginal_likelihood: theta and the gradient need X and y, since the fit "
+                    "keeps no rows."
+                )
             return self.log_marginal_likelihood_value_
         logs = np.log([self.amplitude_]) if theta is None else np.asarray(theta, dtype=np.float64)
         if logs.shape not in [(1,), (2,), (1 + self.n_features_in_,)]:
@@ -190,11 +192,10 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
                 f"GaussianProcessClassifier.log_marginal_likelihood: theta must have 1, 2 or {1 + self.n_features_in_} "
                 f"entries, logarithms of amplitude and lengthscales, got shape {logs.shape}."
             )
-        X, y = validate_data(self, X, y, **ROWS, reset=False)
+        rows, targets, _ = self._rows(X, y).gathered()
         n_scales = len(logs) - 1
         with self._computing():
-            rows = dense_rows(X, slice(None))
-            objective = _objective(self.features_, rows, self._labels(y), len(self.classes_), n_scales)
+            objective = _objective(self.features_, rows, self._labels(targets), len(self.classes_), n_scales)
             value, gradient = objective(np.roll(logs, n_scales))
         return (value, np.roll(gradient, -n_scales)) if eval_gradient else value
 
@@ -218,14 +219,18 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
                 f"more than {_MAX_ORDER}; lower n_components to {_MAX_ORDER // k}, or use KernelClassifier."
             )
 
+    def _checked_targets(self, y: np.ndarray) -> np.ndarray:
+        check_classification_targets(y)
+        return y
+
     def _tuned(
-        self, phi: FeatureMap, X: Any, labels: np.ndarray, n_classes: int, rng: np.random.Generator
+        self, phi: FeatureMap, rows: RowSource, n_classes: int, rng: np.random.Generator
     ) -> tuple[FeatureMap, float]:
         """The same draw with the best lengthscales, and the best amplitude, where they are free."""
-        free, n_scales = self._free(), self._n_free_scales(phi, X.shape[1])
+        free, n_scales = self._free(), self._n_free_scales(phi, rows.shape[1])
         if not n_scales and "amplitude" not in free:
             return phi, float(self.amplitude)
-        some, some_labels = some_rows(X, labels, self.optimize_rows, rng)
+        some, some_labels = rows.sample_with_targets(self.optimize_rows, rng)
         start = np.log([float(self.amplitude)])
         bounds = np.log([_AMPLITUDE_RANGE]) if "amplitude" in free else np.array([[start[0], start[0]]])
         objective = _objective(phi, some, some_labels, n_classes, n_scales)
@@ -233,7 +238,9 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
         best = maximise(objective, Others(lambda Phi: start, bounds), restarts, rng, verbose=self.verbose)
         return stretched(phi, best.lengthscales) if n_scales else phi, float(np.exp(best.logs[0]))
 
-    def _finish(self, phi: FeatureMap, rows: Rows, classes: np.ndarray, amplitude: float) -> GaussianProcessClassifier:
+    def _finish(
+        self, phi: FeatureMap, rows: Passes, classes: np.ndarray, amplitude: float
+    ) -> GaussianProcessClassifier:
         k = 1 if len(classes) == 2 else len(classes)
         mode = find_mode(rows, phi.n_features_out, k, amplitude)
         L = cholesky(hessian(rows, mode.weights, amplitude), lower=True, overwrite_a=True, check_finite=False)
@@ -243,15 +250,34 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
         self.root_ = np.ascontiguousarray(dtrtri(L, lower=1)[0].T)
         return self
 
-    def _latents(self, Phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Means (n, k) and covariances (n, k, k) of the latent functions."""
-        D, k = self.weights_.shape
-        V = [Phi @ self.root_[i * D : (i + 1) * D] for i in range(k)]
-        covariance = np.empty((len(Phi), k, k))
-        for i in range(k):
-            for j in range(i + 1):
-                covariance[:, i, j] = covariance[:, j, i] = np.einsum("nd,nd->n", V[i], V[j])
-        return Phi @ self.weights_, covariance
+
+def _labelled(y: Any, weights: Any, *, labels: np.ndarray) -> tuple[np.ndarray, Any]:
+    """Numbers of the classes in place of the classes."""
+    return labels, weights
+
+
+def _probabilities(X: np.ndarray, *, phi: FeatureMap, weights: np.ndarray, root: np.ndarray) -> np.ndarray:
+    """Probabilities (n, k) of the classes, from means and covariances of the latent functions."""
+    Phi, (D, k) = phi.queries(X), weights.shape
+    V = [Phi @ root[i * D : (i + 1) * D] for i in range(k)]
+    covariance = np.empty((len(Phi), k, k))
+    for i in range(k):
+        for j in range(i + 1):
+            covariance[:, i, j] = covariance[:, j, i] = np.einsum("nd,nd->n", V[i], V[j])
+    return expected_probabilities(Phi @ weights, covariance)
+
+
+def _passes(phi: FeatureMap, rows: RowSource, n_classes: int) -> Passes:
+    """Passes over features and likelihoods: kept where the rows are few, and computed again where they are many."""
+
+    def walk() -> Iterator[tuple[np.ndarray, Likelihood]]:
+        for X, labels, _ in rows.chunks(phi.n_features_out):
+            yield np.asarray(phi.queries(X)), likelihood_of(labels, n_classes)
+
+    if rows.count() * phi.n_features_out > _KEPT_NUMBERS:
+        return walk
+    kept = list(walk())
+    return lambda: iter(kept)
 
 
 def _objective(phi: FeatureMap, X: np.ndarray, labels: np.ndarray, n_classes: int, n_scales: int) -> Objective:

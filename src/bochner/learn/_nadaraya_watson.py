@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..approximation import FeatureMap
 from ..maps.features import parts_of
-from .streaming import chunks, dense_rows
+from ._rows import Chunk, RowSource
 
 
-@dataclass
+@dataclass(frozen=True)
 class KernelSums:
     r"""Sums of key features, by target, scaled so that they do not overflow.
 
@@ -78,8 +80,8 @@ def _finite(logarithm: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(logarithm), logarithm, 0)
 
 
-@dataclass
-class NadarayaWatsonMachine:
+@dataclass(frozen=True)
+class NadarayaWatson:
     r"""Averages of targets weighted by the kernel, :math:`\sum_i k(x, x_i)y_i / \sum_i k(x, x_i)`, fitted in one pass.
 
     Notes
@@ -89,56 +91,55 @@ class NadarayaWatsonMachine:
     """
 
     owner: str
-    sums: KernelSums | None = None
 
     symmetric = False
 
-    def fit(self, phi: FeatureMap, X: Any, Y: np.ndarray, weights: np.ndarray | None, verbose: Any) -> None:
-        """Forget what was there and take in these rows."""
-        self.sums = None
-        self.add(phi, X, Y, weights, verbose)
+    def fit(self, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> KernelAverage:
+        """Take in all rows."""
+        work = partial(_sums, phi=phi, n_targets=rows.n_targets)
+        sums: KernelSums = rows.reduce(work, width=phi.n_features_out, label="fit", verbose=verbose)
+        rows.check_weight(float(sums.target_sums[-1]))
+        return KernelAverage(self, sums)
 
-    def add(self, phi: FeatureMap, X: Any, Y: np.ndarray, weights: np.ndarray | None, verbose: Any) -> None:
-        """Take in more rows."""
-        total = KernelSums.empty(phi.n_features_out, Y.shape[1]) if self.sums is None else self.sums
-        for rows in chunks(X.shape[0], X.shape[1] + phi.n_features_out, label="fit", verbose=verbose):
-            total = total + KernelSums.of(phi, dense_rows(X, rows), Y[rows], None if weights is None else weights[rows])
-        self.sums = total
+    begin = fit
 
-    def go_on_from(self, other: NadarayaWatsonMachine) -> None:
-        """Take over what another one has learned."""
-        self.sums = other.sums
+    def extend(self, model: KernelAverage, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> KernelAverage:
+        """The model with more rows."""
+        return KernelAverage(self, model.sums + self.fit(phi, rows, verbose=verbose).sums)
+
+
+@dataclass(frozen=True)
+class KernelAverage:
+    """What the averages have learned."""
+
+    options: NadarayaWatson
+    sums: KernelSums = field(repr=False)
 
     @property
     def n_targets(self) -> int:
         """How many targets it has learned."""
-        assert self.sums is not None
         return len(self.sums.target_sums) - 1
 
-    def for_prediction(self) -> NadarayaWatsonMachine:
-        """One that predicts the same: itself, since the sums are all there is."""
-        return self
+    def predictor(self, phi: FeatureMap) -> Any:
+        """From rows X (n, d) to averages (n, t)."""
+        return partial(_averages, phi=phi, sums=self.sums, owner=self.options.owner)
 
-    def evaluate(self, phi: FeatureMap, X: Any) -> np.ndarray:
-        """Numerators and, last, denominators, each row up to a positive factor."""
-        assert self.sums is not None
-        parts = [
-            self.sums.evaluate(phi, dense_rows(X, rows)) for rows in chunks(X.shape[0], X.shape[1] + phi.n_features_out)
-        ]
-        return np.concatenate(parts)
 
-    def predict(self, phi: FeatureMap, X: Any) -> np.ndarray:
-        """Weighted averages (n, t)."""
-        assert self.sums is not None
-        values = self.evaluate(phi, X)
-        numerator, denominator = values[:, :-1], values[:, -1:]
-        bad = ~(denominator[:, 0] > 0)
-        if bad.any():
-            warnings.warn(
-                f"{self.owner}: {bad.sum()} of {len(bad)} rows have an estimated sum of weights that is not positive, and "
-                f"get the mean of the targets; a positive map such as OptimalPositive() has none.",
-                UserWarning,
-                stacklevel=4,
-            )
-        mean = (self.sums.target_sums[:-1] / self.sums.target_sums[-1]).astype(values.dtype)
-        return np.where(bad[:, None], mean, numerator / np.where(bad[:, None], 1, denominator))
+def _sums(chunks: Iterator[Chunk], *, phi: FeatureMap, n_targets: int) -> KernelSums:
+    parts = (KernelSums.of(phi, *chunk) for chunk in chunks if len(chunk.X))
+    return sum(parts, KernelSums.empty(phi.n_features_out, n_targets))
+
+
+def _averages(X: np.ndarray, *, phi: FeatureMap, sums: KernelSums, owner: str) -> np.ndarray:
+    values = sums.evaluate(phi, X)
+    numerator, denominator = values[:, :-1], values[:, -1:]
+    bad = ~(denominator[:, 0] > 0)
+    if bad.any():
+        warnings.warn(
+            f"{owner}: {bad.sum()} of {len(bad)} rows have an estimated sum of weights that is not positive, and "
+            f"get the mean of the targets; a positive map such as OptimalPositive() has none.",
+            UserWarning,
+            stacklevel=2,
+        )
+    mean = (sums.target_sums[:-1] / sums.target_sums[-1]).astype(values.dtype)
+    return np.where(bad[:, None], mean, numerator / np.where(bad[:, None], 1, denominator))

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import ClassifierMixin
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets, type_of_target, unique_labels
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from .base import FLOATS, all_or_nothing
-from .machine import KernelMachine, streams
+from ._classes import Labels, class_targets, row_weights
+from ._estimator import all_or_nothing
+from ._kernel_machine import KernelMachine, streams
+from ._rows import RowSource
 
 
 def _has_probabilities(classifier: Any) -> bool:
     if classifier.method != "nadaraya-watson":
         raise AttributeError(
-            "KernelClassifier: ridge scores are no probabilities; use method='nadaraya-watson', or wrap it in "
+            "KernelClassifier: ridge scores are not probabilities; use method='nadaraya-watson', or wrap it in "
             "CalibratedClassifierCV."
         )
     return True
@@ -37,7 +39,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     :math:`\sum_i k(x, x_i)`.  It is fitted in one pass without any parameter, computed with stabilisers that cancel, so that
     large norms do not overflow, and features of queries and keys may differ.
 
-    Several labels a row (y a matrix of zeros and ones) are learned one by one.
+    Several labels per row (y a matrix of zeros and ones) are learned one by one.
 
     Parameters
     ----------
@@ -68,6 +70,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     >>> bool(KernelClassifier(gamma=1.0, alpha="gcv", n_components=128, random_state=0).fit(X, y).score(X, y) > 0.95)
     True
     """
+
+    _target_options: ClassVar[dict[str, Any]] = {"multi_output": True}
 
     def __init__(
         self,
@@ -111,17 +115,18 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         X : array or CSR matrix (n, d)
             Data.
         y : array (n,) of classes, or (n, k) of zeros and ones
-            Classes, or several labels a row.
+            Classes, or several labels per row.
         sample_weight : array (n,), optional
             Weights of the rows; a whole number counts as repetitions.
         """
-        X, y = self._validated_pair(X, y, reset=True)
-        several = _several_labels(y)
-        classes = np.arange(y.shape[1]) if several else unique_labels(y)
-        if not several and len(classes) < 2:
-            raise ValueError(f"KernelClassifier: y has one class, {classes[0]!r}, and needs at least two classes.")
-        weights = self._class_weights(y, self._weights(sample_weight, X))
-        self._fit_targets(X, self._targets(y, classes, several), weights)
+        rows = self._rows(X, y, sample_weight, reset=True)
+        several = rows.n_targets > 1
+        labels = rows.reduce_targets(Labels.of)
+        classes = np.arange(rows.n_targets) if several else labels.classes
+        if len(classes) < 2:
+            found = f"one class, {classes[0]!r}" if len(classes) else "no rows"
+            raise ValueError(f"KernelClassifier: y has {found}, and needs at least two classes.")
+        self._fit_rows(self._targets(rows, classes, labels, several=several))
         self.classes_, self._several = classes, several
         return self
 
@@ -135,21 +140,25 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         X, y, sample_weight
             As in `fit`.
         classes : array (k,)
-            All classes that will come; needed at the first call, except for several labels a row.
+            All classes that will come; needed at the first call, except for several labels per row.
         """
-        first = not hasattr(self, "machine_")
-        self._check_class_weight_streams()
-        X, y = self._validated_pair(X, y, reset=first)
-        several = _several_labels(y)
-        if not first:
-            self._check_goes_on(classes, several)
-        known = self._known_classes(y, classes, several, first=first)
-        weights = self._class_weights(y, self._weights(sample_weight, X))
-        self._add_targets(X, self._targets(y, known, several), weights)
+        first = not hasattr(self, "model_")
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                "KernelClassifier: class_weight='balanced' needs all rows at once; pass a dict to partial_fit."
+            )
+        rows = self._rows(X, y, sample_weight, reset=first)
+        several = rows.n_targets > 1
+        if first:
+            known = self._first_classes(rows, classes, several=several)
+        else:
+            self._check_goes_on(classes, several=several)
+            known = np.arange(rows.n_targets) if several else self.classes_
+        self._add_rows(self._targets(rows, known, None, several=several))
         self.classes_, self._several = known, several
         return self
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any) -> Any:
         """Scores (n, k), or (n,) for two classes: ridge scores, or shares of the votes (their difference for two).
 
         Parameters
@@ -158,14 +167,9 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             Data.
         """
         check_is_fitted(self)
-        scores = self._predicted(X)
-        if self.method == "nadaraya-watson":
-            if self._several:
-                return 2 * scores - 1
-            return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
-        return scores[:, 0] if scores.shape[1] == 1 and not self._several else scores
+        return self._predicted(X, self._scores(), () if self._binary else (len(self.classes_),))
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any) -> Any:
         """Classes (n,), or labels (n, k).
 
         Parameters
@@ -173,15 +177,15 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         X : array or CSR matrix (n, d)
             Data.
         """
-        scores = self.decision_function(X)
+        check_is_fitted(self)
         if self._several:
-            return (scores > 0).astype(int)
-        winners = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[winners])
+            return self._predicted(X, partial(_labels, scores=self._scores()), (len(self.classes_),), int)
+        work = partial(_winners, scores=self._scores(), classes=self.classes_)
+        return self._predicted(X, work, (), self.classes_.dtype)
 
     @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Shares of the classes (n, k), not negative, adding up to one unless there are several labels a row.
+    def predict_proba(self, X: Any) -> Any:
+        """Shares of the classes (n, k), not negative, adding up to one unless there are several labels per row.
 
         Parameters
         ----------
@@ -189,67 +193,55 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             Data.
         """
         check_is_fitted(self)
-        shares: np.ndarray = np.maximum(self._predicted(X), 0)
-        if self._several:
-            np.minimum(shares, 1, out=shares)
-            return shares
-        shares /= shares.sum(axis=1, keepdims=True)
-        return shares
+        return self._predicted(X, partial(_shares, several=self._several), (len(self.classes_),))
 
-    def _targets(self, y: np.ndarray, classes: np.ndarray, several: bool) -> np.ndarray:
-        """Ones for the class and, for ridge, -1 for the others; a single column for two classes."""
-        member = y if several else y[:, None] == classes
-        member = member.astype(np.float64)
-        if self.method != "ridge":
-            return member
-        signed = 2 * member - 1
-        return signed[:, 1:] if len(classes) == 2 and not several else signed
+    @property
+    def _binary(self) -> bool:
+        return len(self.classes_) == 2 and not self._several
 
-    def _class_weights(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
-        if self.class_weight is None:
-            return weights
-        by_class = compute_sample_weight(self.class_weight, y)
-        return np.asarray(by_class if weights is None else by_class * weights, dtype=np.float64)
+    def _scores(self) -> Any:
+        """From predicted targets to scores."""
+        return partial(_scores, votes=self.method == "nadaraya-watson", several=self._several, binary=self._binary)
 
-    def _check_class_weight_streams(self) -> None:
-        if isinstance(self.class_weight, str):
-            raise ValueError(
-                "KernelClassifier: class_weight='balanced' needs all rows at once; pass a dict to partial_fit."
-            )
+    def _targets(self, rows: RowSource, classes: np.ndarray, labels: Labels | None, *, several: bool) -> RowSource:
+        """Rows with the targets that stand for their classes, and with the weights of these."""
+        weights = row_weights(self.class_weight, classes, labels, rows.n_targets)
+        relabel = partial(
+            class_targets, classes=classes, several=several, signed=self.method == "ridge", weights_of=weights
+        )
+        n_targets = 1 if self.method == "ridge" and len(classes) == 2 and not several else len(classes)
+        return rows.relabelled(relabel, n_targets, weighted=rows.weighted or weights is not None)
 
-    def _check_goes_on(self, classes: Any, several: bool) -> None:
+    def _first_classes(self, rows: RowSource, classes: Any, *, several: bool) -> np.ndarray:
+        if several:
+            return np.arange(rows.n_targets)
+        if classes is not None:
+            return np.unique(classes)
+        if rows.in_memory:
+            raise ValueError("KernelClassifier: classes must be passed on the first call to partial_fit.")
+        return rows.reduce_targets(Labels.of).classes
+
+    def _check_goes_on(self, classes: Any, *, several: bool) -> None:
         """Refuse rows of another kind than those that were learned."""
         if several != self._several:
             kinds = ("one class", "several labels") if several else ("several labels", "one class")
-            raise ValueError(f"KernelClassifier: y had {kinds[0]} a row in the first call, and has {kinds[1]} now.")
+            raise ValueError(f"KernelClassifier: y had {kinds[0]} per row in the first call, and has {kinds[1]} now.")
         if not several and classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(
                 f"KernelClassifier: classes must be those of the first call, {self.classes_}, got {classes!r}."
             )
 
-    def _known_classes(self, y: np.ndarray, classes: Any, several: bool, *, first: bool) -> np.ndarray:
-        if several:
-            return np.arange(y.shape[1])
-        if first and classes is None:
-            raise ValueError("KernelClassifier: classes must be passed on the first call to partial_fit.")
-        known = np.unique(classes) if first else self.classes_
-        unseen = np.setdiff1d(y, known)
-        if len(unseen):
-            raise ValueError(f"KernelClassifier: y has {unseen}, which are not among the classes {known}.")
-        return np.asarray(known)
-
-    def _validated_pair(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, multi_output=True, reset=reset)
+    def _checked_targets(self, y: Any) -> np.ndarray:
         y = y.toarray() if sparse.issparse(y) else y  # labels of rows, as scikit-learn's encoders give them
         check_classification_targets(y)
-        labels = _several_labels(y) and np.isin(y, (0, 1)).all()
+        labels = type_of_target(y) == "multilabel-indicator" and np.isin(y, (0, 1)).all()
         if y.ndim == 2 and not labels:
             if y.shape[1] > 1:
                 raise ValueError(
                     f"KernelClassifier: y must be classes (n,) or zeros and ones (n, k), got {type_of_target(y)}."
                 )
-            y = _column(y)
-        return X, y
+            return np.asarray(column_or_1d(y, warn=True))
+        return np.asarray(y)
 
     @property
     def _single(self) -> bool:
@@ -261,12 +253,29 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         return tags
 
 
-def _several_labels(y: np.ndarray) -> bool:
-    return bool(type_of_target(y) == "multilabel-indicator")
+def _scores(values: np.ndarray, *, votes: bool, several: bool, binary: bool) -> np.ndarray:
+    """Scores of predicted targets (n, t): (n, k), or (n,) for two classes."""
+    if not votes:
+        return values[:, 0] if binary else values
+    if several:
+        return 2 * values - 1
+    return values[:, 1] - values[:, 0] if binary else values
 
 
-def _column(y: np.ndarray) -> np.ndarray:
-    """A column as a vector, with scikit-learn's warning."""
-    from sklearn.utils.validation import column_or_1d
+def _winners(values: np.ndarray, *, scores: Any, classes: np.ndarray) -> np.ndarray:
+    found = scores(values)
+    best = (found > 0).astype(int) if found.ndim == 1 else found.argmax(axis=1)
+    return np.asarray(classes[best])
 
-    return np.asarray(column_or_1d(y, warn=True))
+
+def _labels(values: np.ndarray, *, scores: Any) -> np.ndarray:
+    return np.asarray((scores(values) > 0).astype(int))
+
+
+def _shares(values: np.ndarray, *, several: bool) -> np.ndarray:
+    shares: np.ndarray = np.maximum(values, 0)
+    if several:
+        np.minimum(shares, 1, out=shares)
+        return shares
+    shares /= shares.sum(axis=1, keepdims=True)
+    return shares

@@ -6,20 +6,17 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils import check_random_state
 
 from .. import names
 from .._validation import check_count
 from ..approximation import Approximation, FeatureMap, width_of
-from ..approximation.width import PROBE_ROWS, probe
+from ..approximation.width import probe
 from ..kernels import Kernel
 from ..maps import Map
 from ..projections import Projection
+from ._rows import RowSource
 from .bandwidth import has_bandwidth, with_gamma
-
-_DENSE_NUMBERS = 1 << 24
-"""Of a sparse matrix, made dense at most for maps that choose their constants from data: 128 MB."""
 
 
 class FeatureParameters(NamedTuple):
@@ -51,45 +48,36 @@ class Drawn(NamedTuple):
     kernel: Kernel | None
 
 
-def draw_features(
-    owner: str,
-    parameters: FeatureParameters,
-    X: Any,
-    random_state: Any,
-    *,
-    symmetric: bool,
-    weights: np.ndarray | None = None,
-) -> Drawn:
-    """Resolve the parameters on the data X, and draw features of exactly the width that was asked for.
+def draw_features(parameters: FeatureParameters, rows: RowSource, random_state: Any, *, symmetric: bool) -> Drawn:
+    """Resolve the parameters on the rows, and draw features of exactly the width that was asked for.
 
     Parameters
     ----------
-    owner : str
-        The estimator's name, for the messages.
     parameters : FeatureParameters
-    X : array or CSR matrix (n, d)
-        Checked; looked at by the rules for gamma, and by maps that adapt to data.
+    rows : RowSource
+        Looked at by the rules for gamma, and by maps that adapt to data.
     random_state : int, RandomState, Generator or None
     symmetric : bool
         Whether features that differ between queries and keys are refused.
-    weights : array (n,), optional
-        Weights of the rows, for the rules for gamma.
 
     Examples
     --------
     >>> import numpy as np
-    >>> X = np.random.default_rng(0).standard_normal((10, 3))
-    >>> draw_features("example", FeatureParameters(n_components=64), X, 0, symmetric=True).features.n_features_out
+    >>> from bochner.learn._rows import ArrayRows
+    >>> rows = ArrayRows("example", np.random.default_rng(0).standard_normal((10, 3)))
+    >>> draw_features(FeatureParameters(n_components=64), rows, 0, symmetric=True).features.n_features_out
     64
     """
-    rng = as_generator(random_state)
-    spec = _approximation(owner, parameters, X, rng, weights)
-    if symmetric:
-        _check_symmetric(owner, spec, X)
-    width = check_count(owner, "n_components", parameters.n_components)
-    spec = replace(spec, n_projections=_rows_for(owner, spec, width, X))
+    rng, owner = as_generator(random_state), rows.owner
+    spec = _approximation(parameters, rows, rng)
     assert spec.map is not None
-    drawn = spec.fit(_looked_at(X), rng=rng) if spec.map.needs_data else spec.draw(X.shape[1], rng)
+    X = rows.glance() if spec.map.needs_data else None
+    d = rows.shape[1]
+    if symmetric:
+        _check_symmetric(owner, spec, d, X)
+    width = check_count(owner, "n_components", parameters.n_components)
+    spec = replace(spec, n_projections=_rows_for(owner, spec, width, d, X))
+    drawn = spec.draw(d, rng) if X is None else spec.fit(X, rng=rng)
     assert drawn.n_features_out == width
     return Drawn(drawn, spec.kernel)
 
@@ -101,11 +89,9 @@ def as_generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(check_random_state(random_state).randint(np.iinfo(np.int32).max, size=4))
 
 
-def _approximation(
-    owner: str, parameters: FeatureParameters, X: Any, rng: np.random.Generator, weights: np.ndarray | None
-) -> Approximation:
+def _approximation(parameters: FeatureParameters, rows: RowSource, rng: np.random.Generator) -> Approximation:
     """The parts with their names looked up; refusals name the estimator."""
-    kernel, gamma = parameters.kernel, parameters.gamma
+    kernel, gamma, owner = parameters.kernel, parameters.gamma, rows.owner
     if isinstance(kernel, str):
         kernel = _named(owner, names.kernel, kernel)
         gamma = "scale" if gamma is None and has_bandwidth(kernel) else gamma
@@ -114,11 +100,13 @@ def _approximation(
     if gamma is not None:
         if kernel is None:
             raise ValueError(f"{owner}: gamma={gamma!r} needs a kernel whose bandwidth it sets; pass gamma=None.")
-        kernel = with_gamma(owner, kernel, gamma, X, rng, weights)
+        kernel = with_gamma(owner, kernel, gamma, rows, rng)
     feature_map = _part(owner, "map", parameters.map, names.feature_map, Map, "maps.Trigonometric()")
-    rows = _part(owner, "projection", parameters.projection, names.projection, Projection, "projections.Orthogonal()")
+    projection = _part(
+        owner, "projection", parameters.projection, names.projection, Projection, "projections.Orthogonal()"
+    )
     try:
-        return Approximation(kernel, feature_map, rows)
+        return Approximation(kernel, feature_map, projection)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{owner}: {str(error).removeprefix('Approximation: ')}") from None
 
@@ -138,8 +126,8 @@ def _named(owner: str, look_up: Any, name: str) -> Any:
         raise ValueError(f"{owner}: {error}") from None
 
 
-def _check_symmetric(owner: str, spec: Approximation, X: Any) -> None:
-    if not probe(spec, 1, X.shape[1], _some_rows(spec, X)).symmetric:
+def _check_symmetric(owner: str, spec: Approximation, d: int, X: Any) -> None:
+    if not probe(spec, 1, d, X).symmetric:
         raise ValueError(
             f"{owner}: {spec.map!r} with {spec.projection!r} has different features for queries and keys, and there is no "
             f"single one to return; use a symmetric map such as Trigonometric(), Positive() or OptimalPositive() on rows of "
@@ -147,9 +135,9 @@ def _check_symmetric(owner: str, spec: Approximation, X: Any) -> None:
         )
 
 
-def _rows_for(owner: str, spec: Approximation, n_components: int, X: Any) -> int:
+def _rows_for(owner: str, spec: Approximation, n_components: int, d: int, X: Any) -> int:
     """How many projections make features of that width."""
-    width = width_of(spec, X.shape[1], _some_rows(spec, X))
+    width = width_of(spec, d, X)
     m = width.rows_within(n_components)
     if m and width.of(m) == n_components:
         return m
@@ -160,22 +148,3 @@ def _rows_for(owner: str, spec: Approximation, n_components: int, X: Any) -> int
         f"{owner}: n_components={n_components} cannot be met, since {spec.map!r} with {spec.projection!r} makes {made}; the "
         f"nearest width{'s are' if len(nearest) > 1 else ' is'} {' and '.join(map(str, nearest))}."
     )
-
-
-def _some_rows(spec: Approximation, X: Any) -> np.ndarray | None:
-    """A few rows for maps that adapt to data; none is looked at for the others."""
-    assert spec.map is not None
-    return _dense(X[:PROBE_ROWS]) if spec.map.needs_data else None
-
-
-def _looked_at(X: Any) -> np.ndarray:
-    """Rows that maps choose their constants from: all of them, but of a sparse matrix no more than fit the memory set."""
-    n, most = X.shape[0], max(_DENSE_NUMBERS // X.shape[1], PROBE_ROWS)
-    if not sparse.issparse(X) or n <= most:
-        return _dense(X)
-    return _dense(X[np.sort(np.random.default_rng(0).choice(n, most, replace=False))])
-
-
-def _dense(X: Any) -> np.ndarray:
-    rows: np.ndarray = X.toarray() if sparse.issparse(X) else X
-    return rows

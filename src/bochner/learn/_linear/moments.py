@@ -1,34 +1,27 @@
-"""Sufficient statistics of linear regression on features: all that a ridge fit needs of the rows, however many."""
+"""Means and second moments of features and targets: all that a linear fit needs of the rows, however many."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..linalg.tiles import for_each_tile, single_threaded_blas
+from ...linalg.tiles import for_each_tile, single_threaded_blas
 
 _COLUMNS = 320
 """Columns of a block of the scatter matrix: enough for BLAS to reach its speed, few enough to share among threads."""
 _ROWS = 512
 
+Part = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+"""Features (n, D), targets (n, t), and weights (n,) or None."""
 
-@dataclass
-class RegressionStatistics:
+
+@dataclass(frozen=True)
+class Moments:
     r"""Weighted means and centred second moments of features :math:`\phi` and targets y.
 
-    Notes
-    -----
-    With weights :math:`w_i` (ones, or repetitions) and :math:`W = \sum w_i`,
-
-    .. math:: \bar\phi = \tfrac1W \sum w_i\phi_i, \quad S = \sum w_i(\phi_i-\bar\phi)(\phi_i-\bar\phi)^T, \quad
-              C = \sum w_i(\phi_i-\bar\phi)(y_i-\bar y)^T, \quad T = \sum w_i(y_i-\bar y)^2.
-
-    Two parts of the rows merge (``a + b``) by Chan's update
-    :math:`S = S_a + S_b + \tfrac{W_aW_b}{W}\,\delta\delta^T`, :math:`\delta = \bar\phi_b - \bar\phi_a`, which never
-    subtracts large numbers; so rows can come in any chunks, in any order, from any machine, and the sums agree to rounding.
-    Products of a chunk are taken about its own mean, in float64, or in float32 where the features are float32 and the
-    caller asks for no more; they are added in float64.
+    A value: ``a + b`` is that of both sets of rows, and changes neither.
 
     Attributes
     ----------
@@ -46,14 +39,27 @@ class RegressionStatistics:
         C.
     target_scatter : float64 array (t,)
         T.
+    rounding : float
+        Relative rounding error of the features.
+
+    Notes
+    -----
+    With weights :math:`w_i` (ones, or repetitions) and :math:`W = \sum w_i`,
+
+    .. math:: \bar\phi = \tfrac1W \sum w_i\phi_i, \quad S = \sum w_i(\phi_i-\bar\phi)(\phi_i-\bar\phi)^T, \quad
+              C = \sum w_i(\phi_i-\bar\phi)(y_i-\bar y)^T, \quad T = \sum w_i(y_i-\bar y)^2.
+
+    Two parts of the rows merge by Chan's update :math:`S = S_a + S_b + \tfrac{W_aW_b}{W}\,\delta\delta^T`,
+    :math:`\delta = \bar\phi_b - \bar\phi_a`, which never subtracts large numbers; so rows can come in any chunks, in any
+    order, from any machine, and the sums agree to rounding.  Products of a chunk are taken about its own mean, in float64,
+    or in float32 where the features are float32 and the caller asks for no more; they are added in float64.
 
     Examples
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> Phi, y = rng.standard_normal((100, 3)), rng.standard_normal((100, 1))
-    >>> whole = RegressionStatistics.of(Phi, y)
-    >>> parts = RegressionStatistics.of(Phi[:30], y[:30]) + RegressionStatistics.of(Phi[30:], y[30:])
+    >>> whole, parts = Moments.of(Phi, y), Moments.of(Phi[:30], y[:30]) + Moments.of(Phi[30:], y[30:])
     >>> bool(np.allclose(whole.scatter, parts.scatter)), whole.n_rows
     (True, 100)
     """
@@ -66,19 +72,32 @@ class RegressionStatistics:
     upper: np.ndarray = field(repr=False)
     cross: np.ndarray = field(repr=False)
     target_scatter: np.ndarray
-
-    @classmethod
-    def empty(cls, n_features: int, n_targets: int) -> RegressionStatistics:
-        """Of no rows."""
-        D, t = n_features, n_targets
-        return cls(0, 0.0, 0.0, np.zeros(D), np.zeros(t), np.zeros((D, D)), np.zeros((D, t)), np.zeros(t))
+    rounding: float
 
     @classmethod
     def of(
         cls, features: np.ndarray, targets: np.ndarray, weights: np.ndarray | None = None, *, exact: bool = True
-    ) -> RegressionStatistics:
-        """Of features (n, D) and targets (n, t), with weights (n,) or each one; see `add_rows`."""
-        return cls.empty(features.shape[1], targets.shape[1]).add_rows(features, targets, weights, exact=exact)
+    ) -> Moments:
+        """Of features (n, D) and targets (n, t), with weights (n,) or each one; ``exact`` as in `collect`."""
+        return cls.collect([(features, targets, weights)], features.shape[1], targets.shape[1], exact=exact)
+
+    @classmethod
+    def collect(cls, parts: Iterable[Part], n_features: int, n_targets: int, *, exact: bool = True) -> Moments:
+        """Of rows that come in parts.
+
+        Parameters
+        ----------
+        parts : iterable of (features, targets, weights)
+        n_features, n_targets : int
+            D and t.
+        exact : bool
+            Whether products are taken in float64 whatever the features are: a float32 product is wrong by more than the
+            small eigenvalues that a criterion for the regularisation looks at.
+        """
+        sums = _Sums(n_features, n_targets)
+        for features, targets, weights in parts:
+            sums.add_rows(features, targets, weights, exact=exact)
+        return sums.frozen()
 
     @property
     def n_features(self) -> int:
@@ -97,62 +116,64 @@ class RegressionStatistics:
         S += np.triu(S, 1).T
         return S
 
-    def moments(self, *, centred: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """S, C and T, about the means or about zero."""
-        S, C, T = self.scatter, self.cross, self.target_scatter
-        if centred:
-            return S, C, T
-        phi, y = self.feature_mean, self.target_mean
-        return S + self.weight * np.outer(phi, phi), C + self.weight * np.outer(phi, y), T + self.weight * y**2
+    def __add__(self, other: object) -> Moments:
+        if not isinstance(other, Moments):
+            return NotImplemented
+        if (self.n_features, self.n_targets) != (other.n_features, other.n_targets):
+            raise ValueError(
+                f"Moments: only those of the same features and targets add, got {self.n_features} features, "
+                f"{self.n_targets} targets and {other.n_features} features, {other.n_targets} targets."
+            )
+        total = _Sums(self.n_features, self.n_targets)
+        total.add(self)
+        total.add(other)
+        return total.frozen()
 
-    def add_rows(
-        self, features: np.ndarray, targets: np.ndarray, weights: np.ndarray | None = None, *, exact: bool = True
-    ) -> RegressionStatistics:
-        """Add rows, in place: features (n, D), targets (n, t), weights (n,).
 
-        ``exact`` takes products in float64 whatever the features are: a float32 product is wrong by more than the small
-        eigenvalues that a criterion for the regularisation looks at.
-        """
-        self._check_same(features.shape[1], targets.shape[1])
+class _Sums:
+    """Moments in the making: the one place where they change."""
+
+    def __init__(self, n_features: int, n_targets: int) -> None:
+        D, t = n_features, n_targets
+        self.n_rows, self.weight, self.units = 0, 0.0, 0.0
+        self.feature_mean, self.target_mean = np.zeros(D), np.zeros(t)
+        self.upper, self.cross, self.target_scatter = np.zeros((D, D)), np.zeros((D, t)), np.zeros(t)
+        self.rounding = float(np.finfo(np.float64).eps)
+
+    def frozen(self) -> Moments:
+        """What was added, which nobody changes any more."""
+        for array in (self.feature_mean, self.target_mean, self.upper, self.cross, self.target_scatter):
+            array.flags.writeable = False
+        return Moments(**vars(self))
+
+    def add_rows(self, features: np.ndarray, targets: np.ndarray, weights: np.ndarray | None, *, exact: bool) -> None:
+        """Add rows."""
         w = np.ones(len(features)) if weights is None else weights.astype(np.float64)
         weight = float(w.sum())
         self.n_rows += len(features)
         self.units += units_of(w)
+        self.rounding = max(self.rounding, float(np.finfo(features.dtype).eps))
         if weight == 0:
-            return self
+            return
         roots = None if weights is None else np.sqrt(w)
         rows, phi = _centred(features, w, roots, np.dtype(np.float64) if exact else features.dtype)
         Y, y = _centred(targets.astype(np.float64), w, roots, np.dtype(np.float64))
         delta, gap, root = self._shift(phi, y, weight)
         rows[-1], Y[-1] = root * delta, root * gap  # one more row carries the shift of the means: Chan's correction
         self._add_products(rows, Y)
-        return self
 
-    def __iadd__(self, other: RegressionStatistics) -> RegressionStatistics:
-        self._check_same(other.n_features, other.n_targets)
+    def add(self, other: Moments) -> None:
+        """Add moments of other rows."""
         self.n_rows += other.n_rows
         self.units += other.units
+        self.rounding = max(self.rounding, other.rounding)
         if other.weight == 0:
-            return self
+            return
         delta, gap, root = self._shift(other.feature_mean, other.target_mean, other.weight)
         self.upper += other.upper
         self.upper += np.outer(root * delta, root * delta)
         self.cross += other.cross + np.outer(root * delta, root * gap)
         self.target_scatter += other.target_scatter + (root * gap) ** 2
-        return self
-
-    def __add__(self, other: RegressionStatistics) -> RegressionStatistics:
-        total = RegressionStatistics.empty(self.n_features, self.n_targets)
-        total += self
-        total += other
-        return total
-
-    def _check_same(self, n_features: int, n_targets: int) -> None:
-        if (self.n_features, self.n_targets) != (n_features, n_targets):
-            raise ValueError(
-                f"RegressionStatistics: only those of the same features and targets add, got {self.n_features} features, "
-                f"{self.n_targets} targets and {n_features} features, {n_targets} targets."
-            )
 
     def _shift(self, phi: np.ndarray, y: np.ndarray, weight: float) -> tuple[np.ndarray, np.ndarray, float]:
         """Move the means to those of both parts; the gaps between them, and the root of their weight."""
@@ -165,7 +186,7 @@ class RegressionStatistics:
         return delta, gap, root
 
     def _add_products(self, rows: np.ndarray, Y: np.ndarray) -> None:
-        D = self.n_features
+        D = len(self.feature_mean)
 
         def block(first: int, last: int) -> None:
             start, stop = D - last, D - first  # the longest columns first, so that threads end together
