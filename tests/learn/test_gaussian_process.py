@@ -174,7 +174,9 @@ def test_sparse_rows():
 
 def test_a_noise_below_rounding_still_has_a_posterior():
     rows = np.repeat(X[:4], 50, axis=0)  # rank four, with large sums
-    with pytest.warns(LinAlgWarning, match=r"GaussianProcess: noise=1e-16 is below the rounding .* leave 60 directions"):
+    with pytest.warns(
+        LinAlgWarning, match=r"GaussianProcess: noise=1e-16 is below the rounding .* leave 60 directions"
+    ):
         gp = GaussianProcess(n_components=64, optimize=False, noise=1e-16, random_state=0).fit(rows, rows[:, 0])
     mean, std = gp.predict(X[:4], return_std=True)
     np.testing.assert_allclose(mean, X[:4, 0], atol=1e-5)

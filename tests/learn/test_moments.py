@@ -103,7 +103,9 @@ def test_features_stream_in_chunks(monkeypatch):
     whole = collect_moments(phi, ArrayRows("test", X, Y))
     monkeypatch.setattr(_rows, "_CHUNK_NUMBERS", 1000)
     check_equal(collect_moments(phi, ArrayRows("test", X, Y)), direct(phi.queries(X), Y, np.ones(N)), 1e-12)
-    parts = collect_moments(phi, ArrayRows("test", X[:5], Y[:5])) + collect_moments(phi, ArrayRows("test", X[5:], Y[5:]))
+    parts = collect_moments(phi, ArrayRows("test", X[:5], Y[:5])) + collect_moments(
+        phi, ArrayRows("test", X[5:], Y[5:])
+    )
     np.testing.assert_allclose(parts.scatter, whole.scatter, atol=1e-10)
 
 

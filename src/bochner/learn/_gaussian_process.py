@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -203,15 +204,22 @@ class GaussianProcess(RegressorMixin, GaussianEstimator):
         check_flag("GaussianProcess.predict", "include_noise", include_noise)
         rows, t = self._rows(X), len(self.scaling_.shift)
         noise, width = self.noise_ if include_noise else 0.0, self.features_.n_features_out
-        at: dict[str, Any] = {"phi": self.features_, "fitted": self.posterior_, "scaling": self.scaling_}
         with self._computing():
             if return_cov:
                 return self._with_covariance(rows, noise)
-            work = partial(_means_and_spreads if return_std else _means, noise=noise, **at)
-            values = rows.map(work, (2 * t if return_std else t,), np.float64, width=width)
-        if not return_std:
-            return values[:, 0] if self._single_target else values
-        return (values[:, 0], values[:, 1]) if self._single_target else (values[:, :t], values[:, t:])
+            if not return_std:
+                return rows.map(self._predictor(), () if self._single_target else (t,), np.float64, width=width)
+            work = partial(
+                _means_and_spreads, phi=self.features_, fitted=self.posterior_, scaling=self.scaling_, noise=noise
+            )
+            both = rows.map(work, (2 * t,), np.float64, width=width)
+        return (both[:, 0], both[:, 1]) if self._single_target else (both[:, :t], both[:, t:])
+
+    def _predictor(self) -> Callable[[np.ndarray], np.ndarray]:
+        weights = self.posterior_.mean[:, :, None]
+        return partial(
+            _first_of, phi=self.features_, weights=weights, scaling=self.scaling_, single=self._single_target
+        )
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Any:
         """Functions drawn from the posterior, at rows X, without the noise.
@@ -367,11 +375,6 @@ class GaussianProcess(RegressorMixin, GaussianEstimator):
         return tags
 
 
-def _means(X: np.ndarray, *, phi: FeatureMap, fitted: Posterior, scaling: Scaling, noise: float) -> np.ndarray:
-    """Means (n, t) in the units of the targets."""
-    return np.asarray(scaling.shift + scaling.scale * (phi.queries(X) @ fitted.mean))
-
-
 def _means_and_spreads(
     X: np.ndarray, *, phi: FeatureMap, fitted: Posterior, scaling: Scaling, noise: float
 ) -> np.ndarray:
@@ -385,6 +388,11 @@ def _functions(X: np.ndarray, *, phi: FeatureMap, weights: np.ndarray, scaling: 
     """Functions of given weights (D, t, s) at rows, (n, t, s) or (n, s)."""
     values = scaling.shift[:, None] + scaling.scale[:, None] * np.tensordot(phi.queries(X), weights, axes=1)
     return np.asarray(values[:, 0] if single else values)
+
+
+def _first_of(X: np.ndarray, *, phi: FeatureMap, weights: np.ndarray, scaling: Scaling, single: bool) -> np.ndarray:
+    """The function of given weights (D, t, 1) at rows, (n, t) or (n,)."""
+    return _functions(X, phi=phi, weights=weights, scaling=scaling, single=single)[..., 0]
 
 
 def _objective(phi: FeatureMap, X: np.ndarray, Y: np.ndarray, n_scales: int) -> Objective:

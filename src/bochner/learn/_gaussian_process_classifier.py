@@ -21,7 +21,7 @@ from ._hyperparameters import GaussianEstimator, Objective, Others, maximise, st
 from ._linear.evidence import Evidence
 from ._linear.laplace import Passes, find_mode, hessian, laplace_evidence, log_evidence
 from ._linear.likelihoods import Likelihood, expected_probabilities, likelihood_of
-from ._rows import RowSource
+from ._rows import Chunk, RowSource
 
 _MAX_ORDER = 20_000
 """Of the matrix of the weights' posterior: 3.2 GB."""
@@ -270,13 +270,12 @@ def _probabilities(X: np.ndarray, *, phi: FeatureMap, weights: np.ndarray, root:
 def _passes(phi: FeatureMap, rows: RowSource, n_classes: int) -> Passes:
     """Passes over features and likelihoods: kept where the rows are few, and computed again where they are many."""
 
-    def walk() -> Iterator[tuple[np.ndarray, Likelihood]]:
-        for X, labels, _ in rows.chunks(phi.n_features_out):
-            yield np.asarray(phi.queries(X)), likelihood_of(labels, n_classes)
+    def walk(chunks: Iterator[Chunk]) -> Iterator[tuple[np.ndarray, Likelihood]]:
+        return ((np.asarray(phi.queries(X)), likelihood_of(labels, n_classes)) for X, labels, _ in chunks)
 
     if rows.count() * phi.n_features_out > _KEPT_NUMBERS:
-        return walk
-    kept = list(walk())
+        return lambda: rows.reduce(walk, width=phi.n_features_out)
+    kept = list(rows.reduce(walk, width=phi.n_features_out))
     return lambda: iter(kept)
 
 

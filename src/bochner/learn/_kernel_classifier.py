@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -167,7 +168,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             Data.
         """
         check_is_fitted(self)
-        return self._predicted(X, self._scores(), () if self._binary else (len(self.classes_),))
+        return self._each(X, self._after(self._scores()), () if self._binary else (len(self.classes_),))
 
     def predict(self, X: Any) -> Any:
         """Classes (n,), or labels (n, k).
@@ -179,9 +180,13 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         """
         check_is_fitted(self)
         if self._several:
-            return self._predicted(X, partial(_labels, scores=self._scores()), (len(self.classes_),), int)
-        work = partial(_winners, scores=self._scores(), classes=self.classes_)
-        return self._predicted(X, work, (), self.classes_.dtype)
+            return self._each(X, self._predictor(), (len(self.classes_),), int)
+        return self._each(X, self._predictor(), (), self.classes_.dtype)
+
+    def _predictor(self) -> Callable[[np.ndarray], np.ndarray]:
+        if self._several:
+            return self._after(partial(_labels, scores=self._scores()))
+        return self._after(partial(_winners, scores=self._scores(), classes=self.classes_))
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Any:
@@ -193,7 +198,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             Data.
         """
         check_is_fitted(self)
-        return self._predicted(X, partial(_shares, several=self._several), (len(self.classes_),))
+        return self._each(X, self._after(partial(_shares, several=self._several)), (len(self.classes_),))
 
     @property
     def _binary(self) -> bool:

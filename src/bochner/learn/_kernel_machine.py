@@ -126,12 +126,13 @@ class KernelMachine(FeatureEstimator, ABC):
             s = "s" if known.n_targets > 1 else ""
             raise ValueError(f"{owner}: expected {known.n_targets} target{s} as in the first call, got {n_targets}.")
 
-    def _predicted(
-        self, X: Any, finish: Callable[[np.ndarray], np.ndarray], tail: tuple[int, ...], dtype: Any = None
-    ) -> Any:
-        """What ``finish`` makes of predicted targets (n, t): (n, *tail), in the precision of X or in ``dtype``."""
+    def _after(self, finish: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+        """From rows X (n, d) to what ``finish`` makes of predicted targets (n, t): a plain value that can be sent away."""
+        return partial(_then, first=self.model_.predictor(self.features_), second=finish)
+
+    def _each(self, X: Any, work: Callable[[np.ndarray], np.ndarray], tail: tuple[int, ...], dtype: Any = None) -> Any:
+        """``work`` of all rows: (n, *tail), in the precision of X or in ``dtype``."""
         rows = self._rows(X)
-        work = partial(_then, first=self.model_.predictor(self.features_), second=finish)
         with self._threads():
             return rows.map(
                 work, tail, rows.dtype if dtype is None else np.dtype(dtype), width=self.features_.n_features_out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -152,9 +153,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
             Data.
         """
         check_is_fitted(self)
-        if self._one_dimensional:
-            return self._predicted(X, _first_column, ())
-        return self._predicted(X, np.asarray, (self.model_.n_targets,))
+        return self._each(X, self._predictor(), () if self._one_dimensional else (self.model_.n_targets,))
+
+    def _predictor(self) -> Callable[[np.ndarray], np.ndarray]:
+        return self._after(_first_column if self._one_dimensional else np.asarray)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -168,7 +170,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
 
 def as_columns(y: Any, weights: Any) -> tuple[np.ndarray, Any]:
     """Targets as a matrix, with their weights."""
-    return y.reshape(len(y), -1), weights
+    return y[:, None] if y.ndim == 1 else y, weights
 
 
 def _columns(rows: RowSource) -> RowSource:

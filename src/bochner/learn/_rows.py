@@ -90,9 +90,6 @@ class RowSource(Protocol):
     ) -> RowSource:
         """The same rows with targets and weights ``relabel(targets, weights)``; ``weighted``: whether it adds weights."""
 
-    def chunks(self, width: int) -> Iterator[Chunk]:
-        """Rows whose features of that width fit the memory set for them; for rows in memory."""
-
     def reduce(self, work: Callable[[Iterator[Chunk]], T], *, width: int, label: str = "", verbose: Any = 0) -> T:
         """Sum of ``work`` over parts of the rows, each given as chunks whose features of that width fit the memory."""
 

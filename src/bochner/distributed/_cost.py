@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from .._table import format_table, seconds
 from .._validation import check_count, check_positive
-from .reduction import SPLIT_EVERY
+from ._dask_rows import SPLIT_EVERY
 
 
 @dataclass(frozen=True)
