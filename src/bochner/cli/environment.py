@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from .. import __version__
-from ..linalg.tiles import available_threads
+from ..linalg.engine import available_threads
 
 
 def environment() -> dict[str, str]:
