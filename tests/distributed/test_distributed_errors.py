@@ -193,7 +193,9 @@ def test_the_covariance_of_all_rows_is_refused(in_this_thread):
 
 def test_class_weights_of_several_labels_are_one_dict_for_each(in_this_thread):
     labels = (X > 0).astype(int)
-    with pytest.raises(ValueError, match="class_weight must be 'balanced', None or a list of 3 dicts, one for each label"):
+    with pytest.raises(
+        ValueError, match="class_weight must be 'balanced', None or a list of 3 dicts, one for each label"
+    ):
         distributed.KernelClassifier(n_components=8, class_weight={0: 1.0}).fit(blocks(X), blocks(labels))
 
 

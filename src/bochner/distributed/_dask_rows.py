@@ -16,7 +16,7 @@ from dask.delayed import Delayed
 from sklearn.utils import check_array
 
 from ..learn._rows import Chunk, Spread, check_some_weight, named, rows_in_memory
-from ..linalg.tiles import threads
+from ..linalg.engine import threads
 
 SPLIT_EVERY = 8
 """Parts that one task adds: a tree of 1000 blocks is four levels deep."""

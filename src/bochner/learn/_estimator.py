@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
 
 from .._validation import check_count
-from ..linalg.tiles import available_threads, threads
+from ..linalg.engine import available_threads, threads
 from ._features import Drawn, FeatureParameters, draw_features
 from ._rows import RowSource, rows_in_memory
 

@@ -13,7 +13,7 @@ from scipy.linalg import LinAlgWarning
 
 from ..._validation import check_option
 from ...approximation import FeatureMap
-from ...projections.dense import product
+from ...linalg.engine import multiply
 from .._rows import Chunk, RowSource
 from .moments import Moments
 from .spectrum import Equations, NormalEquations, RowEquations, Solved, Spectrum, blas_for
@@ -162,6 +162,11 @@ class RidgeModel:
     @cached_property
     def solution(self) -> Solution:
         """What was found; solved when it is first asked for, after rows came in parts."""
+        size = self.data.n_features if isinstance(self.data, Moments) else len(self.data.targets)
+        with blas_for(size):
+            return self._solve()
+
+    def _solve(self) -> Solution:
         options, equations = self.options, self.equations
         if isinstance(options.alpha, str) and self.alpha is None:
             spectrum, alphas = equations.spectrum(), options.grid()
@@ -176,7 +181,7 @@ class RidgeModel:
                 f"{options.owner}: alpha={alpha} is below the rounding of the features, which leave {solved.lost} "
                 f"directions undetermined; the shortest fit was taken. Raise alpha, or lower n_components.",
                 LinAlgWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         B, (phi, y) = solved.coefficients, self.means
         return Solution(B, y - phi @ B if options.intercept else np.zeros(B.shape[1]), alpha)
@@ -203,16 +208,14 @@ class RidgeModel:
             return NormalEquations.of(self.data, about_mean=centred)
         F, Z = about(self.means if centred else None, self.data.features, self.data.targets)
         rounding = float(np.finfo(self.data.features.dtype).eps)
-        with blas_for(len(F)):
-            return RowEquations.of(F, Z, self.data.weights, about_mean=centred, rounding=rounding)
+        return RowEquations.of(F, Z, self.data.weights, about_mean=centred, rounding=rounding)
 
     def _leave_one_out(self, spectrum: Spectrum) -> np.ndarray:
         """Errors of the rows that are at hand."""
         if isinstance(self.data, Moments):
             raise ValueError(f"{self.options.owner}: alpha='loo' looks at every row again, and none is kept; call fit.")
         means, (features, Y, weights) = self.means if self.options.intercept else None, self.data
-        with blas_for(len(Y)):
-            return left_out(spectrum, self.options.grid(), *about(means, features, Y), weights)
+        return left_out(spectrum, self.options.grid(), *about(means, features, Y), weights)
 
     def predictor(self, phi: FeatureMap) -> Any:
         """From rows X (n, d) to predictions (n, t): a function that holds no more than it needs."""
@@ -245,7 +248,7 @@ def _moments(chunks: Iterator[Chunk], *, phi: FeatureMap, n_targets: int, exact:
 
 def _predict(X: np.ndarray, *, phi: FeatureMap, coefficients: np.ndarray, intercept: np.ndarray) -> np.ndarray:
     out = np.empty((len(X), len(intercept)), X.dtype)
-    product(phi.queries(X), coefficients.astype(X.dtype), out)
+    multiply(phi.queries(X), coefficients.astype(X.dtype), out)
     out += intercept.astype(X.dtype)
     return out
 

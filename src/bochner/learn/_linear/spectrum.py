@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from ...linalg.tiles import single_threaded_blas
+from ...linalg.engine import single_threaded_blas
 from .moments import Moments, units_of
 
 _THREADED_ORDER = 2048
