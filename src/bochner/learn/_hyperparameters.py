@@ -14,7 +14,6 @@ from scipy.optimize import minimize
 from .._progress import progress
 from .._validation import check_count, check_flag, check_positive
 from ..approximation import Approximation, FeatureMap
-from ..kernels import Kernel, Softmax
 from ..maps import Trigonometric
 from ._estimator import FeatureEstimator
 from ._linear.evidence import Evidence
@@ -93,45 +92,32 @@ def n_free_scales(owner: str, spec: Approximation, optimize: Any, ard: bool, d: 
 
     ``optimize=True`` means what the kernel has; a lengthscale asked for by name must be there.
     """
-    if not has_lengthscale(spec.kernel):
+    if spec.kernel is None or not spec.kernel.has_bandwidth:
         kernel = "a map without a kernel" if spec.kernel is None else repr(spec.kernel)
         if ard:
-            raise ValueError(f"{owner}: ard=True needs a kernel with a lengthscale for each column, and {kernel} has none; "
-                             f"pass ard=False, or a kernel such as kernels.Gaussian().")  # fmt: skip
+            raise ValueError(
+                f"{owner}: ard=True needs a kernel with a lengthscale for each column, and {kernel} has none; pass "
+                f"ard=False, or a kernel such as kernels.Gaussian()."
+            )
         if optimize is True:
             return 0
-        raise ValueError(f"{owner}: optimize={optimize!r} asks for a lengthscale, and {kernel} has none; leave it out, or "
-                         f"use a kernel with one, such as kernels.Gaussian().")  # fmt: skip
-    if ard or isinstance(getattr(spec.kernel, "lengthscale", 1.0), tuple):
-        check_ard(owner, spec.kernel)
-        return d
-    return 1
-
-
-def has_lengthscale(kernel: Kernel | None) -> bool:
-    """Whether stretching the inputs changes the kernel into another of its family."""
-    return kernel is not None and (kernel.shift_invariant or isinstance(kernel, Softmax))
+        raise ValueError(
+            f"{owner}: optimize={optimize!r} asks for a lengthscale, and {kernel} has none; leave it out, or use a kernel "
+            f"with one, such as kernels.Gaussian()."
+        )
+    if not ard and not isinstance(spec.kernel.bandwidth, tuple):
+        return 1
+    if not spec.kernel.shift_invariant:
+        raise ValueError(
+            f"{owner}: ard=True needs a kernel with a lengthscale for each column, and {spec.kernel!r} has one scale; pass "
+            f"ard=False, or a kernel such as kernels.Gaussian()."
+        )
+    return d
 
 
 def lengthscales(kernel: Any) -> np.ndarray:
-    r"""Lengthscales, (1,) or (d,); softmax :math:`e^{s\,x\cdot y}` has :math:`s^{-1/2}`."""
-    value = kernel.scale**-0.5 if isinstance(kernel, Softmax) else kernel.lengthscale
-    return np.atleast_1d(np.asarray(value, dtype=np.float64))
-
-
-def with_lengthscales(kernel: Any, values: np.ndarray) -> Any:
-    """The kernel with other lengthscales, (1,) or (d,)."""
-    values = np.asarray(values, dtype=np.float64)
-    if isinstance(kernel, Softmax):
-        return Softmax(float(values[0]) ** -2)
-    return replace(kernel, lengthscale=float(values[0]) if len(values) == 1 else tuple(values.tolist()))
-
-
-def check_ard(owner: str, kernel: Kernel | None) -> None:
-    """Refuse lengthscales of their own for columns of a kernel that has one number."""
-    if isinstance(kernel, Softmax):
-        raise ValueError(f"{owner}: ard=True needs a kernel with a lengthscale for each column, and {kernel!r} has one "
-                         f"scale; pass ard=False, or a kernel such as kernels.Gaussian().")  # fmt: skip
+    """Bandwidths, (1,) or (d,)."""
+    return np.atleast_1d(np.asarray(kernel.bandwidth, dtype=np.float64))
 
 
 def stretched(phi: FeatureMap, values: np.ndarray) -> FeatureMap:
@@ -146,7 +132,9 @@ def stretched(phi: FeatureMap, values: np.ndarray) -> FeatureMap:
     >>> bool(np.allclose(stretched(phi, np.array([2.0])).queries(2 * x), phi.queries(x)))
     True
     """
-    spec = replace(phi.spec, kernel=with_lengthscales(phi.spec.kernel, values))
+    kernel: Any = phi.spec.kernel
+    bandwidth = float(values[0]) if len(values) == 1 else tuple(np.asarray(values).tolist())
+    spec = replace(phi.spec, kernel=kernel.with_bandwidth(bandwidth))
     return FeatureMap(spec, phi.n_features_in, phi.features)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from .._progress import progress
+from ..kernels._bandwidth import above_rounding, variance_of
 
 _CHUNK_NUMBERS = 1 << 23
 """Features held at a time: 32 MB in float32."""
@@ -158,9 +159,9 @@ class _RowsInMemory(ABC):
     def dense(self, rows: Any) -> np.ndarray:
         """Rows of a slice or of these numbers."""
 
-    @abstractmethod
     def variance(self, weights: np.ndarray | None = None) -> float:
         """One variance over all entries."""
+        return variance_of(self.X, self.weights if weights is None else weights)
 
     @abstractmethod
     def glance(self) -> np.ndarray:
@@ -246,13 +247,6 @@ class ArrayRows(_RowsInMemory):
         """All rows."""
         return np.asarray(self.X)
 
-    def variance(self, weights: np.ndarray | None = None) -> float:
-        """About the mean: never a difference of large numbers."""
-        w = self.weights if weights is None else weights
-        if w is None:
-            return above_rounding(float(self.X.var(dtype=np.float64)), float(self.X.mean(dtype=np.float64)))
-        return Spread.of(self.X, w).variance
-
     def _held(self, width: int) -> int:
         return width and width + self.shape[1]
 
@@ -267,19 +261,6 @@ class SparseRows(_RowsInMemory):
     def glance(self) -> np.ndarray:
         """All rows, or as many drawn ones as fit the memory set for them."""
         return self.sample(max(_DENSE_NUMBERS // self.shape[1], _LEAST_GLANCE), np.random.default_rng(0))
-
-    def variance(self, weights: np.ndarray | None = None) -> float:
-        """Of the entries that are stored, and of the zeros that are not."""
-        X, w = self.X, self.weights if weights is None else weights
-        w = np.ones(X.shape[0]) if w is None else w
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        size = float(w.sum()) * X.shape[1]
-        mean = float((w @ X).sum()) / size
-        stored = sparse.csr_array((np.square(X.data - np.float64(mean)), X.indices, X.indptr), X.shape)
-        zeros = float(w @ (X.shape[1] - np.diff(X.indptr)))
-        return above_rounding((float((w @ stored).sum()) + zeros * mean**2) / size, mean)
 
     def _held(self, width: int) -> int:
         return width + self.shape[1]
@@ -324,8 +305,3 @@ class Spread:
         gap = other.mean - self.mean
         mean = self.mean + gap * other.weight / weight
         return Spread(weight, mean, self.squares + other.squares + gap**2 * self.weight * (other.weight / weight))
-
-
-def above_rounding(variance: float, mean: float) -> float:
-    """The variance, or zero where it is no more than the rounding of the mean leaves of constant numbers."""
-    return variance if variance > (10 * np.finfo(np.float64).eps * mean) ** 2 else 0.0

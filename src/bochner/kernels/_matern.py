@@ -1,21 +1,27 @@
-r"""Finite mixtures of Gaussian kernels, :math:`\kappa(q) = \sum_i w_i e^{-a_i q}`, and that of the Matern kernel.
+r"""The Matern kernels, and finite mixtures of Gaussian kernels, by which those of any order are computed.
 
-With :math:`\nu e^t` a Gamma number of shape :math:`\nu`, the Matern kernel is :math:`\mathrm{E} \exp(-q\,e^{-t}/2)`.
-In t the density is analytic and decays fast on both sides, so the trapezoidal rule converges exponentially.  Against
-the Bessel function :math:`K_\nu` this has no underflow times overflow at small q or large :math:`\nu`, is exactly one
-at q = 0, is positive definite as it stands, and runs in any array library and precision.
+A mixture is :math:`\kappa(q) = \sum_i w_i e^{-a_i q}`.  With :math:`\nu e^t` a Gamma number of shape :math:`\nu`, the
+Matern kernel is :math:`\mathrm{E} \exp(-q\,e^{-t}/2)`.  In t the density is analytic and decays fast on both sides, so the
+trapezoidal rule converges exponentially.  Compared with the Bessel function :math:`K_\nu` this has no underflow times
+overflow at small q or large :math:`\nu`, is exactly one at q = 0, is positive definite as it stands, and runs in any array
+library and precision.
 """
 
 from __future__ import annotations
 
 import math
 import sys
+from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from .._arrays import like
+from .._arrays import like, root
+from .._random import RNG, as_generator
+from .._validation import check_positive
+from ._distances import Lengthscale
+from ._shift_invariant import Radial
 
 NEGLIGIBLE = 2.0**-57  # the share of a sum that may be left out at either end
 LOG_NEGLIGIBLE = 40.0
@@ -24,6 +30,76 @@ LOG_FAST = 83.0  # rates up to exp(83) are kept where they have a weight at all:
 LOG_LARGE = 700.0  # rates above exp(700) would overflow
 POWERS = 4  # exponentials in use for each one computed: squares cost less, and double the rounding error each time
 BLOCK = 2**15  # exponentials at a time: they stay in the cache
+FAR = 1e4  # lengthscales after which the kernel is zero in float64
+SMALLEST_GAMMA = 1e-60  # keeps scales finite in float32; the kernel feels it below 1e-30 lengthscales
+
+
+@dataclass(frozen=True)
+class Matern(Radial):
+    r"""The Matern kernels: samples of their Gaussian processes have :math:`\lceil\nu\rceil - 1` derivatives.
+
+    Parameters
+    ----------
+    nu : float
+        Smoothness :math:`\nu > 0`.
+    lengthscale : float or sequence of float, default 1.0
+        The length :math:`\ell`, or one for each dimension.
+
+    Notes
+    -----
+    Kernel: with :math:`r = |x - y|/\ell` and :math:`z = \sqrt{2\nu}\,r`,
+    :math:`k(x, y) = 2^{1-\nu} z^\nu K_\nu(z)/\Gamma(\nu)`, :math:`K_\nu` the modified Bessel function.  In closed form
+    :math:`e^{-z}` for :math:`\nu = 1/2`, :math:`(1 + z)\,e^{-z}` for 3/2, :math:`(1 + z + z^2/3)\,e^{-z}` for 5/2; any
+    other order is summed as a mixture of Gaussian kernels, by the law of s below.  It tends to the Gaussian kernel as
+    :math:`\nu` grows.
+
+    Law of the rows at :math:`\ell = 1`: :math:`\omega = s\,g` with :math:`g \sim N(0, I)` and
+    :math:`s^2 = \nu/\Gamma_\nu`, :math:`\Gamma_\nu` a Gamma number of shape :math:`\nu`: the multivariate t law with
+    :math:`2\nu` degrees of freedom.
+
+    Gradients at x = y are zero, also for :math:`\nu \le 1/2` where the kernel has a cusp.
+
+    References
+    ----------
+    rasmussen2006, Equations 4.14 to 4.17.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner.kernels import Matern
+    >>> bool(np.allclose(Matern(nu=0.5)([[0.0, 0.0]], [[3.0, 4.0]]), np.exp(-5)))
+    True
+    """
+
+    nu: float
+    lengthscale: Lengthscale = 1.0
+
+    references: ClassVar[tuple[str, ...]] = ("rasmussen2006",)
+
+    def __post_init__(self) -> None:
+        """Check nu and the lengthscale."""
+        object.__setattr__(self, "nu", check_positive("Matern", "nu", self.nu))
+        super().__post_init__()
+
+    @classmethod
+    def variants(cls) -> dict[str, Matern]:
+        """Return the orders with a closed form."""
+        return {"matern-1/2": cls(0.5), "matern-3/2": cls(1.5), "matern-5/2": cls(2.5)}
+
+    def sample_scales(self, shape: int | tuple[int, ...], rng: RNG) -> np.ndarray:
+        """Draw s, the root of nu over a Gamma number of shape nu."""
+        gamma = as_generator(rng).standard_gamma(self.nu, shape)
+        return np.sqrt(self.nu / np.maximum(gamma, SMALLEST_GAMMA))
+
+    def profile(self, xp: Any, q: Any) -> Any:
+        if self.nu not in (0.5, 1.5, 2.5):
+            return evaluate(xp, q, matern_mixture(self.nu))
+        z = math.sqrt(2 * self.nu) * xp.clip(root(xp, q), None, FAR)  # infinity times zero is not a number
+        if self.nu == 0.5:
+            return xp.exp(-z)
+        if self.nu == 1.5:
+            return (1 + z) * xp.exp(-z)
+        return (1 + z + z * z / 3) * xp.exp(-z)
 
 
 class Mixture(NamedTuple):
@@ -80,7 +156,7 @@ def _exponential_remainder(t: np.ndarray) -> np.ndarray:
 
 def _evaluate(xp: Any, q: Any, mixture: Mixture) -> Any:
     largest = float(xp.finfo(q.dtype).max)
-    at_zero = min(mixture.mass, math.sqrt(largest))  # an infinite derivative, times a difference of 0, is no number
+    at_zero = min(mixture.mass, math.sqrt(largest))  # an infinite derivative, times a difference of 0, is not a number
     positive = q > 0
     if not xp.any(positive):
         return xp.full_like(q, at_zero)
