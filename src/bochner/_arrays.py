@@ -58,6 +58,11 @@ def is_traced(x: Any) -> bool:
     return any(kind.__name__ == "Tracer" for kind in type(x).__mro__)
 
 
+def has_values(x: Any) -> bool:
+    """Whether there are numbers to look at: neither inside a JAX transformation nor on torch's meta device."""
+    return not (is_traced(x) or getattr(x, "is_meta", False))
+
+
 def may_hold(condition: Any) -> bool:
     """Whether an array of conditions may hold anywhere: false only where a look is free, at NumPy arrays."""
     return not isinstance(condition, np.ndarray | np.bool_) or bool(condition.any())

@@ -1,0 +1,31 @@
+"""Runs a target on many hostile arguments, the same ones each time."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+examples = 8
+"""Examples of each callable; set from BOCHNER_FUZZ when the tests are collected."""
+
+
+def explore(name: str, strategy: st.SearchStrategy[Any], check: Callable[[Any], None]) -> None:
+    """Check many values of the strategy; a failure is reduced to the simplest that fails."""
+
+    @seed(zlib.crc32(name.encode()))
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategy)
+    def run(value: Any) -> None:
+        check(value)
+
+    run()
