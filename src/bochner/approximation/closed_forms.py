@@ -82,12 +82,20 @@ def closed_form(feature_map: Any, spec: Approximation, X: np.ndarray, Y: np.ndar
 
 @closed_form.register(Trigonometric)
 def _(feature_map: Trigonometric, spec: Approximation, X: np.ndarray, Y: np.ndarray, data: Data) -> np.ndarray:
-    pairs, m = theory.Pairs.of(X, Y), spec.n_projections
+    pairs = theory.Pairs.of(X, Y)
     if not isinstance(spec.kernel, Gaussian | Softmax):
         return _shift_invariant(spec, X, Y)
     if isinstance(spec.projection, Quadrature):
         return _absolute_of_gaussian(spec, pairs, _quadrature(spec, pairs, X.shape[-1]))
-    return _absolute(spec, pairs, theory.trigonometric_mse(pairs.minus, m, _dim(spec, X), _coupling(spec)))
+    return _even(spec, pairs, _dim(spec, X))
+
+
+def _even(spec: Approximation, pairs: theory.Pairs, d: int, A: complex = 0.0) -> np.ndarray:
+    """Features of x - y: for the Gaussian kernel without a detour over relative errors, which lose digits far away."""
+    m, coupling = spec.n_projections, _coupling(spec)
+    if isinstance(spec.kernel, Gaussian):
+        return theory.trigonometric_mse(pairs.minus, m, d, coupling, A)
+    return _absolute(spec, pairs, theory.gerf_log_relative_mse(A, -1, pairs.minus, m, d, coupling))
 
 
 def _shift_invariant(spec: Approximation, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -119,7 +127,7 @@ def _absolute_of_gaussian(spec: Approximation, pairs: theory.Pairs, variance: np
 @closed_form.register(Positive)
 def _(feature_map: Positive, spec: Approximation, X: np.ndarray, Y: np.ndarray, data: Data) -> np.ndarray:
     pairs, m, d = theory.Pairs.of(X, Y), spec.n_projections, _dim(spec, X)
-    error = theory.hyperbolic_mse if feature_map.antithetic else theory.positive_mse
+    error = theory.hyperbolic_log_relative_mse if feature_map.antithetic else theory.positive_log_relative_mse
     return _absolute(spec, pairs, error(pairs.plus, m, d, _coupling(spec)))
 
 
@@ -137,11 +145,10 @@ def _(feature_map: GeneralizedExponential, spec: Approximation, X: np.ndarray, Y
         if s != 1 or complex(A).imag:
             raise NoClosedForm(f"no closed form is known for the error of {feature_map!r}; leave antithetic out.")
         _independent(spec)
-        rho = 1 / (1 - 8 * complex(A).real)
-        log_relative = theory.antithetic_optimal_positive_variance(pairs.plus, d, rho) - np.log(m)
-        return _absolute(spec, pairs, log_relative)
-    V = pairs.plus if s == 1 else pairs.minus
-    return _absolute(spec, pairs, theory.gerf_mse(complex(A), s, V, m, d, _coupling(spec)))
+        return _absolute(spec, pairs, theory.gerf_log_relative_mse(A, s, pairs.plus, m, d, antithetic=True))
+    if s == -1:
+        return _even(spec, pairs, d, complex(A))
+    return _absolute(spec, pairs, theory.gerf_log_relative_mse(complex(A), s, pairs.plus, m, d, _coupling(spec)))
 
 
 @closed_form.register(OptimalPositive)
@@ -155,12 +162,8 @@ def _(feature_map: ComplexExponential, spec: Approximation, X: np.ndarray, Y: np
     _independent(spec)
     A = feature_map.matrix
     z = theory.complex_argument(X, Y, A if A.ndim else np.full(X.shape[-1], A))
-    variance = (
-        theory.antithetic_complex_exponential_variance
-        if feature_map.antithetic
-        else theory.complex_exponential_variance
-    )
-    return _absolute(spec, theory.Pairs.of(X, Y), variance(z) - np.log(spec.n_projections))
+    log_relative = theory.complex_exponential_log_relative_mse(z, spec.n_projections, antithetic=feature_map.antithetic)
+    return _absolute(spec, theory.Pairs.of(X, Y), log_relative)
 
 
 @closed_form.register(Poisson)
@@ -168,8 +171,8 @@ def _(feature_map: ComplexExponential, spec: Approximation, X: np.ndarray, Y: np
 def _(feature_map: Poisson | Geometric, spec: Approximation, X: np.ndarray, Y: np.ndarray, data: Data) -> np.ndarray:
     shift = feature_map.shift(X.shape[-1], data)
     parameter = feature_map.parameter(data, shift, np.random.default_rng(0))
-    variance = theory.poisson_variance if isinstance(feature_map, Poisson) else theory.geometric_variance
-    log_relative = variance(X - shift, Y - shift, parameter) - np.log(spec.n_projections)
+    error = theory.poisson_log_relative_mse if isinstance(feature_map, Poisson) else theory.geometric_log_relative_mse
+    log_relative = error(X - shift, Y - shift, parameter, spec.n_projections)
     return _absolute(spec, theory.Pairs.of(X, Y), log_relative)
 
 
@@ -177,7 +180,9 @@ def _(feature_map: Poisson | Geometric, spec: Approximation, X: np.ndarray, Y: n
 def _(feature_map: AngularHybrid, spec: Approximation, X: np.ndarray, Y: np.ndarray, data: Data) -> np.ndarray:
     pairs, m, n = theory.Pairs.of(X, Y), spec.n_projections, feature_map.n_coefficients
     coupling = _coupling_of_hybrid(spec, feature_map.shared)
-    error = theory.angular_hybrid_mse(pairs, m, n, _dim(spec, X), shared=feature_map.shared, coupling=coupling)
+    error = theory.angular_hybrid_log_relative_mse(
+        pairs, m, n, _dim(spec, X), shared=feature_map.shared, coupling=coupling
+    )
     return _absolute(spec, pairs, error)
 
 
@@ -190,7 +195,7 @@ def _(feature_map: GaussianHybrid, spec: Approximation, X: np.ndarray, Y: np.nda
     pairs, m, n = theory.Pairs.of(X, Y), spec.n_projections, feature_map.n_coefficients
     coupling, sigma = _coupling_of_hybrid(spec, feature_map.shared), feature_map.sigma or 1.0
     radius = NormalizedGaussianCoefficient(sigma, feature_map.radius, n).effective_radius(data)
-    error = theory.gaussian_hybrid_mse(
+    error = theory.gaussian_hybrid_log_relative_mse(
         pairs, m, n, _dim(spec, X), sigma=sigma, radius=radius, shared=feature_map.shared, coupling=coupling
     )
     return _absolute(spec, pairs, error)
@@ -228,5 +233,5 @@ def _(feature_map: Identity, spec: Approximation, X: np.ndarray, Y: np.ndarray, 
     projection = spec.projection
     if isinstance(projection, Orthogonal) and projection.radii == "fixed" and d == X.shape[-1] and m <= d:
         if projection.rotation.uniform_directions == "all":  # rows of a Haar matrix: a sample without replacement
-            return theory.subsampled_dot_mse(X, Y, m, theory.haar_fourth_moment(X, Y))
-    return theory.chi_dot_mse(X, Y, m, _coupling(spec))
+            return theory.subsampled_dot_product_mse(X, Y, m)
+    return theory.dot_product_mse(X, Y, m, _coupling(spec))

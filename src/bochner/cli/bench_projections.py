@@ -1,0 +1,88 @@
+"""Benchmarks of transforms and projections."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+
+from .._table import seconds, size
+from ..linalg import fwht
+from ..projections import Orthogonal, Simplex
+from ..projections.structured import StructuredOperator
+from ..rotations import Butterfly, Hadamard, Kac, MultiHadamard, Rotation, StructuredGivens
+from .bench import Result, at_least, at_most, best_of, best_of_each
+
+
+def run() -> Iterator[Result]:
+    """All cases, in order."""
+    yield from _imports()
+    yield from _transform()
+    yield from _fast_projections()
+    yield from _large()
+    for rotation in (Hadamard(3), StructuredGivens(), Butterfly(), MultiHadamard(), Kac()):
+        yield _rule(rotation)
+
+
+def _imports() -> Iterator[Result]:
+    def importing(module: str) -> object:
+        return subprocess.run([sys.executable, "-c", f"import {module}"], check=True)
+
+    bare, ours, numpy = best_of_each(
+        [lambda: importing("sys"), lambda: importing("bochner"), lambda: importing("numpy")]
+    )
+    times = f"{seconds(ours - bare)}; numpy {seconds(numpy - bare)}"
+    yield at_most("import bochner / import numpy", max(ours - bare, 0) / (numpy - bare), 1.5, "x", times)
+
+
+def _transform() -> Iterator[Result]:
+    X = np.random.default_rng(0).standard_normal((8000, 4096), dtype=np.float32)
+    H = fwht(np.eye(4096, dtype=np.float32))
+    ours, copy = best_of_each([lambda: fwht(X), X.copy], 9)
+    dense = best_of(lambda: X @ H, 2)
+    times = f"{seconds(ours)}; copy {seconds(copy)}, product {seconds(dense)}"
+    yield at_most("fwht 8000 x 4096 float32 / copy of the array", ours / copy, 5, "x", times)
+    yield at_least("dense product / fwht 8000 x 4096 float32", dense / ours, 25, "x", times)
+
+
+def _fast_projections() -> Iterator[Result]:
+    X = np.random.default_rng(0).standard_normal((4000, 3072), dtype=np.float32)
+    m = 8192
+    W = np.random.default_rng(1).standard_normal((m, 3072), dtype=np.float32)
+    dense = best_of(lambda: X @ W.T, 3)
+    hadamard, givens = Orthogonal(Hadamard(3)).sample(3072, m, 0), Orthogonal(StructuredGivens()).sample(3072, m, 0)
+    simplex = Simplex(Hadamard(3)).sample(3072, m, 0)
+    ours, exact, coupled = best_of_each([lambda: hadamard(X), lambda: givens(X), lambda: simplex(X)], 9)
+    shape = "4000 x 3072 -> 8192 float32"
+    for name, time, goal in (("Hadamard(3)", ours, 10), ("StructuredGivens()", exact, 5)):
+        times = f"{seconds(time)}; product {seconds(dense)}"
+        yield at_least(f"dense product / Orthogonal({name}), {shape}", dense / time, goal, "x", times)
+    yield at_most("Simplex(Hadamard(3)) / Orthogonal(Hadamard(3)), same", coupled / ours, 1.15, "x", seconds(coupled))
+
+
+def _large() -> Iterator[Result]:
+    P = Orthogonal(Hadamard(3)).sample(65536, 262144, 0)
+    x = np.random.default_rng(0).standard_normal((1, 65536), dtype=np.float32)
+    row = best_of(lambda: P(x))
+    yield at_most("memory of Orthogonal(Hadamard(3)), d = 65536, m = 262144", P.nbytes / 1e6, 16, "MB", size(P.nbytes))
+    yield at_most("the same applied to one row", row, 0.2, "s", seconds(row))
+
+
+def _rule(rotation: Rotation) -> Result:
+    """The worst case of the rule that chooses between a product with W and the transforms: rows, dimensions, padding."""
+    worst, where = np.inf, ""
+    for n, d in ((1, 128), (64, 300), (4000, 64), (4000, 100), (4000, 128), (4000, 256), (4000, 512)):
+        P = Orthogonal(rotation).sample(d, 1024, 0)
+        assert isinstance(P, StructuredOperator)
+        X, out = np.ones((n, d), np.float32), np.empty((n, 1024), np.float32)
+        W = P.to_dense().astype(np.float32)
+        product, transform = best_of_each([lambda X=X, W=W: X @ W.T, lambda P=P, X=X, out=out: P.transform(X, out)], 5)  # type: ignore[misc]
+        taken, other = (product, transform) if P.product_is_faster(n) else (transform, product)
+        if other / taken < worst:
+            worst, where = (
+                other / taken,
+                f"n = {n}, d = {d}: product {seconds(product)}, transform {seconds(transform)}",
+            )
+    return at_least(f"other path / path taken, at worst, m = 1024, {rotation!r}", worst, 0.7, "x", where)

@@ -1,0 +1,99 @@
+"""Measures a mechanism on data: error, time, memory, positivity."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .._random import streams
+from ..approximation import Approximation
+from ..kernels import Kernel
+from ..selection.candidates import label
+from ..selection.cost import seconds_per_row
+from ..selection.prediction import Predictor
+from ..selection.sample import Sample
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One mechanism on the data.
+
+    Attributes
+    ----------
+    label : str
+    spec : str
+        Its ``repr``, which rebuilds it.
+    n_features : int
+        Width of the features.
+    measured, standard_error : float
+        Relative Frobenius error of the Gram matrix, root mean square over draws, and its standard error.
+    predicted : float
+        The same before drawing.
+    source : {"theory", "simulation"}
+        How it was predicted.
+    seconds_per_row : float
+        Time of the features.
+    nbytes : int
+        Of the drawn features, as they are stored.
+    positive, symmetric, unbiased : bool
+    """
+
+    label: str
+    spec: str
+    n_features: int
+    measured: float
+    standard_error: float
+    predicted: float
+    source: str
+    seconds_per_row: float
+    nbytes: int
+    positive: bool
+    symmetric: bool
+    unbiased: bool
+
+    @property
+    def rare(self) -> bool:
+        """Whether the error is carried by draws too rare to be met: predicted is far above measured."""
+        return self.predicted > 2 * (self.measured + 2 * self.standard_error)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For ``--json``."""
+        return asdict(self)
+
+
+class Ground:
+    """The rows on which errors are predicted and measured, with their exact Gram matrix."""
+
+    def __init__(self, X: np.ndarray, Y: np.ndarray | None, kernel: Kernel, rows: int, seed: int) -> None:
+        sample = Sample.of(X, Y, kernel, np.random.default_rng(seed), rows)
+        self.X, self.Y = sample.X.astype(X.dtype), sample.Y.astype(X.dtype)
+        self.exact, self.seed = sample.exact, seed
+        self.predictor = Predictor(replace(sample, weights=np.full(sample.exact.shape, 1 / sample.exact.size)), seed)
+
+    def errors(self, spec: Approximation, n_draws: int) -> np.ndarray:
+        """Relative Frobenius errors of independent draws."""
+        rng = streams(self.seed, f"measure/{label(spec)}/{spec.n_projections}")[0]
+        size = np.linalg.norm(self.exact)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.array(
+                [
+                    np.linalg.norm(spec.fit(self.X, self.Y, rng).gram(self.X, self.Y) - self.exact) / size
+                    for _ in range(n_draws)
+                ]
+            )
+
+
+def measure(spec: Approximation, ground: Ground, n_draws: int) -> Measurement:
+    """Everything about one mechanism."""
+    squares = ground.errors(spec, n_draws) ** 2
+    error = float(np.sqrt(squares.mean()))
+    spread = float(squares.std(ddof=1) / np.sqrt(n_draws)) / (2 * error) if error > 0 else 0.0
+    time, phi = seconds_per_row(spec, ground.X, ground.Y, ground.seed)
+    expected = ground.predictor(spec)
+    return Measurement(
+        label(spec), repr(spec), phi.n_features_out, error, spread, expected.error, expected.source, time,
+        len(pickle.dumps(phi)), phi.positive, phi.symmetric, spec.unbiased,
+    )  # fmt: skip
