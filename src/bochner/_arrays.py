@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,6 @@ def is_torch(x: Any) -> bool:
     return _comes_from(type(x), "torch")
 
 
-@lru_cache(maxsize=256)
 def _comes_from(kind: type, library: str) -> bool:
     return any(base.__module__.partition(".")[0] == library for base in kind.__mro__)
 

@@ -10,5 +10,9 @@ from fuzz import exploring
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    targets = [item for item in items if item.nodeid.startswith("tests/fuzz/") and "target" in getattr(item, "fixturenames", ())]
+    targets = [
+        item
+        for item in items
+        if item.nodeid.startswith("tests/fuzz/") and "target" in getattr(item, "fixturenames", ())
+    ]
     exploring.examples = max(2, int(os.environ.get("BOCHNER_FUZZ", "2500")) // max(len(targets), 1))

@@ -55,7 +55,9 @@ def time_limit(seconds: float = SECONDS) -> Iterator[None]:
         faulthandler.cancel_dump_traceback_later()
 
 
-def violation(call: Callable[[], Any], *, finite: bool = True, bounded: bool = True, seconds: float = SECONDS) -> str | None:
+def violation(
+    call: Callable[[], Any], *, finite: bool = True, bounded: bool = True, seconds: float = SECONDS
+) -> str | None:
     """What ``call`` did that it may not do, or None.
 
     Parameters

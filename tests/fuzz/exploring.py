@@ -13,12 +13,12 @@ examples = 8
 """Examples of each callable; set from BOCHNER_FUZZ when the tests are collected."""
 
 
-def explore(name: str, strategy: st.SearchStrategy[Any], check: Callable[[Any], None]) -> None:
-    """Check many values of the strategy; a failure is reduced to the simplest that fails."""
+def explore(name: str, strategy: st.SearchStrategy[Any], check: Callable[[Any], None], share: int = 1) -> None:
+    """Check many values of the strategy, as many as ``share`` callables get; a failure is reduced to the simplest."""
 
     @seed(zlib.crc32(name.encode()))
     @settings(
-        max_examples=examples,
+        max_examples=share * examples,
         deadline=None,
         database=None,
         phases=(Phase.generate, Phase.shrink),

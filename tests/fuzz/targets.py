@@ -76,7 +76,9 @@ class Target:
             return  # a clear refusal, which `check` has judged
         expected = self.ask({name: Value("plain", value.plain)})
         if isinstance(expected, np.ndarray):
-            assert same_numbers(answer, expected), f"{self.name}({name}={value!r}) is not the answer to the same numbers"
+            assert same_numbers(answer, expected), (
+                f"{self.name}({name}={value!r}) is not the answer to the same numbers"
+            )
 
     def spoils(self) -> st.SearchStrategy[dict[str, Value]]:
         """One parameter spoiled, seldom none or two."""

@@ -80,7 +80,9 @@ def test_hostile_arguments(target):
     explore(target.name, target.spoils(), target.check)
 
 
-@pytest.mark.parametrize("target", [t for t in DRAWN_METHODS if not t.name.rpartition(".")[2].startswith("log")], ids=str)
+@pytest.mark.parametrize(
+    "target", [t for t in DRAWN_METHODS if not t.name.rpartition(".")[2].startswith("log")], ids=str
+)
 def test_makes_of_the_same_numbers(target):
     for name, make in target.makes():
         target.check_make(name, make)

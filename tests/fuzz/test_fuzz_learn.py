@@ -40,7 +40,11 @@ def use(kind: type, **parameters: Any) -> Any:
     """Answers of a fitted estimator: of whatever kind it gives."""
     y = good(kind)["y"]()
     estimator = small(kind, **parameters).fit(rows(), y)
-    return [getattr(estimator, name)(rows()) for name in ("transform", "predict", "predict_proba") if hasattr(estimator, name)]
+    return [
+        getattr(estimator, name)(rows())
+        for name in ("transform", "predict", "predict_proba")
+        if hasattr(estimator, name)
+    ]
 
 
 ESTIMATORS = dict(public(learn))
@@ -48,7 +52,15 @@ ESTIMATORS = dict(public(learn))
 
 def constructor(name: str, kind: Any) -> Target:
     parameters = target_of(name, kind, {}).good
-    numbers = {"n_components": 8, "noise": 0.1, "amplitude": 1.0, "alpha": 1.0, "n_restarts": 0, "eps": 0.1, "gamma": 0.5}
+    numbers = {
+        "n_components": 8,
+        "noise": 0.1,
+        "amplitude": 1.0,
+        "alpha": 1.0,
+        "n_restarts": 0,
+        "eps": 0.1,
+        "gamma": 0.5,
+    }
     known = {name: constant(numbers.get(name)) for name in parameters if name not in ("n_jobs", "verbose")}
     return Target(name, lambda **given: use(kind, **given), known)
 
@@ -77,7 +89,12 @@ def method_target(kind: type, method: str, *, fitted: bool) -> Target:
 
 
 NEW, FITTED = (
-    [method_target(kind, name, fitted=fitted) for kind in ESTIMATORS.values() for name in METHODS if hasattr(small(kind), name)]
+    [
+        method_target(kind, name, fitted=fitted)
+        for kind in ESTIMATORS.values()
+        for name in METHODS
+        if hasattr(small(kind), name)
+    ]
     for fitted in (False, True)
 )
 

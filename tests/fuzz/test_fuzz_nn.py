@@ -134,7 +134,10 @@ def tensor_target(name: str, call: Any, *, made_from: Any = None, **options: Any
 
 
 MODULES = {
-    "RandomFeatureAttention": (lambda: nn.RandomFeatureAttention(E, H, batch_first=True), (embedded, embedded, embedded)),
+    "RandomFeatureAttention": (
+        lambda: nn.RandomFeatureAttention(E, H, batch_first=True),
+        (embedded, embedded, embedded),
+    ),
     "RandomFeatures": (lambda: nn.RandomFeatures(E), (embedded,)),
     "SampledSoftmax": (lambda: nn.SampledSoftmax(E, C, 4), (lambda: tokens(B * L, E), labels)),
     "Rotary": (lambda: nn.Rotary(E // H), (heads, constant(0))),
@@ -199,7 +202,9 @@ def spoiled_model(name: str, call: Callable[..., Any], good: Good) -> Target:
 
 MODELS = [
     spoiled_model("replace_attention", nn.replace_attention, GOOD | {"model": model}),
-    spoiled_model("attention_report", nn.attention_report, GOOD | {"model": model, "batch": embedded, "n_draws": constant(2)}),
+    spoiled_model(
+        "attention_report", nn.attention_report, GOOD | {"model": model, "batch": embedded, "n_draws": constant(2)}
+    ),
 ]
 
 

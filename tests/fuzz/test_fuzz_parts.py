@@ -114,7 +114,13 @@ def methods(things: list[Any], *names: str, label: str = "") -> list[Target]:
 
 
 ALL_KERNELS = [
-    *(kernels.Gaussian(), kernels.Gaussian((0.5, 1.0, 2.0)), kernels.Softmax(0.5), kernels.Matern(1.5), kernels.Matern(2.7)),
+    *(
+        kernels.Gaussian(),
+        kernels.Gaussian((0.5, 1.0, 2.0)),
+        kernels.Softmax(0.5),
+        kernels.Matern(1.5),
+        kernels.Matern(2.7),
+    ),
     *(kernels.Laplacian(), kernels.Cauchy(), kernels.RationalQuadratic(0.7)),
     *(kernels.Angular(), kernels.ArcCosine(2), kernels.Linear()),
 ]
@@ -135,7 +141,9 @@ METHODS = [
     *methods(OPERATORS, "__call__", "adjoint"),
 ]
 DRAWN_ROTATIONS = [
-    target_of(f"{rotation!r}.sample(4).{name}", getattr(rotation.sample(4, 2, rng=0), name), GOOD | {"X": lambda: rows(6, 4)})
+    target_of(
+        f"{rotation!r}.sample(4).{name}", getattr(rotation.sample(4, 2, rng=0), name), GOOD | {"X": lambda: rows(6, 4)}
+    )
     for rotation in ALL_ROTATIONS
     for name in ("__call__", "adjoint")
 ]

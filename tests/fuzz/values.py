@@ -69,10 +69,18 @@ def _literal(value: Any, *, finite: bool = True, bounded: bool = True) -> Value:
 
 
 SCALARS = [
-    *map(_literal, (None, True, False, "", "gaussian", "nonsense", "\x1b[31m", b"bytes", -1, 0, 1, 2, 3, 5, 2**40, 2**63)),
-    *map(_literal, (-1.5, 0.0, 0.5, 1.0, 1e-3, 1j, Fraction(1, 3), Decimal("0.5"), np.float32(0.5), np.int64(2), np.bool_(True))),
+    *map(
+        _literal, (None, True, False, "", "gaussian", "nonsense", "\x1b[31m", b"bytes", -1, 0, 1, 2, 3, 5, 2**40, 2**63)
+    ),
+    *map(
+        _literal,
+        (-1.5, 0.0, 0.5, 1.0, 1e-3, 1j, Fraction(1, 3), Decimal("0.5"), np.float32(0.5), np.int64(2), np.bool_(True)),
+    ),
     *(_literal(value, bounded=False) for value in (1e-320, 1e-160, 1e30, 1e160, 1e300, -1e300, 10**400, 10**30)),
-    *(_literal(value, finite=False) for value in (float("nan"), float("inf"), -float("inf"), complex("nan"), np.float64("nan"))),
+    *(
+        _literal(value, finite=False)
+        for value in (float("nan"), float("inf"), -float("inf"), complex("nan"), np.float64("nan"))
+    ),
 ]
 
 THINGS = [
@@ -82,9 +90,15 @@ THINGS = [
     Value("iter(())", lambda: iter(())),
     Value("int", lambda: int),
     Value("Path('.')", lambda: __import__("pathlib").Path(".")),
-    *(_literal(thing) for thing in (kernels.Gaussian(), kernels.Softmax(), kernels.Angular(), kernels.Gaussian((1.0, 2.0)))),
+    *(
+        _literal(thing)
+        for thing in (kernels.Gaussian(), kernels.Softmax(), kernels.Angular(), kernels.Gaussian((1.0, 2.0)))
+    ),
     *(_literal(thing) for thing in (maps.Positive(), maps.Sign(), maps.Trigonometric(), maps.OptimalPositive())),
-    *(_literal(thing) for thing in (projections.IID(), projections.Simplex(), projections.GaussHermite(3), rotations.Hadamard())),
+    *(
+        _literal(thing)
+        for thing in (projections.IID(), projections.Simplex(), projections.GaussHermite(3), rotations.Hadamard())
+    ),
     Value("kernels.Gaussian", lambda: kernels.Gaussian),
     Value("maps.Positive", lambda: maps.Positive),
 ]
@@ -101,7 +115,11 @@ MAKES = [
     Value("masked rows, none masked", lambda: np.ma.masked_array(rows(), mask=False), plain=rows),
     Value("DataFrame", lambda: pd.DataFrame(rows(), columns=list("abc")), plain=rows),
     Value("tensor", lambda: torch.tensor(rows()), plain=rows),
-    Value("integer rows", lambda: np.arange(N * D).reshape(N, D) % 5, plain=lambda: np.arange(N * D).reshape(N, D) % 5 * 1.0),
+    Value(
+        "integer rows",
+        lambda: np.arange(N * D).reshape(N, D) % 5,
+        plain=lambda: np.arange(N * D).reshape(N, D) % 5 * 1.0,
+    ),
     Value("boolean rows", lambda: rows() > 0, plain=lambda: (rows() > 0) * 1.0),
 ]
 """The same rows in every make that may be accepted."""
