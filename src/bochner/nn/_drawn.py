@@ -12,14 +12,42 @@ from torch import Tensor, nn
 
 from .._arrays import in_working_precision
 from ..approximation import Approximation, FeatureMap
-from .features import MapFeatures, QuadraticFeatures, TensorFeatures, quadratic_form
-from .heads import HeadFeatures
+from ..kernels import Kernel, Softmax
+from ..names import mechanism
+from ._tensor_features import HeadFeatures, MapFeatures, QuadraticFeatures, TensorFeatures, quadratic_form
 
 _KEPT_ROWS = 256
 """Rows of queries and of keys kept for each head: what constants are chosen from again at a redraw."""
 
 _FORMAT = 1
 """Version of what a checkpoint holds."""
+
+
+def as_spec(owner: str, spec: Approximation | str | None, kernel: Kernel) -> Approximation:
+    """A specification as given, that of the mechanism of a name, or the best one for the kernel where there is none."""
+    if spec is None:
+        return Approximation(kernel)
+    if isinstance(spec, str):
+        return mechanism(spec)
+    if not isinstance(spec, Approximation):
+        raise TypeError(
+            f"{owner}: spec must be an Approximation such as Approximation({kernel!r}), or the name of a mechanism such as "
+            f"'favor++', which is drawn here, got {spec!r}."
+        )
+    return spec
+
+
+def attention_spec(owner: str, spec: Approximation | str | None, *, softmax_only: bool = False) -> Approximation:
+    """A specification for attention: the scale of softmax is given elsewhere."""
+    spec = as_spec(owner, spec, Softmax())
+    if isinstance(spec.kernel, Softmax) and spec.kernel.scale != 1:
+        raise ValueError(
+            f"{owner}: spec must be of kernels.Softmax() with scale 1, since the scale is that of the attention, got "
+            f"scale {spec.kernel.scale:g}."
+        )
+    if softmax_only and spec.kernel != Softmax():
+        raise ValueError(f"{owner}: spec must be of kernels.Softmax(), which the model was trained with, got {spec!r}.")
+    return spec
 
 
 class DrawnFeatures(nn.Module):
@@ -51,8 +79,16 @@ class DrawnFeatures(nn.Module):
     rows_kept: Tensor
     fitted: Tensor
 
-    def __init__(self, spec: Approximation, d: int, heads: int = 1, per_head: bool = False, *,
-                 dtype: torch.dtype = torch.float32, generator: torch.Generator | None = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        spec: Approximation,
+        d: int,
+        heads: int = 1,
+        per_head: bool = False,
+        *,
+        dtype: torch.dtype = torch.float32,
+        generator: torch.Generator | None = None,
+    ) -> None:
         super().__init__()
         assert spec.map is not None
         self.spec, self.d, self.heads, self.per_head, self.dtype = spec, d, heads, per_head, dtype
@@ -74,8 +110,8 @@ class DrawnFeatures(nn.Module):
         return self._waits
 
     @property
-    def features(self) -> TensorFeatures:
-        """The features, for tensors (..., heads, n, d)."""
+    def current(self) -> TensorFeatures:
+        """The features as they are now, for tensors (..., heads, n, d)."""
         if self._members:
             return self._members[0] if len(self._members) == 1 else HeadFeatures(self._members)
         matrix, signs = self.get_buffer("matrix"), self._buffers.get("signs")

@@ -12,13 +12,10 @@ from torch.nn import functional as F
 from .._arrays import in_working_precision
 from .._validation import check_count, check_flag, check_option, check_positive
 from ..approximation import Approximation
-from ..kernels import Softmax
-from ..maps import Map
-from ..projections import Projection
-from .class_logits import ClassLogits, unit
-from .class_samplers import ClassSampler, Sample, SoftmaxSampler, UniformSampler, checked_share
-from .drawn import DrawnFeatures
-from .kernel_sampler import KernelSampler
+from ._attention_checks import check_generator
+from ._class_logits import ClassLogits, unit
+from ._class_sampling import ClassSampler, KernelSampler, Sample, SoftmaxSampler, UniformSampler, checked_share
+from ._drawn import DrawnFeatures, attention_spec
 
 SAMPLERS = ("kernel", "uniform", "softmax")
 _OWNER = "SampledSoftmax"
@@ -28,29 +25,9 @@ _CALIBRATION_ROWS = 256
 class SampledSoftmax(ClassLogits):
     r"""Cross-entropy over many classes, trained on negatives drawn by random features (HRF Section 4.2 and I.1).
 
-    Notes
-    -----
-    The logit of class i is :math:`o_i = \tau\,h\cdot c_i + b_i`.  For each query m negatives other than the true class
-    t are drawn, independently and with replacement, from a law q, and the loss is
-
-    .. math:: -o_t + \log\Big(e^{o_t} + \sum_{j\le m} e^{o_{s_j} - \log(m q_{s_j})}\Big),
-
-    the softmax loss on corrected logits: the sum over the negatives is an unbiased estimate of that over all classes.
-    Its expected gradient tends to that of the full loss as m grows, and equals it for every m where q is the softmax
-    itself.  Random features come close to that law in O(D log n) a sample: :math:`q_i \propto \phi(h)\cdot\phi(c_i)`,
-    drawn by descending a binary tree of sums of features, from which the true class is left out exactly.
-
-    *The probabilities are exact for every map.*  Features with signs (trigonometric, hybrid) can give a subtree a
-    negative sum.  Such a subtree counts as zero, a node whose subtrees are all zero divides by numbers of classes, and
-    a share of the samples (``uniform_share``) is drawn uniformly, which bounds the weight of any sample; all of this is
-    part of q, which is the law by which samples are drawn and the one by which logits are corrected.
-
-    *After each step of the optimizer* call `update`: it takes note of the classes that were in the loss since.
-    An optimizer that moves other classes too (momentum, weight decay, Adam with dense gradients) leaves their features
-    behind until `rebuild`; this makes q less apt, never wrong, since logits are corrected by the law of the tree.  With
-    ``sparse=True`` and `torch.optim.SGD` or `SparseAdam` only classes in the loss move.
-
-    A checkpoint keeps the vectors and the draw; the tree is built again when first used.
+    Use it as the loss of a model with very many classes, in place of a linear layer and ``nn.CrossEntropyLoss``.  After each
+    step of the optimizer call `update`.  A checkpoint keeps the vectors and the draw; the tree of sums is built again when
+    it is first used.
 
     Parameters
     ----------
@@ -60,12 +37,9 @@ class SampledSoftmax(ClassLogits):
         Number n of classes, at least 2.
     n_samples : int
         Negatives m for each query.
-    map : Map, optional
-        Map for the softmax kernel; the best one for it without.
-    projection : Projection, optional
-        Law of the rows; the best one for the map without.
-    n_projections : int
-        Number of rows of W.
+    spec : Approximation or str, optional
+        What to draw, of `kernels.Softmax` with scale 1, or the name of a mechanism such as "favor++"; without it 256 rows
+        of what is best for softmax.
     sampler : {"kernel", "uniform", "softmax"}
         Law of the negatives: features, all alike, or the exact softmax in O(n d); the latter two for comparison, and
         without what concerns features.
@@ -99,6 +73,28 @@ class SampledSoftmax(ClassLogits):
         Class vectors; may be tied to an input embedding by assignment.
     bias : Parameter (n_classes,) or None
 
+    Notes
+    -----
+    The logit of class i is :math:`o_i = \tau\,h\cdot c_i + b_i`.  For each query m negatives other than the true class
+    t are drawn, independently and with replacement, from a law q, and the loss is
+
+    .. math:: -o_t + \log\Big(e^{o_t} + \sum_{j\le m} e^{o_{s_j} - \log(m q_{s_j})}\Big),
+
+    the softmax loss on corrected logits: the sum over the negatives is an unbiased estimate of that over all classes.
+    Its expected gradient tends to that of the full loss as m grows, and equals it for every m where q is the softmax
+    itself.  Random features come close to that law in O(D log n) per sample: :math:`q_i \propto \phi(h)\cdot\phi(c_i)`,
+    drawn by descending a binary tree of sums of features, from which the true class is left out exactly.
+
+    *The probabilities are exact for every map.*  Features with signs (trigonometric, hybrid) can give a subtree a
+    negative sum.  Such a subtree counts as zero, a node whose subtrees are all zero divides by numbers of classes, and
+    a share of the samples (``uniform_share``) is drawn uniformly, which bounds the weight of any sample; all of this is
+    part of q, which is the law by which samples are drawn and the one by which logits are corrected.
+
+    *After each step of the optimizer* call `update`: it takes note of the classes that were in the loss since.
+    An optimizer that moves other classes too (momentum, weight decay, Adam with dense gradients) leaves their features
+    behind until `rebuild`; this makes q less apt, never wrong, since logits are corrected by the law of the tree.  With
+    ``sparse=True`` and `torch.optim.SGD` or `SparseAdam` only classes in the loss move.
+
     References
     ----------
     hrf (Section 4.2, I.1), rawat2019, blanc2018.
@@ -106,9 +102,8 @@ class SampledSoftmax(ClassLogits):
     Examples
     --------
     >>> import torch
-    >>> from bochner import maps
     >>> from bochner.nn import SampledSoftmax
-    >>> loss = SampledSoftmax(8, 1000, n_samples=20, map=maps.Positive(), generator=torch.Generator().manual_seed(0))
+    >>> loss = SampledSoftmax(8, 1000, n_samples=20, spec="favor+", generator=torch.Generator().manual_seed(0))
     >>> h, targets = torch.randn(4, 8), torch.tensor([3, 1, 4, 1])
     >>> loss(h, targets).backward()
     >>> loss.update()                                           # after optimizer.step()
@@ -125,9 +120,7 @@ class SampledSoftmax(ClassLogits):
         n_classes: int,
         n_samples: int = 64,
         *,
-        map: Map | None = None,
-        projection: Projection | None = None,
-        n_projections: int = 256,
+        spec: Approximation | str | None = None,
         sampler: str = "kernel",
         normalize: bool = False,
         scale: float = 1.0,
@@ -143,9 +136,18 @@ class SampledSoftmax(ClassLogits):
         dtype: Any = None,
     ) -> None:
         super().__init__(
-            embedding_dim, n_classes, normalize=normalize, scale=scale, bias=bias, sparse=sparse, reduction=reduction,
-            ignore_index=ignore_index, device=device, dtype=dtype,
-        )  # fmt: skip
+            embedding_dim,
+            n_classes,
+            normalize=normalize,
+            scale=scale,
+            bias=bias,
+            sparse=sparse,
+            reduction=reduction,
+            ignore_index=ignore_index,
+            device=device,
+            dtype=dtype,
+        )
+        check_generator(_OWNER, generator)
         self.n_samples = check_count(_OWNER, "n_samples", n_samples)
         check_option(_OWNER, "sampler", sampler, SAMPLERS)
         self.sampler, self.uniform_share = sampler, checked_share(_OWNER, uniform_share)
@@ -153,7 +155,7 @@ class SampledSoftmax(ClassLogits):
         check_flag(_OWNER, "normalize_sampling", self.normalize_sampling)
         scale = self.scale if sampling_scale is None else check_positive(_OWNER, "sampling_scale", sampling_scale)
         self.sampling_scale = scale
-        self.approximation = Approximation(Softmax(), map, projection, n_projections)
+        self.spec = attention_spec(_OWNER, spec, softmax_only=True)
         self.reset_parameters(generator)
         self.features = self._drawn(generator) if sampler == "kernel" else None
         touched = torch.zeros(n_classes, dtype=torch.bool, device=device)
@@ -177,6 +179,7 @@ class SampledSoftmax(ClassLogits):
         Tensor
             A number, or the loss of each row with ``reduction="none"``, zero where it is ignored.
         """
+        check_generator(_OWNER, generator)
         rows, targets, kept = self.enter(h, targets)
         negatives = self.sample(rows, targets, generator=generator)
         classes = torch.cat([targets[:, None], negatives.classes], dim=1)
@@ -188,17 +191,28 @@ class SampledSoftmax(ClassLogits):
         return self.reduced(losses, kept)
 
     @torch.no_grad()
-    def sample(self, h: Tensor, targets: Tensor | None = None, n_samples: int | None = None,
-               generator: torch.Generator | None = None) -> Sample:  # fmt: skip
+    def sample(
+        self,
+        h: Tensor,
+        targets: Tensor | None = None,
+        n_samples: int | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Sample:
         """Classes drawn for the queries h (batch, d), other than ``targets`` (batch,), with their log probabilities."""
         n_samples = self.n_samples if n_samples is None else check_count(f"{_OWNER}.sample", "n_samples", n_samples)
         X = self._query_rows(self.checked_queries("sample", h))
+        check_generator(f"{_OWNER}.sample", generator)
+        if targets is not None:
+            self.check_classes("sample", "targets", targets, tuple(h.shape[:-1]))
         return self.proposal.sample(X, n_samples, targets, generator)
 
     @torch.no_grad()
     def log_proposal(self, h: Tensor, classes: Tensor, targets: Tensor | None = None) -> Tensor:
         """Logarithms of the probabilities q with which ``classes`` (batch, k) are drawn for the queries h (batch, d)."""
         X = self._query_rows(self.checked_queries("log_proposal", h))
+        self.check_classes("log_proposal", "classes", classes, (*h.shape[:-1], None))
+        if targets is not None:
+            self.check_classes("log_proposal", "targets", targets, tuple(h.shape[:-1]))
         return self.proposal.log_prob(X, classes, targets)
 
     @torch.no_grad()
@@ -210,6 +224,8 @@ class SampledSoftmax(ClassLogits):
         indices : Tensor of int64, optional
             Which classes; those that were in a loss since the last update without it.
         """
+        if indices is not None:
+            self.check_classes("update", "indices", indices, (None,))
         changed = self._touched.nonzero().flatten() if indices is None else torch.unique(indices)
         if self._sampler is not None and len(changed):
             self._sampler.refresh(changed)
@@ -231,6 +247,7 @@ class SampledSoftmax(ClassLogits):
         generator : torch.Generator, optional
             Source of randomness.
         """
+        check_generator(f"{_OWNER}.redraw", generator)
         classes = self._sampling_rows(self.weight)
         X = classes if queries is None else self._sampling_rows(self.checked_queries("redraw", queries)).flatten(0, -2)
         if self.features is not None:
@@ -249,19 +266,18 @@ class SampledSoftmax(ClassLogits):
     def extra_repr(self) -> str:
         """What the module was built from."""
         sizes = f"{self.embedding_dim}, {self.n_classes}, n_samples={self.n_samples}"
-        return f"{sizes}, sampler={self.sampler!r}, approximation={self.approximation!r}"
+        return f"{sizes}, sampler={self.sampler!r}, spec={self.spec!r}"
 
     def _build(self) -> ClassSampler:
+        if self.features is not None:
+            return KernelSampler(self.features.current, self.n_classes, self._class_rows, self.uniform_share)
         if self.sampler == "uniform":
             return UniformSampler(self.n_classes)
-        if self.sampler == "softmax":
-            return SoftmaxSampler(self.working_logits)
-        assert self.features is not None
-        return KernelSampler(self.features.features, self.n_classes, self._class_rows, self.uniform_share)
+        return SoftmaxSampler(self.working_logits)
 
     def _drawn(self, generator: torch.Generator | None) -> DrawnFeatures:
         dtype = torch.float64 if self.weight.dtype == torch.float64 else torch.float32
-        drawn = DrawnFeatures(self.approximation, self.embedding_dim, dtype=dtype, generator=generator)
+        drawn = DrawnFeatures(self.spec, self.embedding_dim, dtype=dtype, generator=generator)
         drawn.to(self.weight.device)
         return drawn
 

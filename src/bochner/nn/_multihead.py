@@ -1,4 +1,4 @@
-"""Attention as a module."""
+"""Multi-head attention as a module, and rotary positions for it."""
 
 from __future__ import annotations
 
@@ -10,29 +10,22 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .._validation import check_positive
+from .._validation import check_count, check_flag, check_positive
 from ..approximation import Approximation
-from ..kernels import Softmax
-from .drawn import DrawnFeatures
-from .linear import linear_attention
-from .masks import is_causal_mask, key_mask
-from .module_checks import OWNER, check_inputs, check_options
-from .state import AttentionState
+from ._attention import linear_attention
+from ._attention_checks import check_generator, check_state_type
+from ._attention_state import AttentionState
+from ._drawn import DrawnFeatures, attention_spec
+from ._multihead_checks import OWNER, check_inputs, check_options, is_causal_mask, key_mask
 
 
 class RandomFeatureAttention(nn.Module):
     r"""Multi-head attention in linear time, called as ``torch.nn.MultiheadAttention`` is.
 
-    Notes
-    -----
-    Parameters have the names and shapes of ``nn.MultiheadAttention``, whose ``state_dict`` it loads with
-    ``strict=False``.  Heads are computed by `linear_attention`.  The draw lives in buffers: a checkpoint keeps it, and
-    only `redraw` changes it.  Maps with constants chosen from data (`OptimalPositive`: A, one for each head) choose them
-    from the first batch, or when `fit_statistics` is called, and keep them from then on, so that causal attention never
-    sees the future through them.
-
-    Weights of attention are formed only with ``need_weights=True``, and take quadratic time and memory; that is the
-    default, as there: pass False.
+    Use it in place of exact attention in models for long sequences.  Parameters have the names and shapes of
+    ``nn.MultiheadAttention``, whose ``state_dict`` it loads with ``strict=False``; heads are computed by `linear_attention`.
+    Attention weights are formed only with ``need_weights=True``, in quadratic time and memory; that is the default, as
+    there: pass False.
 
     Parameters
     ----------
@@ -42,8 +35,9 @@ class RandomFeatureAttention(nn.Module):
         Must be 0: there are no weights to drop.  Put ``nn.Dropout`` on the output.
     add_bias_kv, add_zero_attn : bool
         Must be False.
-    features : Approximation, optional
-        What to draw, of `kernels.Softmax` with scale 1; without it 256 rows of what is best for softmax.
+    spec : Approximation or str, optional
+        What to draw, of `kernels.Softmax` with scale 1, or the name of a mechanism such as "favor++"; without it 256 rows
+        of what is best for softmax.
     per_head : bool
         Whether each head draws its own rows.
     scale : float, optional
@@ -55,6 +49,13 @@ class RandomFeatureAttention(nn.Module):
         so the features' logarithms, stay as they are.
     generator : torch.Generator, optional
         Source of the draw; torch's own without it.
+
+    Notes
+    -----
+    The draw lives in buffers: a checkpoint keeps it, and only `redraw` changes it.  Maps with constants chosen from data
+    (`OptimalPositive`: A, one for each head) choose them from the first batch, or when `fit_statistics` is called, and keep
+    them from then on, so that causal attention never sees the future through them.  Under ``DistributedDataParallel`` all
+    processes take those of the first one.
 
     Examples
     --------
@@ -84,7 +85,7 @@ class RandomFeatureAttention(nn.Module):
         device: Any = None,
         dtype: torch.dtype | None = None,
         *,
-        features: Approximation | None = None,
+        spec: Approximation | str | None = None,
         per_head: bool = False,
         scale: float | None = None,
         learned_scale: bool = False,
@@ -92,7 +93,10 @@ class RandomFeatureAttention(nn.Module):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        check_options(embed_dim, num_heads, dropout, add_bias_kv, add_zero_attn, features)
+        flags = {"bias": bias, "batch_first": batch_first, "per_head": per_head, "learned_scale": learned_scale}
+        check_options(embed_dim, num_heads, dropout, add_bias_kv, add_zero_attn, **flags)
+        check_generator(OWNER, generator)
+        spec = attention_spec(OWNER, spec)
         self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, embed_dim // num_heads
         self.kdim, self.vdim = kdim or embed_dim, vdim or embed_dim
         self.dropout, self.batch_first, self.rotary = 0.0, batch_first, rotary
@@ -102,7 +106,6 @@ class RandomFeatureAttention(nn.Module):
         self.log_scale = None
         if learned_scale:
             self.log_scale = nn.Parameter(torch.full((num_heads, 1, 1), math.log(self.scale), **options))
-        spec = Approximation(Softmax()) if features is None else features
         kept = torch.float64 if dtype == torch.float64 else torch.float32
         self.features = DrawnFeatures(spec, self.head_dim, num_heads, per_head, dtype=kept, generator=generator)
         self.features.to(device)
@@ -129,6 +132,7 @@ class RandomFeatureAttention(nn.Module):
 
     def redraw(self, generator: torch.Generator | None = None) -> None:
         """Draw new rows into the buffers, from ``generator`` or torch's own; constants chosen from data stay."""
+        check_generator(f"{OWNER}.redraw", generator)
         self.features.redraw(generator)
 
     @torch.no_grad()
@@ -178,6 +182,9 @@ class RandomFeatureAttention(nn.Module):
         output, weights
         """
         check_inputs(self, query, key, value, key_padding_mask, attn_mask)
+        check_state_type(OWNER, state)
+        for name, flag in (("need_weights", need_weights), ("is_causal", is_causal)):
+            check_flag(OWNER, name, flag)
         causal = is_causal_mask(attn_mask, is_causal)
         if need_weights and state is not None:
             raise ValueError(f"{OWNER}: weights of keys in a state are not known; pass need_weights=False.")
@@ -188,7 +195,7 @@ class RandomFeatureAttention(nn.Module):
             self.features.fit_call(q, k, mask, scale)
         there = None if mask is None else mask[:, None]  # the same for all heads
         options: dict[str, Any] = {
-            "features": self.features.features,
+            "features": self.features.current,
             "causal": causal,
             "key_mask": there,
             "scale": scale,
@@ -218,3 +225,49 @@ class RandomFeatureAttention(nn.Module):
         projected = functional.linear(x, self._weights()[part], bias)
         heads = projected.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)
         return heads if self.rotary is None or part == 2 else self.rotary(heads, start)
+
+
+class Rotary(nn.Module):
+    r"""Rotary position embedding of queries and keys, for `RandomFeatureAttention` and by itself.
+
+    Parameters
+    ----------
+    d : int
+        Width of a head; even.
+    base : float
+
+    Notes
+    -----
+    At position t the pair of coordinates i and i + d/2 turns by the angle :math:`t\,b^{-2i/d}`, b the base, so that dot
+    products depend on differences of positions.  Lengths do not change, so random features of the softmax kernel serve
+    turned vectors as well as others: they estimate :math:`e^{s\,R_tq\cdot R_uk}` without bias.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from bochner.nn import Rotary
+    >>> x = torch.randn(2, 5, 8)
+    >>> y = Rotary(8)(x)
+    >>> torch.allclose(y.norm(dim=-1), x.norm(dim=-1), atol=1e-5)
+    True
+    >>> torch.allclose(Rotary(8)(x[:, 3:], start=3), y[:, 3:])
+    True
+    """
+
+    frequencies: Tensor
+
+    def __init__(self, d: int, base: float = 10000.0) -> None:
+        super().__init__()
+        if check_count("Rotary", "d", d) % 2:
+            raise ValueError(f"Rotary: d must be even, since coordinates turn in pairs, got {d}.")
+        check_positive("Rotary", "base", base)
+        frequencies = base ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+        self.register_buffer("frequencies", frequencies.float(), persistent=False)
+
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+        """Turn x (..., length, d), whose first position is ``start``; angles in float32 at least."""
+        positions = torch.arange(start, start + x.shape[-2], device=x.device)
+        angles = positions[:, None] * self.frequencies.to(torch.promote_types(x.dtype, torch.float32))
+        a, b = x.chunk(2, dim=-1)
+        cosine, sine = angles.cos(), angles.sin()
+        return torch.cat([a * cosine - b * sine, b * cosine + a * sine], dim=-1).to(x.dtype)

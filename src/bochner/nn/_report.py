@@ -6,18 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+import torch
 from torch import nn
 
-from ..._progress import progress
-from ..._random import RNG, as_generator
-from ..._table import format_table
-from ..._validation import check_count, check_positive
-from ...approximation import Approximation
-from ...kernels import Softmax
-from ...names import mechanism
-from .heads import head_samples
-from .recording import record
-from .rows import HeadRow, cheapest, cost, head_row
+from .._progress import progress
+from .._table import format_table
+from .._validation import check_count, check_positive
+from ..approximation import Approximation
+from ..kernels import Softmax
+from ..names import mechanism
+from ._attention_checks import check_generator
+from ._drawn import attention_spec
+from ._recording import record
+from ._report_heads import HeadRow, cheapest, cost, head_row, head_samples
 
 _OWNER = "attention_report"
 MECHANISMS = ("favor+", "simrf-performer", "favor++")
@@ -79,7 +81,7 @@ def attention_report(
     model: nn.Module,
     batch: Any,
     *,
-    mechanisms: Mapping[str, Approximation] | None = None,
+    mechanisms: Mapping[str, Approximation | str] | None = None,
     n_projections: int = 256,
     tolerance: float = 0.1,
     max_projections: int = 4096,
@@ -87,7 +89,7 @@ def attention_report(
     max_queries: int = 32,
     max_keys: int = 256,
     n_draws: int = 4,
-    rng: RNG = 0,
+    generator: torch.Generator | None = None,
     verbose: bool = False,
 ) -> AttentionReport:
     r"""How far each head of a model is from exact attention with random features, predicted and measured.
@@ -99,24 +101,13 @@ def attention_report(
     recommends, for each head, the mechanism that reaches the tolerance with the fewest features, or softmax where none
     does within ``max_projections`` rows of W.
 
-    Notes
-    -----
-    The number of rows follows from the error e at m rows as :math:`m (e/\text{tolerance})^2`, and is at least one block
-    of d rows where rows are coupled, since couplings do less in a part of one.  For e the measured error, and one
-    standard error more, is raised by the share that so few draws miss, which independent rows of the same map show: their
-    prediction over what is measured of them.
-
-    `bochner.recommend` ranks mechanisms by the error of the kernel matrix.  Attention divides by the sum over the keys
-    that a query sees: errors that all its keys share cancel, and each query counts alike, however large its kernel.  So
-    the report measures attention.  To let it judge what `recommend` proposes, pass that as ``mechanisms``.
-
     Parameters
     ----------
     model : torch.nn.Module
         As in `replace_attention`, before or after conversion; left as it is.
     batch : Tensor, tuple or mapping
         What the model is called with: one argument, arguments, or named arguments.
-    mechanisms : mapping from names to Approximation, optional
+    mechanisms : mapping from names to Approximation or names of mechanisms, optional
         What to compare, for the softmax kernel; without it FAVOR+, SimRF-Performer, FAVOR++ and FAVOR++ on simplex rows, the
         default of `replace_attention`, with ``n_projections`` rows.
     n_projections : int
@@ -129,15 +120,26 @@ def attention_report(
         How much of the batch is looked at; equally spaced where there is more.
     n_draws : int
         Draws over which errors are measured.
-    rng : int, numpy.random.Generator or None
-        Source of the draws.
+    generator : torch.Generator, optional
+        Source of the draws; torch's own without it.
     verbose : bool
         Whether to show a progress bar, if it takes more than a few seconds.
 
     Returns
     -------
     AttentionReport
-        Prints as a table; ``.recommended`` is ready for ``replace_attention(model, features=...)``.
+        Prints as a table; ``.recommended`` is ready for ``replace_attention(model, spec=...)``.
+
+    Notes
+    -----
+    The number of rows follows from the error e at m rows as :math:`m (e/\text{tolerance})^2`, and is at least one block
+    of d rows where rows are coupled, since couplings do less in a part of one.  For e the measured error, and one
+    standard error more, is raised by the share that so few draws miss, which independent rows of the same map show: their
+    prediction over what is measured of them.
+
+    `bochner.recommend` ranks mechanisms by the error of the kernel matrix.  Attention divides by the sum over the keys
+    that a query sees: errors that all its keys share cancel, and each query counts alike, however large its kernel.  So
+    the report measures attention.  To let it judge what `recommend` proposes, pass that as ``mechanisms``.
 
     Examples
     --------
@@ -148,7 +150,7 @@ def attention_report(
     >>> report = attention_report(model, torch.randn(2, 12, 16))
     >>> [(row.layer, row.head) for row in report.rows][:3]
     [('layers.0.self_attn', 0), ('layers.0.self_attn', 1), ('layers.1.self_attn', 0)]
-    >>> converted = replace_attention(model, features=report.recommended)
+    >>> converted = replace_attention(model, spec=report.recommended)
     """
     specs = _checked(mechanisms, check_count(_OWNER, "n_projections", n_projections))
     check_positive(_OWNER, "tolerance", tolerance)
@@ -157,7 +159,9 @@ def attention_report(
         check_count(_OWNER, name, value)
     check_count(_OWNER, "n_draws", n_draws)
     check_count(_OWNER, "max_projections", max_projections)
-    source = as_generator(rng)
+    check_generator(_OWNER, generator)
+    device = "cpu" if generator is None else generator.device
+    source = np.random.default_rng(int(torch.randint(2**63 - 1, (), generator=generator, device=device)))
     heads = [
         (call.name, h, sample) for call in record(model, batch) for h, sample in enumerate(head_samples(call, *limits))
     ]
@@ -168,15 +172,13 @@ def attention_report(
     return AttentionReport(rows, specs, tolerance, max_projections)
 
 
-def _checked(mechanisms: Mapping[str, Approximation] | None, n_projections: int) -> dict[str, Approximation]:
+def _checked(mechanisms: Mapping[str, Approximation | str] | None, n_projections: int) -> dict[str, Approximation]:
     if mechanisms is None:
         named = {name: mechanism(name, n_projections=n_projections) for name in MECHANISMS}
         return named | {DEFAULT: Approximation(Softmax(), n_projections=n_projections)}
-    for name, spec in mechanisms.items():
-        if not isinstance(spec, Approximation) or spec.kernel != Softmax():
-            raise ValueError(
-                f"{_OWNER}: mechanisms[{name!r}] must be Approximation(kernels.Softmax(), ...) with scale 1, got {spec!r}."
-            )
-    if not mechanisms:
-        raise ValueError(f"{_OWNER}: mechanisms must name at least one.")
-    return dict(mechanisms)
+    if not isinstance(mechanisms, Mapping) or not mechanisms:
+        raise ValueError(f"{_OWNER}: mechanisms must be a mapping that names at least one, got {mechanisms!r}.")
+    return {
+        name: attention_spec(f"{_OWNER}: mechanisms[{name!r}]", spec, softmax_only=True)
+        for name, spec in mechanisms.items()
+    }

@@ -1,14 +1,17 @@
-"""Drawn features on tensors: what attention asks of them."""
+"""Drawn features on tensors: what attention and sampling ask of them."""
 
 from __future__ import annotations
 
 import weakref
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from ..approximation import FeatureMap
+from ..approximation.log_features import LogFeatures, log_features
 from ..kernels import Softmax
 from ..maps.exponential import ExponentialFeatures
 
@@ -24,20 +27,19 @@ class TensorFeatures(ABC):
         Whether all features are positive.
     lead : tuple of int
         Axes that broadcast against those of the data before its last two: heads with features of their own.
+    traceable : bool
+        Whether they are plain tensor operations, which `torch.compile` can follow.
     """
 
     d: int
     width: int
     positive: bool
     lead: tuple[int, ...] = ()
+    traceable: bool = False
 
     @abstractmethod
-    def parts(self, X: Tensor, *, key: bool) -> tuple[Tensor | None, Tensor]:
-        """Mantissa (None means one) and logarithm of X (..., n, d), each (..., n, width).
-
-        The logarithm is a fresh tensor, which the caller may overwrite, and minus infinity where the mantissa is zero,
-        since such a feature must not be a maximum.
-        """
+    def log(self, X: Tensor, *, key: bool) -> LogFeatures:
+        """Features of X (..., n, d), (..., n, width): logarithms in a fresh tensor, which the caller may overwrite."""
 
 
 class MapFeatures(TensorFeatures):
@@ -46,16 +48,9 @@ class MapFeatures(TensorFeatures):
     def __init__(self, phi: FeatureMap) -> None:
         self.phi, self.d, self.width, self.positive = phi, phi.n_features_in, phi.n_features_out, phi.positive
 
-    def parts(self, X: Tensor, *, key: bool) -> tuple[Tensor | None, Tensor]:
-        """Parts of the map at unit scale, in full."""
-        mantissa, logarithm = self.phi.features.scaled(self.phi.spec.at_unit_scale(X), key=key)
-        shape = (*X.shape[:-1], self.width)
-        if logarithm is None:
-            logarithm = torch.zeros(shape, dtype=X.dtype, device=X.device)
-        logarithm = logarithm.expand(shape)
-        if mantissa is None:
-            return None, logarithm.clone()
-        return mantissa, logarithm.masked_fill(mantissa == 0, -torch.inf)
+    def log(self, X: Tensor, *, key: bool) -> LogFeatures:
+        """Features of the map at unit scale."""
+        return log_features(self.phi.features, self.phi.spec.at_unit_scale(X), key=key)
 
 
 class QuadraticFeatures(TensorFeatures):
@@ -74,15 +69,39 @@ class QuadraticFeatures(TensorFeatures):
         Signs on the side of the keys; None where all are one.
     """
 
+    traceable = True
+
     def __init__(self, matrix: Tensor, c: float, signs: Tensor | None) -> None:
         self.d, self.width, self.positive = matrix.shape[-2] - 2, matrix.shape[-1], signs is None
         self.matrix, self.c, self.signs, self.lead = matrix, c, signs, tuple(matrix.shape[:-2])
 
-    def parts(self, X: Tensor, *, key: bool) -> tuple[Tensor | None, Tensor]:
+    def log(self, X: Tensor, *, key: bool) -> LogFeatures:
         """One matrix product."""
         norms = self.c * X.square().sum(dim=-1, keepdim=True)
         logarithm = torch.cat([X, norms, torch.ones_like(norms)], dim=-1) @ self.matrix.to(X)
-        return (self.signs.to(X) if key and self.signs is not None else None), logarithm
+        return LogFeatures(self.signs.to(X) if key and self.signs is not None else None, logarithm)
+
+
+class HeadFeatures(TensorFeatures):
+    """Features of data (..., heads, n, d) by one map for each head; narrower ones are filled up with zero features."""
+
+    def __init__(self, members: Sequence[TensorFeatures]) -> None:
+        self.members, self.lead = tuple(members), (len(members),)
+        self.d, self.width = members[0].d, max(member.width for member in members)
+        self.positive = all(member.positive and member.width == self.width for member in members)
+
+    def log(self, X: Tensor, *, key: bool) -> LogFeatures:
+        """Features of each head, one beside the other."""
+        X = X.expand(*X.shape[:-3], len(self.members), *X.shape[-2:])
+        found = [member.log(X[..., h, :, :], key=key) for h, member in enumerate(self.members)]
+        logarithm = torch.stack(
+            [pad(log, (0, self.width - log.shape[-1]), value=-torch.inf) for _, log in found], dim=-3
+        )
+        if all(mantissa is None for mantissa, _ in found):
+            return LogFeatures(None, logarithm)
+        mantissas = [torch.ones_like(log) if mantissa is None else mantissa.expand_as(log) for mantissa, log in found]
+        widened = [pad(mantissa, (0, self.width - mantissa.shape[-1])) for mantissa in mantissas]
+        return LogFeatures(torch.stack(widened, dim=-3), logarithm)
 
 
 def quadratic_form(phi: FeatureMap) -> tuple[Tensor, float, Tensor | None] | None:

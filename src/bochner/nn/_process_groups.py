@@ -13,31 +13,31 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 
-from .sums import NOTHING, Sums
+from ..approximation.log_features import NOTHING, KeySums
 
 if TYPE_CHECKING:  # some builds of torch have no processes
     Group: TypeAlias = dist.ProcessGroup
 
 
 def check_group(owner: str, group: Any) -> None:
-    """Refuse what is no process group."""
+    """Refuse anything but a process group."""
     if not (dist.is_available() and isinstance(group, dist.ProcessGroup)):
         raise TypeError(
             f"{owner}: process_group must be a torch.distributed process group such as dist.group.WORLD, got {group!r}."
         )
 
 
-def total(sums: Sums, group: Group) -> Sums:
+def total(sums: KeySums, group: Group) -> KeySums:
     """The sums over all ranks, on each of them."""
     shift = sums.shift.clone()
     dist.all_reduce(shift, dist.ReduceOp.MAX, group)
     values: Tensor = _Add.apply(sums.at(shift), group)
-    return Sums(values, shift)
+    return KeySums(values, shift)
 
 
-def before(sums: Sums, group: Group) -> Sums:
+def before(sums: KeySums, group: Group) -> KeySums:
     """The sums over all ranks before this one."""
-    return Sums(*_Scan.apply(sums.values, sums.shift, group, False))
+    return KeySums(*_Scan.apply(sums.values, sums.shift, group, False))
 
 
 class _Add(torch.autograd.Function):
@@ -64,7 +64,7 @@ class _Scan(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, shift: Tensor, group: Group, reverse: bool) -> tuple[Tensor, Tensor]:
-        out = exclusive_scan(Sums(values, shift), group, reverse)
+        out = exclusive_scan(KeySums(values, shift), group, reverse)
         ctx.group, ctx.reverse = group, reverse
         ctx.save_for_backward(shift, out.shift)
         ctx.mark_non_differentiable(out.shift)
@@ -79,27 +79,22 @@ class _Scan(torch.autograd.Function):
         return back * (top + shift).clamp(max=0.0).exp().mT, None, None, None
 
 
-def exclusive_scan(sums: Sums, group: Group, reverse: bool) -> Sums:
+def exclusive_scan(sums: KeySums, group: Group, reverse: bool) -> KeySums:
     """Sums over the ranks before this one, or after it."""
     size, rank = dist.get_world_size(group), dist.get_rank(group)
     place = size - 1 - rank if reverse else rank
     whole, distance = sums, 1
     while distance < size:
         received = _pass_on(whole, group, place, distance, reverse)
-        whole = whole if received is None else _combine(received, whole)
+        whole = whole if received is None else received + whole
         distance *= 2
     received = _pass_on(whole, group, place, 1, reverse)
     if received is None:
-        return Sums(torch.zeros_like(sums.values), torch.full_like(sums.shift, NOTHING))
+        return KeySums(torch.zeros_like(sums.values), torch.full_like(sums.shift, NOTHING))
     return received
 
 
-def _combine(a: Sums, b: Sums) -> Sums:
-    shift = torch.maximum(a.shift, b.shift)
-    return Sums(a.at(shift) + b.at(shift), shift)
-
-
-def _pass_on(sums: Sums, group: Group, place: int, distance: int, reverse: bool) -> Sums | None:
+def _pass_on(sums: KeySums, group: Group, place: int, distance: int, reverse: bool) -> KeySums | None:
     """Send to the place that far ahead, and receive from that far behind; None where there is none."""
     size = dist.get_world_size(group)
     packed = torch.cat([sums.values, sums.shift.mT], dim=-1).contiguous()
@@ -115,4 +110,4 @@ def _pass_on(sums: Sums, group: Group, place: int, distance: int, reverse: bool)
         operations.append(dist.P2POp(dist.irecv, received, peer(place - distance), group))
     for request in dist.batch_isend_irecv(operations) if operations else []:
         request.wait()
-    return None if received is None else Sums(received[..., :-1], received[..., -1:].mT.contiguous())
+    return None if received is None else KeySums(received[..., :-1], received[..., -1:].mT.contiguous())

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from .sums import Sums
+from ..approximation.log_features import KeySums
 
 
 class AttentionState:
-    r"""Sums over all keys seen so far: M (e + 1) numbers a head, whatever the length of the past.
+    r"""Sums over all keys seen so far: M (e + 1) numbers per head, whatever the length of the past.
 
     A new state is empty.  `linear_attention` and `RandomFeatureAttention` read it and, once their result is there, put
     the keys of the call into it; a call that fails leaves it as it was.
@@ -36,7 +36,7 @@ class AttentionState:
     """
 
     def __init__(self) -> None:
-        self.sums: Sums | None = None
+        self.sums: KeySums | None = None
         self.length = 0
 
     @property
@@ -44,7 +44,7 @@ class AttentionState:
         """Whether no key was absorbed yet."""
         return self.sums is None
 
-    def update(self, sums: Sums | None, added: int) -> None:
+    def update(self, sums: KeySums | None, added: int) -> None:
         """Replace the sums, ``added`` positions later."""
         self.sums, self.length = sums, self.length + added
 
@@ -70,7 +70,7 @@ class AttentionState:
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> AttentionState:
         other = AttentionState()
-        other.update(None if self.sums is None else Sums(*map(change, self.sums)), self.length)
+        other.update(None if self.sums is None else KeySums(*map(change, self.sums)), self.length)
         return other
 
     def __repr__(self) -> str:

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .._arrays import in_working_precision
-from .._validation import check_count, check_flag, check_option, check_positive, check_rows
+from .._validation import check_count, check_flag, check_option, check_positive
+from ._attention_checks import check_floating
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -66,7 +67,7 @@ class ClassLogits(nn.Module):
             nn.init.zeros_(self.bias)
 
     def full_loss(self, h: Tensor, targets: Tensor) -> Tensor:
-        """The cross-entropy over all classes, in O(n d) a row: for evaluation."""
+        """The cross-entropy over all classes, in O(n d) per row: for evaluation."""
         rows, targets, kept = self.enter(h, targets)
         return self.reduced(F.cross_entropy(self.logits(rows), targets, reduction="none"), kept)
 
@@ -83,6 +84,8 @@ class ClassLogits(nn.Module):
     def log_prob(self, h: Tensor, classes: Tensor | None = None) -> Tensor:
         """Logarithms of the model's probabilities of all classes (..., n), or of ``classes`` (..., k)."""
         log_prob = self.logits(self.checked_queries("log_prob", h)).log_softmax(-1)
+        if classes is not None:
+            self.check_classes("log_prob", "classes", classes, (*h.shape[:-1], None))
         return log_prob if classes is None else log_prob.gather(-1, classes)
 
     def predict(self, h: Tensor) -> Tensor:
@@ -103,34 +106,61 @@ class ClassLogits(nn.Module):
     def enter(self, h: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Rows and targets that have a loss, flattened, and which those are."""
         self.checked_queries("forward", h)
-        if targets.shape != h.shape[:-1] or targets.dtype != torch.int64:
-            raise ValueError(
-                f"{self.owner}: targets must be int64 of shape {tuple(h.shape[:-1])}, one for each query, "
-                f"got {targets.dtype} of shape {tuple(targets.shape)}."
-            )
+        if not isinstance(targets, Tensor) or targets.shape != h.shape[:-1] or targets.dtype != torch.int64:
+            raise _wrong_classes(self.owner, "targets", targets, f"{tuple(h.shape[:-1])}, one for each query")
         kept = targets != self.ignore_index
         chosen = targets[kept]
-        if (
-            chosen.device.type == "cpu"
-            and len(chosen)
-            and not 0 <= int(chosen.min()) <= int(chosen.max()) < self.n_classes
-        ):
-            raise ValueError(
-                f"{self.owner}: targets must lie between 0 and {self.n_classes - 1} (or be {self.ignore_index}, which is "
-                f"ignored), got values from {int(chosen.min())} to {int(chosen.max())}."
-            )
+        self._check_range(self.owner, "targets", chosen, f" (or be {self.ignore_index}, which is ignored)")
         return h[kept], chosen, kept
 
     def checked_queries(self, method: str, h: Tensor) -> Tensor:
-        """H, refused where its type or width is wrong."""
-        checked: Tensor = check_rows(f"{self.owner}.{method}", h, self.embedding_dim)
-        return checked
+        """H, refused where its type, width or numbers cannot be used."""
+        owner = f"{self.owner}.{method}"
+        check_floating(owner, "h", h)
+        if h.shape[-1:] != (self.embedding_dim,):
+            raise ValueError(
+                f"{owner}: expected queries with last axis {self.embedding_dim}, got shape {tuple(h.shape)}."
+            )
+        own = self.weight.dtype
+        if h.dtype != own and not torch.is_autocast_enabled(h.device.type):
+            raise TypeError(f"{owner}: h must have the type of the class vectors, {own}, got {h.dtype}.")
+        if h.device.type == "cpu" and not bool(h.isfinite().all()):  # elsewhere a look at the numbers would be slow
+            raise ValueError(f"{owner}: h holds numbers that are not finite.")
+        return h
+
+    def check_classes(self, method: str, name: str, classes: Tensor, shape: tuple[int | None, ...]) -> None:
+        """Refuse anything but classes of that shape, in which None stands for any number."""
+        owner, fits = f"{self.owner}.{method}", isinstance(classes, Tensor) and classes.ndim == len(shape)
+        if (
+            not fits
+            or classes.dtype != torch.int64
+            or any(b not in (None, a) for a, b in zip(classes.shape, shape, strict=True))
+        ):
+            raise _wrong_classes(owner, name, classes, str(shape).replace("None", "any"))
+        self._check_range(owner, name, classes)
+
+    def _check_range(self, owner: str, name: str, classes: Tensor, otherwise: str = "") -> None:
+        if classes.device.type != "cpu" or not classes.numel():
+            return
+        low, high = int(classes.min()), int(classes.max())
+        if not 0 <= low <= high < self.n_classes:
+            raise ValueError(
+                f"{owner}: {name} must lie between 0 and {self.n_classes - 1}{otherwise}, got values from {low} to {high}."
+            )
 
     def reduced(self, losses: Tensor, kept: Tensor) -> Tensor:
         """Losses of rows put together, zero for those that were not kept."""
         if self.reduction == "none":
             return losses.new_zeros(kept.shape).masked_scatter(kept, losses)
         return losses.sum() if self.reduction == "sum" else losses.mean()
+
+
+def _wrong_classes(owner: str, name: str, classes: object, shape: str) -> Exception:
+    if not isinstance(classes, Tensor):
+        return TypeError(f"{owner}: {name} must be a tensor of int64, got {type(classes).__name__}.")
+    return ValueError(
+        f"{owner}: {name} must be int64 of shape {shape}, got {classes.dtype} of shape {tuple(classes.shape)}."
+    )
 
 
 def unit(rows: Tensor) -> Tensor:
