@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -9,8 +10,11 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-examples = 8
-"""Examples of each callable; set from BOCHNER_FUZZ when the tests are collected."""
+CALLABLES = 300
+"""About how many callables are explored."""
+
+examples = max(2, int(os.environ.get("BOCHNER_FUZZ", "2400")) // CALLABLES)
+"""Examples of each callable: BOCHNER_FUZZ in all, of which `make fuzz` asks for 10,000."""
 
 
 def explore(name: str, strategy: st.SearchStrategy[Any], check: Callable[[Any], None], share: int = 1) -> None:
