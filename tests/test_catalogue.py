@@ -6,8 +6,8 @@ import inspect
 
 import pytest
 
-from bochner import kernels, maps, projections, rotations
-from support.catalogue import KERNELS, MAPS, PROJECTIONS, ROTATIONS
+from bochner import geometries, kernels, maps, projections, radii, rotations
+from support.catalogue import GEOMETRIES, KERNELS, MAPS, PROJECTIONS, RADII, ROTATIONS
 
 
 def public_classes(module, base):
@@ -18,6 +18,16 @@ def public_classes(module, base):
 @pytest.mark.parametrize("kind", public_classes(rotations, rotations.Rotation))
 def test_every_rotation_is_in_the_catalogue(kind):
     assert any(type(R) is kind for R in ROTATIONS)
+
+
+@pytest.mark.parametrize("kind", public_classes(geometries, geometries.Geometry))
+def test_every_geometry_is_in_the_catalogue(kind):
+    assert any(type(S) is kind for S in GEOMETRIES)
+
+
+@pytest.mark.parametrize("kind", public_classes(radii, radii.RadialLaw))
+def test_every_radial_law_is_in_the_catalogue(kind):
+    assert any(type(D) is kind for D in RADII)
 
 
 @pytest.mark.parametrize("kind", public_classes(projections, projections.Projection))

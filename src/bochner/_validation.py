@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -155,6 +156,51 @@ def as_real(owner: str, X: Any) -> Any:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
+def as_host_rows(owner: str, X: Any) -> Any:
+    """``X`` as scikit-learn's checks can read it, whose own errors on it, or silence about it, would mislead.
+
+    Tensors come without their gradient and with at least single precision; arrays, tables and sparse matrices as they are.
+    """
+    if getattr(X, "is_meta", False):
+        raise TypeError(
+            f"{owner}: expected a tensor with values, got one on the meta device; move the values in first."
+        )
+    if hasattr(X, "detach"):
+        if "strided" not in str(X.layout):
+            raise TypeError(f"{owner}: expected a dense tensor, got one of layout {X.layout}; pass X.to_dense().")
+        return X.detach().float() if "bfloat16" in str(X.dtype) else X.detach()
+    if isinstance(X, np.ma.MaskedArray):
+        _refuse_masked(owner, X)
+        return np.ma.getdata(X)
+    if hasattr(X, "dtypes") and hasattr(X, "columns"):
+        _check_columns(owner, X)
+    elif isinstance(X, numbers.Number | list | tuple | np.ndarray):
+        _check_objects(owner, X)
+    return X
+
+
+def _check_columns(owner: str, X: Any) -> None:
+    """Refuse a table with a column that does not hold numbers."""
+    for name, dtype in X.dtypes.items():
+        if getattr(dtype, "kind", "O") not in "fiub":
+            try:
+                X[name].to_numpy(dtype=np.float64)
+            except (TypeError, ValueError, OverflowError):
+                raise ValueError(f"{owner}: expected columns of numbers, got {shown(name)} of type {dtype}.") from None
+
+
+def _check_objects(owner: str, X: Any) -> None:
+    """Refuse Python numbers that are too large for a float; all else is for scikit-learn to judge."""
+    try:
+        array = np.asarray(X)
+        if array.dtype == object:
+            array.astype(np.float64)
+    except OverflowError:
+        raise ValueError(f"{owner}: expected numbers that fit a float, got {shown(X)}.") from None
+    except (TypeError, ValueError):
+        return
+
+
 def _refuse_masked(owner: str, X: np.ma.MaskedArray) -> None:
     masked = int(np.ma.getmaskarray(X).sum())
     if masked:
@@ -191,3 +237,38 @@ def _refuse_non_finite(owner: str, X: np.ndarray) -> None:
             f"{owner}: expected finite numbers, got {X[tuple(bad[0])]} at index ({where}); "
             f"{len(bad)} of {X.size} entries are not finite."
         )
+
+
+def check_memory(owner: str, n_bytes: float, remedy: str) -> None:
+    """Refuse work whose results alone are larger than the memory of the machine."""
+    memory = _memory_of_the_machine()
+    if n_bytes > memory:
+        raise ValueError(
+            f"{owner}: this takes about {n_bytes / 2**30:.3g} GiB, more than the {memory / 2**30:.3g} GiB of memory of this "
+            f"machine; {remedy}."
+        )
+
+
+def _memory_of_the_machine() -> float:
+    """Bytes of memory; where the system does not say, what no machine has."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 2.0**44
+
+
+def stored_array(
+    owner: str, arrays: Mapping[str, Any], name: str, shape: tuple[int, ...], dtype: Any = np.float64
+) -> np.ndarray:
+    """Return a copy of the stored array of that name, refused if its shape, type or values are not as they must be."""
+    if name not in arrays:
+        raise ValueError(f"{owner}: the stored arrays have no {name!r}; they are {', '.join(arrays) or 'none'}.")
+    array = np.asarray(arrays[name])
+    if array.shape != shape or array.dtype != np.dtype(dtype):
+        raise ValueError(
+            f"{owner}: the stored array {name!r} must be {np.dtype(dtype)} of shape {shape}, got {array.dtype} of shape "
+            f"{array.shape}."
+        )
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ValueError(f"{owner}: the stored array {name!r} must be finite.")
+    return np.array(array, order="C")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._arrays import working_dtype
-from ..linalg.tiles import for_each_tile
+from ..linalg.engine import for_each_tile
 from ..maps import Features
 
 _TILE_BYTES = 1 << 20
