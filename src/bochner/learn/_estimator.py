@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
+import sklearn
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
 
+from .._arrays import is_numpy, is_torch
 from .._validation import check_count
 from ..linalg.engine import available_threads, threads
 from ._features import Drawn, FeatureParameters, draw_features
@@ -80,17 +82,21 @@ class RowEstimator(BaseEstimator):
         if not reset:
             check_is_fitted(self)
         owner, options = type(self).__name__, {"accept_sparse": "csr", "dtype": list(self._dtypes), "reset": reset}
+        (X, origin), (y, _) = _in_numpy(X), _in_numpy(y)
         if isinstance(y, str) and y == NO_TARGETS:
-            return rows_in_memory(owner, validate_data(self, X, **options))
+            return rows_in_memory(owner, validate_data(self, X, **options), origin=origin)
         X, y = validate_data(self, X, y, **options, **self._target_options)
         weights = None
         if sample_weight is not None:
+            sample_weight, _ = _in_numpy(sample_weight)
             weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        return rows_in_memory(owner, X, self._checked_targets(y), weights)
+        return rows_in_memory(owner, X, self._checked_targets(y), weights, origin=origin)
 
     def _other_rows(self, X: Any) -> RowSource:
         """Rows of other columns than those of the fit."""
-        return rows_in_memory(type(self).__name__, check_array(X, dtype=list(self._dtypes), accept_sparse="csr"))
+        X, origin = _in_numpy(X)
+        X = check_array(X, dtype=list(self._dtypes), accept_sparse="csr")
+        return rows_in_memory(type(self).__name__, X, origin=origin)
 
     def _checked_targets(self, y: np.ndarray) -> np.ndarray:
         """Targets, beyond what scikit-learn's check sees."""
@@ -103,6 +109,14 @@ class RowEstimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _in_numpy(X: Any) -> tuple[Any, Any]:
+    """X for NumPy, and X itself where scikit-learn's ``array_api_dispatch`` asks for results in its library."""
+    foreign = is_torch(X) or (hasattr(X, "__array_namespace__") and not is_numpy(X))
+    if not foreign or not sklearn.get_config()["array_api_dispatch"]:
+        return X, None
+    return np.asarray(X.detach().cpu() if is_torch(X) else X), X
 
 
 class FeatureEstimator(RowEstimator):
