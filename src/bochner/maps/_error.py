@@ -1,0 +1,92 @@
+"""Errors in closed form: what is asked of a map's formula, and what is said where there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .. import theory
+from ..kernels import Kernel, Softmax
+from ..projections import Projection
+
+
+class NoClosedForm(ValueError):
+    """No closed form is known for the error of this approximation; the message names the nearest that has one."""
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorCase:
+    """Pairs of points whose mean squared errors are asked for, with the rows that the features are made of.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    projection : Projection
+    m : int
+        Number of rows.
+    X, Y : float64 arrays (n, d) and (p, d)
+        Points at unit scale.
+    """
+
+    kernel: Kernel
+    projection: Projection
+    m: int
+    X: np.ndarray
+    Y: np.ndarray
+
+    @property
+    def d(self) -> int:
+        """Dimension of the points."""
+        return int(self.X.shape[1])
+
+    @property
+    def dim(self) -> int:
+        """Dimension in which the rows are drawn."""
+        return self.projection.padded(self.d)
+
+    @cached_property
+    def pairs(self) -> theory.Pairs:
+        """Squared norms of all pairs, (n, p)."""
+        return theory.Pairs.of(self.X[:, None, :], self.Y[None])
+
+    @property
+    def rule(self) -> tuple[str, int] | None:
+        """Polytope and number of the whole rules of a spherical-radial quadrature with a closed form; None elsewhere."""
+        polytope, _, kind = (self.projection.coupling or "").partition(" ")
+        rows = self.projection.rows_per_rule(self.d)
+        return (polytope, self.m // rows) if kind == "rule" and self.m % rows == 0 else None
+
+    @property
+    def coupling(self) -> str:
+        """Name of the coupling in the closed forms: independent rows, or Haar blocks with the kernel's own lengths."""
+        found = self.projection.coupling
+        if found not in ("iid", "orthogonal", "simplex"):
+            raise NoClosedForm(
+                f"no closed form is known for the error with {self.projection!r}; the nearest that have one are IID(), "
+                f"Orthogonal(Haar()) and Simplex(Haar())."
+            )
+        return found
+
+    def require_independent(self, feature_map: Any) -> None:
+        """Refuse coupled rows, for formulas of independent ones."""
+        if self.projection.coupling != "iid":
+            raise NoClosedForm(
+                f"no closed form is known for the error of {feature_map!r} with {self.projection!r} and {self.kernel!r}; "
+                f"the nearest that has one is IID()."
+            )
+
+    def absolute(self, log_relative: np.ndarray) -> np.ndarray:
+        """The square of the kernel times the relative error."""
+        log_k = self.pairs.log_softmax if isinstance(self.kernel, Softmax) else self.pairs.log_gaussian
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(2 * log_k + log_relative))
+
+    def of_gaussian(self, error: Any) -> np.ndarray:
+        """An error of the Gaussian kernel as one of the softmax kernel, where that is asked for."""
+        if not isinstance(self.kernel, Softmax):
+            return np.broadcast_to(error, self.pairs.minus.shape).copy()
+        with np.errstate(over="ignore"):
+            return np.asarray(error * np.exp(self.pairs.x2 + self.pairs.y2))
