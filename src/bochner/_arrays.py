@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import lru_cache
 from typing import Any
 
@@ -33,13 +34,33 @@ def _comes_from(kind: type, library: str) -> bool:
 
 
 def like(values: np.ndarray, x: Any) -> Any:
-    """``values`` as an array of the library, type and device of ``x``."""
+    """``values`` as an array of the library, type and device of ``x``, whose values may be traced but need not be."""
     if isinstance(x, np.ndarray):
         return values.astype(x.dtype, copy=False)
     import array_api_compat
 
     xp = array_api_compat.array_namespace(x)
-    return xp.asarray(np.ascontiguousarray(values), dtype=x.dtype, device=array_api_compat.device(x))
+    with _concrete(x):
+        return xp.asarray(np.ascontiguousarray(values), dtype=x.dtype, device=array_api_compat.device(x))
+
+
+def _concrete(x: Any) -> Any:
+    """A context in which JAX makes constants that outlive the trace of ``x``, so that operators may keep them."""
+    if not is_traced(x):
+        return nullcontext()
+    import jax
+
+    return jax.ensure_compile_time_eval()
+
+
+def is_traced(x: Any) -> bool:
+    """Whether ``x`` stands for an array inside a JAX transformation, and so has no values to look at."""
+    return any(kind.__name__ == "Tracer" for kind in type(x).__mro__)
+
+
+def may_hold(condition: Any) -> bool:
+    """Whether an array of conditions may hold anywhere: false only where a look is free, at NumPy arrays."""
+    return not isinstance(condition, np.ndarray | np.bool_) or bool(condition.any())
 
 
 def pad_last(x: Any, width: int) -> Any:
@@ -66,6 +87,12 @@ def cast(x: Any, dtype: Any) -> Any:
 
 def as_numpy(x: Any) -> np.ndarray:
     """``x`` as a NumPy array, without its gradient: for what is not differentiated."""
+    if is_traced(x):
+        raise TypeError(
+            "bochner: expected an array with values, got one that JAX traces; call this outside of jit, grad or vmap."
+        )
+    if getattr(x, "is_meta", False):
+        raise TypeError("bochner: expected a tensor with values, got one on the meta device; move the values in first.")
     return np.asarray(x.detach().cpu().double() if hasattr(x, "detach") else x)
 
 

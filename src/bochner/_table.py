@@ -1,8 +1,11 @@
-"""Plain-text tables."""
+"""Results as text: tables, units, what is safe to print, and JSON."""
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Sequence
+from typing import Any
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -52,3 +55,34 @@ def size(value: float) -> str:
         if value >= factor:
             return f"{value / factor:.1f} {unit}"
     return f"{value:.0f} B"
+
+
+def printable(text: str) -> str:
+    r"""Text that a terminal shows and does not obey: control characters, and what cannot be encoded, as escapes.
+
+    Examples
+    --------
+    >>> print(printable("red \x1b[31m and\nplain"))
+    red \x1b[31m and
+    plain
+    """
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+
+
+def as_json(value: Any) -> str:
+    """Indented JSON; numbers that are not finite, which JSON does not have, as null.
+
+    Examples
+    --------
+    >>> as_json({"a": float("inf")}).split()
+    ['{', '"a":', 'null', '}']
+    """
+    return json.dumps(_finite(value), indent=2, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -15,36 +15,60 @@ from typing import Any
 import numpy as np
 
 FLOAT_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
+LARGEST_COUNT = 2**31 - 1
+"""The largest number of rows, columns or repetitions that is asked for in earnest; what memory allows is less."""
+
+
+def shown(value: Any) -> str:
+    """``value`` for a message: one short line, whatever it is; arrays by their shape alone."""
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return f"{type(value).__name__} of shape {tuple(shape)}"
+    try:
+        line = " ".join(repr(value).split())
+    except Exception:  # a repr that fails is the user's own, and no reason to hide what was wrong
+        line = f"<{type(value).__name__}>"
+    return line if len(line) <= 120 else f"{line[:100]}... ({type(value).__name__})"
 
 
 def check_count(owner: str, name: str, value: Any, minimum: int = 1) -> int:
     """Return ``value`` as an int of at least ``minimum``."""
-    sentence = f"{owner}: {name} must be an integer of at least {minimum}, got {value!r}."
+    sentence = f"{owner}: {name} must be an integer of at least {minimum}, got {shown(value)}."
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(sentence)
     if int(value) < minimum:
         raise ValueError(sentence)
+    if int(value) > LARGEST_COUNT:
+        raise ValueError(f"{owner}: {name} must be at most {LARGEST_COUNT}, got {shown(value)}.")
     return int(value)
 
 
 def check_positive(owner: str, name: str, value: Any) -> float:
     """Return ``value`` as a finite float above zero."""
-    sentence = f"{owner}: {name} must be a positive number, got {value!r}."
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(sentence)
-    if not (math.isfinite(value) and float(value) > 0):
+    sentence = f"{owner}: {name} must be a positive number, got {shown(value)}."
+    number = _as_float(sentence, value)
+    if not (math.isfinite(number) and number > 0):
         raise ValueError(sentence)
-    return float(value)
+    return number
 
 
 def check_fraction(owner: str, name: str, value: Any) -> float:
     """Return ``value`` as a float strictly between zero and one."""
-    sentence = f"{owner}: {name} must be a number between 0 and 1, got {value!r}."
+    sentence = f"{owner}: {name} must be a number between 0 and 1, got {shown(value)}."
+    number = _as_float(sentence, value)
+    if not 0 < number < 1:
+        raise ValueError(sentence)
+    return number
+
+
+def _as_float(sentence: str, value: Any) -> float:
+    """A real number as a float; one that is too large for that, or no number, is refused by ``sentence``."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(sentence)
-    if not 0 < float(value) < 1:
-        raise ValueError(sentence)
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:  # an integer or a fraction beyond 1.8e308
+        raise ValueError(sentence) from None
 
 
 def check_option(owner: str, name: str, value: Any, options: Iterable[Any]) -> None:
@@ -52,19 +76,19 @@ def check_option(owner: str, name: str, value: Any, options: Iterable[Any]) -> N
     options = tuple(options)
     if not any(value is option or (type(value) is type(option) and value == option) for option in options):
         listed = ", ".join(repr(option) for option in options)
-        raise ValueError(f"{owner}: {name} must be one of {listed}, got {value!r}.")
+        raise ValueError(f"{owner}: {name} must be one of {listed}, got {shown(value)}.")
 
 
 def check_flag(owner: str, name: str, value: Any) -> None:
     """Refuse anything but True and False."""
     if not isinstance(value, bool):
-        raise TypeError(f"{owner}: {name} must be True or False, got {value!r}.")
+        raise TypeError(f"{owner}: {name} must be True or False, got {shown(value)}.")
 
 
 def check_instance(owner: str, name: str, value: Any, kind: type, remedy: str) -> None:
     """Refuse a ``value`` that is no ``kind``; ``remedy`` shows one that is."""
     if not isinstance(value, kind):
-        raise TypeError(f"{owner}: {name} must be a {kind.__name__.lower()} such as {remedy}, got {value!r}.")
+        raise TypeError(f"{owner}: {name} must be a {kind.__name__.lower()} such as {remedy}, got {shown(value)}.")
 
 
 def is_array_api(X: Any) -> bool:
@@ -114,10 +138,14 @@ def as_real(owner: str, X: Any) -> Any:
         return X
     if hasattr(X, "tocsr"):
         raise TypeError(f"{owner}: expected a dense array, got a sparse matrix; pass X.toarray().")
+    if isinstance(X, np.ma.MaskedArray):
+        _refuse_masked(owner, X)
     try:
         array: np.ndarray = np.asarray(X)
     except ValueError:
         raise ValueError(f"{owner}: expected a rectangular array of numbers, got rows of different lengths.") from None
+    except TypeError:  # an object whose own conversion fails
+        raise TypeError(f"{owner}: expected an array of real numbers, got {shown(X)}.") from None
     if array.dtype.kind in "iub":
         return array.astype(np.float64)
     if array.dtype.kind != "f" or array.dtype.itemsize > 8:
@@ -127,8 +155,20 @@ def as_real(owner: str, X: Any) -> Any:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
+def _refuse_masked(owner: str, X: np.ma.MaskedArray) -> None:
+    masked = int(np.ma.getmaskarray(X).sum())
+    if masked:
+        raise ValueError(
+            f"{owner}: expected an array without missing numbers, got a masked array with {masked} of {X.size} entries "
+            f"masked; fill them by X.filled(value), or leave those rows out."
+        )
+
+
 def _check_tensor(owner: str, X: Any, width: int, remedy: str) -> None:
     name = str(X.dtype)
+    layout = str(getattr(X, "layout", ""))
+    if "sparse" in layout or "mkldnn" in layout or getattr(X, "is_nested", False):
+        raise TypeError(f"{owner}: expected a dense tensor, got one of layout {layout}; pass X.to_dense().")
     if not any(kind in name for kind in ("float16", "float32", "float64")):
         raise TypeError(f"{owner}: expected a tensor of a floating type, got {name}; convert it first.")
     _check_width(owner, tuple(X.shape), width, remedy)

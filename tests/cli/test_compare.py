@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 
 import numpy as np
 import pytest
 
 from bochner import Approximation, kernels, maps, projections, rotations
-from bochner.cli import main
+from bochner.cli import compare, main
+from bochner.cli.main import parser
+from bochner.cli.problem import read_problem
 
 FEW = ["--rows", "30", "--draws", "3", "--features", "32"]
 
@@ -26,7 +29,7 @@ def test_compare_measures_and_reports(table, tmp_path, capsys):
     assert main(["compare", str(table), *FEW, "--kernel", "matern-3/2", "--out", str(tmp_path / "report")]) == 0
     out = capsys.readouterr().out
     assert "data.csv: 40 rows x 3 columns, columns standardised; Matern(nu=1.5, lengthscale=" in out
-    for column in ("measured error", "predicted", "time a row", "memory", "positive"):
+    for column in ("measured error", "predicted", "time per row", "memory", "positive"):
         assert column in out
     assert "Trigonometric(), Orthogonal()" in out and f"Report: {tmp_path / 'report' / 'index.html'}" in out
     numbers = json.loads((tmp_path / "report" / "comparison.json").read_text())
@@ -79,6 +82,8 @@ def test_recommend_prints_warnings_with_the_table(table, capsys):
         (["--lengthscale", "long"], r"--lengthscale must be a positive number or 'median', got 'long'"),
         (["--kernel", "softmax", "--scale", "-1"], r"--scale must be a positive number or 'auto', got '-1'"),
         (["--features", "0"], r"--features must be at least 1, got 0"),
+        (["--features", "9" * 30], r"--features must be at most 65536, got 9"),
+        (["--rows", "1000000"], r"--rows must be at most 10000, got 1000000"),
         (["--seed", "-1"], r"--seed must not be negative, got -1"),
         (["--rows", "3"], r"--rows must be at least 10, got 3"),
         (["--draws", "1"], r"--draws must be at least 2, got 1"),
@@ -108,6 +113,58 @@ def test_bad_data_are_explained_with_row_and_column(table, tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert main(["compare", "iris", "--out", str(tmp_path / "file")]) == 2
     assert "is a file; give a folder" in capsys.readouterr().err
+
+
+def test_a_report_that_cannot_be_written_is_found_out_before_the_work(table, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(compare, "compare", lambda *args: pytest.fail("measured first"))
+    (tmp_path / "file").write_text("")
+    assert main(["compare", str(table), "--out", str(tmp_path / "file" / "report")]) == 2
+    assert re.search(r"--out .*file/report cannot be written to \(Not a directory\)", capsys.readouterr().err)
+    if os.access("/proc/version", os.R_OK):
+        assert main(["compare", str(table), "--out", "/proc/report"]) == 2
+        assert "--out /proc/report cannot be written to" in capsys.readouterr().err
+
+
+def test_numbers_that_cannot_be_standardised_are_explained(tmp_path, capsys):
+    X = np.random.default_rng(0).standard_normal((20, 2))
+    for column, name in ((1e308 * np.sign(X[:, 1]), "large"), (1e-300 * X[:, 1], "small")):
+        np.savez(tmp_path / f"{name}.npz", X=np.column_stack([X[:, 0], column]))
+        assert main(["recommend", str(tmp_path / f"{name}.npz")]) == 2
+        assert f"{name}.npz: column 'x2' cannot be standardised" in capsys.readouterr().err
+
+
+def test_names_of_files_and_columns_are_printed_without_escape_sequences(table, tmp_path, capsys):
+    hostile = tmp_path / "\x1b[31mdata\x07.csv"
+    hostile.write_text(table.read_text().replace("a,b,c", "\x1b]0;title\x07,b,c"))
+    report = ["--kernel", "laplacian", "--out", str(tmp_path / "r")]
+    for command in (
+        ["recommend", "--features", "16"],
+        ["compare", *FEW, *report],
+        ["compare", *FEW, *report, "--json"],
+    ):
+        assert main([command[0], str(hostile), *command[1:]]) == 0
+        printed = capsys.readouterr()
+        assert "\x1b" not in printed.out + printed.err and "\x07" not in printed.out + printed.err
+    assert "\x1b" not in (tmp_path / "r" / "index.html").read_text()
+
+
+def test_help_names_the_defaults_that_are_used(capsys):
+    for command, width in (("recommend", 512), ("compare", 256)):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        assert f"(default {width})" in " ".join(capsys.readouterr().out.split())
+    assert main(["recommend", "iris", "--kernel", "laplacian", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["ranking"][0]["n_features"] == 512
+
+
+def test_pictures_of_the_report_show_the_errors_of_its_table(table):
+    options = parser().parse_args(["compare", str(table), "--kernel", "matern-3/2"])
+    found = compare.compare(read_problem(options), 32, 40, 6, 0, shown=False)
+    errors = {m.label: m.measured for m in found.measurements}
+    assert [picture.error for picture in found.pictures[1:]] == [errors[p.label] for p in found.pictures[1:]]
+    exact, *drawn = (picture.gram for picture in found.pictures)
+    seen = [np.linalg.norm(gram - exact) / np.linalg.norm(exact) for gram in drawn]
+    assert np.all(np.abs(np.log(seen) - np.log([p.error for p in found.pictures[1:]])) < np.log(1.5))
 
 
 def test_names_of_data_sets(capsys, monkeypatch):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
 import pytest
 
-from bochner.cli import main
-from bochner.cli.bench import command
-from bochner.cli.bench.measure import at_least, at_most, best_of
+from bochner.cli import bench, main
+from bochner.cli.bench import at_least, at_most, best_of
 
 
 def test_info_shows_every_projection_and_draws_a_picture(tmp_path, capsys):
@@ -28,20 +28,38 @@ def test_info_explains_a_bad_dimension(capsys):
     assert "--dimension must be at least 2" in capsys.readouterr().err
 
 
+def test_info_finds_out_before_the_work_where_it_cannot_write(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    for picture, message in (
+        (tmp_path / "file" / "p.png", "is a file; give a folder"),
+        (tmp_path / "p.xyz", r"must end in one of .*png"),
+        (tmp_path / "folder.png", "is a folder; give a file"),
+    ):
+        (tmp_path / "folder.png").mkdir(exist_ok=True)
+        assert main(["info", "--picture", str(picture)]) == 2
+        printed = capsys.readouterr()
+        assert re.search(message, printed.err) and printed.out == ""
+
+
+def test_info_refuses_what_would_not_fit_in_memory(capsys):
+    assert main(["info", "--dimension", "1000000", "--rows", "1000000"]) == 2
+    assert "--rows must be at most 67, got 1000000" in capsys.readouterr().err
+
+
 def fake_suite():
     yield at_most("half of it", 1.0, 2.0, "x", "1 s; 2 s")
     yield at_least("twice as much", 1.0, 2.0, "x", "1 s; 2 s")
 
 
 def test_bench_prints_a_table_and_its_exit_code_tells_misses(monkeypatch, capsys):
-    monkeypatch.setattr(command, "SUITES", {"projections": fake_suite})
+    monkeypatch.setattr(bench, "SUITES", {"projections": fake_suite})
     assert main(["bench"]) == 1
     out = capsys.readouterr().out
     assert "half of it" in out and ">= 2 x" in out and "NO" in out
 
 
 def test_bench_prints_json(monkeypatch, capsys):
-    monkeypatch.setattr(command, "SUITES", {"projections": fake_suite})
+    monkeypatch.setattr(bench, "SUITES", {"projections": fake_suite})
     assert main(["bench", "projections", "--json"]) == 1
     printed = json.loads(capsys.readouterr().out)
     assert [r["met"] for r in printed["results"]] == [True, False]
@@ -52,6 +70,37 @@ def test_best_of_runs_once_more_than_it_counts():
     calls = []
     assert best_of(lambda: calls.append(1), 3) >= 0
     assert len(calls) == 4
+
+
+@pytest.mark.parametrize(
+    "error, code, message",
+    [
+        (KeyboardInterrupt(), 130, "bochner bench: interrupted."),
+        (MemoryError(), 2, "bochner bench: there is not enough memory; ask for fewer rows, columns or features."),
+        (OSError(28, "No space left on device"), 2, "No space left on device"),
+        (ValueError("x must be \x1b[31mred"), 2, r"bochner bench: x must be \x1b[31mred"),
+    ],
+)
+def test_what_goes_wrong_ends_in_a_sentence(monkeypatch, capsys, error, code, message):
+    def fail():
+        raise error
+
+    monkeypatch.setattr(bench, "SUITES", {"projections": fail})
+    assert main(["bench"]) == code
+    err = capsys.readouterr().err
+    assert message in err and "Traceback" not in err and "\x1b" not in err
+
+
+def test_a_closed_pipe_is_not_an_error():
+    command = f"{sys.executable} -m bochner.cli info --dimension 4 --rows 4 | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert done.stdout.startswith("bochner") and done.stderr == ""
+
+
+def test_arguments_are_shown_without_escape_sequences(capsys):
+    with pytest.raises(SystemExit):
+        main(["info", "\x1b[31mred"])
+    assert "\x1b" not in capsys.readouterr().err
 
 
 def test_unknown_command_lists_the_commands(capsys):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import io
+import time
+import zipfile
 
 import numpy as np
 import pytest
 
-from bochner.datasets import TableError, read_table
+from bochner.datasets import TableError, _file_formats, read_table
 
 X = np.random.default_rng(0).standard_normal((12, 3))
 
@@ -49,7 +52,7 @@ def test_parquet(tmp_path):
     frame["name"] = "Ada"
     frame.to_parquet(tmp_path / "data.parquet")
     np.testing.assert_array_equal(read_table(tmp_path / "data.parquet", drop=["name"]).X, X)
-    with pytest.raises(TableError, match=r"row 1, column 'name' \(number 4\) holds 'Ada', which is no number"):
+    with pytest.raises(TableError, match=r"row 1, column 'name' \(number 4\) holds 'Ada', which is not a number"):
         read_table(tmp_path / "data.parquet")
 
 
@@ -155,3 +158,115 @@ def test_dropping_what_is_not_there(tmp_path):
         read_table(write(tmp_path / "data.csv", X), drop=["z"])
     with pytest.raises(TableError, match="no columns are left"):
         read_table(write(tmp_path / "data.csv", X), drop=["a", "b", "c"])
+
+
+def test_positions_in_messages_are_those_that_drop_takes(tmp_path):
+    path = write(tmp_path / "data.csv", np.column_stack([X, np.full(12, 7.0)]), "a,b,c,d")
+    with pytest.raises(TableError, match=r"column 'd' \(number 4\) is constant"):
+        read_table(path, drop=["a"])
+    assert read_table(path, drop=["a", "4"]).columns == ("b", "c")
+
+
+def test_a_quoted_field_longer_than_the_reader_takes(tmp_path):
+    path = write(tmp_path / "data.csv", X)
+    path.write_text(path.read_text() + f'1,2,"{"3" * 140_000}"\n')
+    with pytest.raises(
+        TableError, match=r"row that starts at line 14 has broken quotes \(field larger than field limit"
+    ):
+        read_table(path)
+
+
+def test_an_unclosed_quote(tmp_path):
+    path = replaced(write(tmp_path / "data.csv", X), 5, 1, '"1.5')
+    with pytest.raises(TableError, match=r"row that starts at line 6 has broken quotes.*close each quote"):
+        read_table(path)
+
+
+@pytest.mark.parametrize("content", [b"a,b\n1,2\n", gzip.compress(b"a,b\n1,2\n" * 100)[:-9], b"\x1f\x8b\x08\x00junk"])
+def test_files_that_are_not_gzip(tmp_path, content):
+    (tmp_path / "data.csv.gz").write_bytes(content)
+    with pytest.raises(TableError, match="not a complete gzip file"):
+        read_table(tmp_path / "data.csv.gz")
+
+
+def test_a_gzip_bomb_is_refused_quickly(tmp_path):
+    with gzip.open(tmp_path / "bomb.csv.gz", "wb", compresslevel=1) as file:
+        for _ in range(300):
+            file.write(b"1,2,3\n" * 170_000)
+    start = time.perf_counter()
+    with pytest.raises(TableError, match=r"bomb.csv.gz: it holds more than 250.0 MB once unpacked"):
+        read_table(tmp_path / "bomb.csv.gz")
+    assert time.perf_counter() - start < 10
+
+
+def test_a_compressed_array_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
+    np.savez_compressed(tmp_path / "bomb.npz", X=np.zeros((20_000, 100)))
+    monkeypatch.setattr(_file_formats, "MOST_BYTES", 10_000_000)
+    monkeypatch.setattr(np, "load", None)
+    with pytest.raises(TableError, match=r"bomb.npz: it holds more than 10.0 MB once unpacked"):
+        read_table(tmp_path / "bomb.npz")
+
+
+@pytest.mark.parametrize(
+    "line", [b"1," * 30_000_000, b"1" * 60_000_000, b"x" * 60_000_000], ids=["cells", "digits", "x"]
+)
+def test_one_line_of_60_megabytes_is_refused_quickly(tmp_path, line):
+    (tmp_path / "line.csv").write_bytes(b"a,b\n" + line)
+    start = time.perf_counter()
+    with pytest.raises(TableError, match=r"line.csv: line 2 has more than 4194304 characters"):
+        read_table(tmp_path / "line.csv")
+    assert time.perf_counter() - start < 5
+
+
+def test_too_many_columns(tmp_path):
+    (tmp_path / "wide.csv").write_bytes(b"1," * 150_000 + b"1\n")
+    with pytest.raises(TableError, match=r"the first row has 150001 cells; at most 100000 columns are read"):
+        read_table(tmp_path / "wide.csv")
+
+
+def test_text_members_of_an_npz_are_left_out(tmp_path):
+    np.savez(tmp_path / "data.npz", X=X)
+    with zipfile.ZipFile(tmp_path / "data.npz", "a") as archive:
+        archive.writestr("README.txt", "what these are")
+    np.testing.assert_array_equal(read_table(tmp_path / "data.npz").X, X)
+    with zipfile.ZipFile(tmp_path / "text.npz", "w") as archive:
+        archive.writestr("README.txt", "nothing else")
+    with pytest.raises(TableError, match="expected a matrix named X, or a single matrix; the file holds no array"):
+        read_table(tmp_path / "text.npz")
+
+
+@pytest.mark.parametrize("shape", [(10**9, 10**9), (2**62, 4), (10**6, 10**5)])
+@pytest.mark.parametrize("name", ["huge.npy", "huge.npz"])
+def test_a_header_that_promises_more_than_there_is(tmp_path, shape, name):
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    content = header.getvalue() + X.tobytes()
+    if name.endswith("npz"):
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            archive.writestr("X.npy", content)
+    else:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(TableError, match="NumPy cannot read it"):
+        read_table(tmp_path / name)
+
+
+def test_names_that_are_not_a_list(tmp_path):
+    np.savez(tmp_path / "data.npz", X=X, names=np.array("a"))
+    assert read_table(tmp_path / "data.npz").columns == ("x1", "x2", "x3")
+
+
+def test_messages_hold_no_escape_sequences(tmp_path):
+    path = write(tmp_path / "da\x1b[2Jta.csv", X, "\x1b[31ma,b\x07,c\u202e")
+    for drop, cell in ((["z"], "1"), ([], "\x1b[31mred"), ([], "")):
+        with pytest.raises(TableError) as caught:
+            read_table(replaced(path, 3, 0, cell), drop=drop)
+        assert str(caught.value).isprintable()
+    with pytest.raises(TableError, match=r"column '\\x1b\[31ma' \(number 1\).*with --drop 1\."):
+        read_table(path)
+
+
+def test_long_cells_are_cut_in_messages(tmp_path):
+    path = replaced(write(tmp_path / "data.csv", X), 3, 0, "long" * 10_000)
+    with pytest.raises(TableError) as caught:
+        read_table(path)
+    assert len(str(caught.value)) < 400 and "holds the text 'longlong" in str(caught.value)

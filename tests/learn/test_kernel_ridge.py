@@ -11,6 +11,7 @@ from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
 from bochner import projections
 from bochner.learn import KernelRidge, RandomFeatures
+from bochner.learn.ridge import Primal, Spectrum
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((150, 4))
@@ -245,3 +246,43 @@ def test_streams_keep_their_shape():
 def test_averages_have_no_coefficients():
     with pytest.raises(AttributeError, match=r"coefficients belong to method='ridge'"):
         model(method="nadaraya-watson").fit(X, Y).coef_  # noqa: B018
+
+
+def smooth_problem(noise):
+    rng = np.random.default_rng(0)
+    Z = rng.uniform(-1, 1, (4000, 2))
+    return Z, np.sin(3 * Z[:, 0]) * Z[:, 1] + np.cos(2 * Z[:, 1] + Z[:, 0]) + noise * rng.standard_normal(4000)
+
+
+@pytest.mark.parametrize("criterion", ("gcv", "loo"))
+def test_float32_data_choose_the_strength_of_float64_data(criterion):
+    Z, y = smooth_problem(0.01)
+    single, double = (
+        KernelRidge(gamma=1.0, alpha=criterion, random_state=0).fit(Z.astype(t), y.astype(t))
+        for t in (np.float32, np.float64)
+    )
+    assert single.alpha_ == double.alpha_
+    np.testing.assert_allclose(single.predict(Z), double.predict(Z), atol=1e-4)
+
+
+def test_float32_data_keep_a_small_fixed_strength():
+    Z, y = smooth_problem(0.01)
+    single, double = (
+        KernelRidge(gamma=1.0, alpha=1e-5, random_state=0).fit(Z.astype(t), y.astype(t))
+        for t in (np.float32, np.float64)
+    )
+    np.testing.assert_allclose(single.predict(Z), double.predict(Z), atol=1e-4)
+
+
+def test_gcv_rejects_a_residual_that_rounding_made_negative():
+    spectrum = Spectrum(
+        np.ones(2), np.eye(2), np.array([[1.0], [1.0]]), Primal(50, 50, np.ones((2, 1)), 1.9, 0, np.eye(2))
+    )
+    assert spectrum.gcv(1e-9) == np.inf
+    assert np.isfinite(spectrum.gcv(10.0))
+
+
+def test_loo_rejects_a_row_that_decides_its_own_fit():
+    spectrum = Spectrum(np.ones(1), np.eye(1), np.ones((1, 1)), Primal(1, 1, np.ones((1, 1)), 1.0, 0, np.eye(1)))
+    errors = spectrum.left_out(np.array([1e-14, 1.0]), np.ones((1, 1)), np.ones((1, 1)), np.ones(1))
+    assert errors[0] == np.inf and np.isfinite(errors[1])

@@ -76,8 +76,13 @@ def test_float32_features_far_from_zero_keep_their_spread():
     y = RNG.standard_normal((4000, 1))
     statistics = RegressionStatistics.empty(20, 1)
     for i in range(0, 4000, 500):
-        statistics.add_rows(phi[i : i + 500], y[i : i + 500])
+        statistics.add_rows(phi[i : i + 500], y[i : i + 500], exact=False)
     check_equal(statistics, direct(phi.astype(np.float64), y, np.ones(4000)), 1e-5)
+
+
+def test_exact_products_of_float32_features_are_those_of_float64():
+    phi, y = (1 + RNG.standard_normal((2000, 30))).astype(np.float32), RNG.standard_normal((2000, 1))
+    check_equal(RegressionStatistics.of(phi, y), direct(phi.astype(np.float64), y, np.ones(2000)), 1e-12)
 
 
 def test_about_zero():
@@ -92,8 +97,8 @@ def test_features_stream_in_chunks(monkeypatch):
     whole = regression_statistics(phi, X, Y)
     monkeypatch.setattr(streaming, "_CHUNK_NUMBERS", 1000)
     check_equal(regression_statistics(phi, X, Y), direct(phi.queries(X), Y, np.ones(N)), 1e-12)
-    begun = regression_statistics(phi, X[:5], Y[:5])
-    np.testing.assert_allclose(regression_statistics(phi, X[5:], Y[5:], total=begun).scatter, whole.scatter, atol=1e-10)
+    parts = regression_statistics(phi, X[:5], Y[:5]) + regression_statistics(phi, X[5:], Y[5:])
+    np.testing.assert_allclose(parts.scatter, whole.scatter, atol=1e-10)
 
 
 def test_threads_do_not_change_a_bit():

@@ -13,7 +13,21 @@ from torch import nn
 from bochner import Approximation, kernels, maps
 from bochner.nn import RandomFeatureAttention, replace_attention
 from bochner.nn.conversion.replace import attention_modules
-from support.attention_models import CAUSAL, PADDED, ROWS, RUNS, TOKENS, bert, build, converted, decoder, encoder, gpt2
+from support.attention_models import (
+    CAUSAL,
+    IMAGES,
+    PADDED,
+    ROWS,
+    RUNS,
+    TOKENS,
+    bert,
+    build,
+    converted,
+    decoder,
+    encoder,
+    gpt2,
+    vit,
+)
 
 
 def error(run, model, exact):
@@ -174,6 +188,79 @@ def test_select_leaves_the_rest_exact():
     assert names == {"transformer.h.1.attn.random_features"}
 
 
+HALF = {
+    "vit": (vit, {"attention_probs_dropout_prob": 0.5}, {"pixel_values": IMAGES}, "layers.{}.attention"),
+    "bert": (bert, {"attention_probs_dropout_prob": 0.5}, {"input_ids": TOKENS, "attention_mask": PADDED},
+             "layer.{}.attention.self"),
+    "gpt2": (gpt2, {"attn_pdrop": 0.5}, {"input_ids": TOKENS, "attention_mask": PADDED}, "h.{}.attn"),
+}  # fmt: skip
+
+
+def half_converted(name, implementation):
+    """A model with dropout of attention weights, a copy whose second layer is converted, and a batch."""
+    make, dropout, batch, where = HALF[name]
+    torch.manual_seed(0)
+    model = make(attn_implementation=implementation, **dropout).train()
+    return model, converted(model, 64, select=lambda name, _: name.endswith(where.format(1))), batch, where.format(0)
+
+
+def output_of(model, layer, batch):
+    """What one attention gives in training, under one seed."""
+    (attention,) = (module for name, module in model.named_modules() if name.endswith(layer))
+    found = []
+    handle = attention.register_forward_hook(lambda module, inputs, output: found.append(output[0]))
+    torch.manual_seed(7)
+    model(**batch)
+    handle.remove()
+    return found[0]
+
+
+@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
+@pytest.mark.parametrize("name", HALF)
+def test_attention_that_is_not_selected_keeps_its_dropout(name, implementation):
+    model, new, batch, layer = half_converted(name, implementation)
+    found = output_of(new, layer, batch)
+    assert torch.equal(found, output_of(model, layer, batch))
+    assert not torch.allclose(found, output_of(model.eval(), layer, batch))  # there is dropout to lose
+
+
+@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
+@pytest.mark.parametrize("name", HALF)
+def test_attention_that_is_not_selected_keeps_its_implementation(name, implementation):
+    _, new, _, layer = half_converted(name, implementation)
+    (attention,) = (module for path, module in new.named_modules() if path.endswith(layer))
+    assert attention.config._attn_implementation == implementation == new.config._attn_implementation
+
+
+@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
+@pytest.mark.parametrize("name", HALF)
+def test_converted_attention_reads_the_masks_of_the_others(name, implementation):
+    """Masks of queries by keys give what masks of keys alone give to a model that is converted as a whole."""
+    _, new, batch, layer = half_converted(name, implementation)
+    whole = converted(new, 64, select=lambda name, _: name.endswith(layer))
+    assert whole.config._attn_implementation == "bochner"
+    there = batch["attention_mask"].bool() if "attention_mask" in batch else slice(None)
+    with torch.no_grad():
+        linear = whole.eval()(**batch)[0][there]
+        whole.set_attn_implementation(implementation)
+        assert torch.allclose(whole(**batch)[0][there], linear, atol=1e-5)
+
+
+def test_converted_attention_stays_converted():
+    model, run = build("gpt2")
+    new = converted(model)
+    with torch.no_grad():
+        before = run(new)
+        new.set_attn_implementation("sdpa")
+        assert torch.allclose(run(new), before, atol=1e-5)
+
+
+def test_a_configuration_cannot_ask_for_features():
+    replace_attention(build("gpt2")[0])  # makes the name known
+    with pytest.raises(ValueError, match=r"this GPT2Attention has no features; .*replace_attention"):
+        gpt2(attn_implementation="bochner")(TOKENS)
+
+
 def test_mapping_of_features():
     model = encoder()
     spec = Approximation(kernels.Softmax(), maps.Positive(), n_projections=8)
@@ -274,8 +361,11 @@ def test_model_must_be_a_module():
 
 def test_masks_without_a_linear_form():
     new = converted(build("gpt2")[0])
-    with pytest.raises(ValueError, match=r"attention_mask must have shape \(batch, length\), got \(3, 1, 12, 12\)"):
-        new(TOKENS, attention_mask=torch.zeros(3, 1, 12, 12))
+    window = torch.ones(12, 12, dtype=torch.bool).tril().triu(-3).expand(3, 1, 12, 12)
+    with pytest.raises(ValueError, match=r"mask of shape \(3, 1, 12, 12\) must be causal or empty, apart from padding"):
+        new(TOKENS, attention_mask=window)
+    with pytest.raises(ValueError, match="must be causal or empty, apart from padding"):
+        new(TOKENS, attention_mask=torch.full((3, 1, 12, 12), -0.5))
     packed = torch.tensor([0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5]).expand(3, -1)
     with pytest.raises(ValueError, match="neither causal nor empty"):
         new(TOKENS, position_ids=packed, use_cache=False)

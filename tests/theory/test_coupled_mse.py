@@ -9,7 +9,7 @@ from bochner import theory
 from support.points import GAUSSIAN2, PAIR, PAIR_S, SPREAD
 
 MECHANISMS = {
-    "trigonometric": theory.trigonometric_mse,
+    "trigonometric": theory.trigonometric_log_relative_mse,
     "positive": theory.positive_mse,
     "hyperbolic": theory.hyperbolic_mse,
     "optimal": theory.optimal_positive_mse,
@@ -70,15 +70,19 @@ def test_simplex_covariance_golden():
 
 def test_trigonometric_ratios_golden():
     for d, orthogonal, simplex in ((4, 0.409, 0.668), (64, 0.0978, 0.1123)):
-        base = theory.trigonometric_mse(1.0, d, d)
-        assert np.exp(theory.trigonometric_mse(1.0, d, d, "orthogonal") - base) == pytest.approx(orthogonal, abs=6e-4)
-        assert np.exp(theory.trigonometric_mse(1.0, d, d, "simplex") - base) == pytest.approx(simplex, abs=6e-4)
+        base = theory.trigonometric_log_relative_mse(1.0, d, d)
+        assert np.exp(theory.trigonometric_log_relative_mse(1.0, d, d, "orthogonal") - base) == pytest.approx(
+            orthogonal, abs=6e-4
+        )
+        assert np.exp(theory.trigonometric_log_relative_mse(1.0, d, d, "simplex") - base) == pytest.approx(
+            simplex, abs=6e-4
+        )
 
 
 def test_trigonometric_small_distance_law():
     V, d = 1e-6, 8
     for m in (2, 8):
-        got = np.exp(theory.trigonometric_mse(V, m, d, "orthogonal") - V)
+        got = np.exp(theory.trigonometric_log_relative_mse(V, m, d, "orthogonal") - V)
         assert got == pytest.approx(V**2 * (d + 3 - m) / (2 * m * (d + 2)), rel=1e-4)
 
 
@@ -136,7 +140,8 @@ def test_generalised_exponential_at_zero_is_its_neighbour():
             theory.gerf_mse(0.0, 1, SPREAD, 11, 4, coupling), theory.positive_mse(SPREAD, 11, 4, coupling)
         )
         np.testing.assert_array_equal(
-            theory.gerf_mse(0.0, -1, SPREAD, 11, 4, coupling), theory.trigonometric_mse(SPREAD, 11, 4, coupling)
+            theory.gerf_mse(0.0, -1, SPREAD, 11, 4, coupling),
+            theory.trigonometric_log_relative_mse(SPREAD, 11, 4, coupling),
         )
 
 
@@ -146,5 +151,5 @@ def test_errors_vectorise_over_gram_matrices():
     matrix = theory.positive_mse(pairs.plus, 7, 3, "simplex")
     assert matrix.shape == (20, 20)
     np.testing.assert_allclose(matrix[3, 5], theory.positive_mse(pairs.plus[3, 5], 7, 3, "simplex"), rtol=1e-12)
-    matrix = theory.trigonometric_mse(pairs.minus, 7, 3, "simplex")
+    matrix = theory.trigonometric_log_relative_mse(pairs.minus, 7, 3, "simplex")
     assert np.all(np.diag(matrix) == -np.inf)

@@ -53,7 +53,7 @@ def test_a_certain_coefficient_gives_its_base(weight, base, coupling):
     moments = theory.CoefficientMoments.of(weight, 0.0)
     got = theory.bipolar_mse(PAIR, moments, 5, 4, coupling=coupling)
     expected = {
-        "trigonometric": theory.trigonometric_mse(PAIR.minus, 5, 4, coupling),
+        "trigonometric": theory.trigonometric_log_relative_mse(PAIR.minus, 5, 4, coupling),
         "hyperbolic": theory.hyperbolic_mse(PAIR.plus, 5, 4, coupling),
     }
     assert float(got) == pytest.approx(float(expected[base]), abs=1e-12)
@@ -64,7 +64,7 @@ def test_the_general_hybrid_holds_the_bipolar_one():
     cov = theory.bipolar_covariance(PAIR, 3)
     covariances = [
         [np.exp(theory.hyperbolic_mse(PAIR.plus, 3, 4)), cov],
-        [cov, np.exp(theory.trigonometric_mse(PAIR.minus, 3, 4))],
+        [cov, np.exp(theory.trigonometric_log_relative_mse(PAIR.minus, 3, 4))],
     ]
     second = [[moments.square, moments.product], [moments.product, moments.complement]]
     expected = np.exp(theory.angular_hybrid_mse(PAIR, 3, 4, 4, shared=True))

@@ -30,7 +30,7 @@ def test_comparison_of_mechanisms_golden():
     d = 16
     for z, expected in ((0.3, (2.2e-4, 4.6e-5, 5.8e-5, 1.3e-7)), (1, (0.0118, 0.00244, 0.00309, 0.00088))):
         V = z**2
-        mse = [np.exp(theory.trigonometric_mse(V, d + 1, d, c) - V) for c in ("iid", "orthogonal")]
+        mse = [np.exp(theory.trigonometric_log_relative_mse(V, d + 1, d, c) - V) for c in ("iid", "orthogonal")]
         np.testing.assert_allclose(mse[0], expected[0], rtol=0.02)
         np.testing.assert_allclose(mse[1], expected[1], rtol=0.02)
         np.testing.assert_allclose(theory.spherical_radial_variance(V, d), expected[3], rtol=0.03)

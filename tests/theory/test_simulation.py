@@ -49,7 +49,7 @@ def test_many_projections(coupling, m):
         B = np.sqrt(s * (1 - 4 * A) + 0j)
         gerf[s] = ((1 - 4 * A) ** (D / 2) * np.exp(2 * A * length + B * projection - (s + 1) / 2 * N)).real
     cases = {
-        "trigonometric": (np.cos(minus), theory.trigonometric_mse(pair.minus, m, D, coupling)),
+        "trigonometric": (np.cos(minus), theory.trigonometric_log_relative_mse(pair.minus, m, D, coupling)),
         "positive": (np.exp(plus - N), theory.positive_mse(pair.plus, m, D, coupling)),
         "hyperbolic": (np.exp(-N) * np.cosh(plus), theory.hyperbolic_mse(pair.plus, m, D, coupling)),
         "gerf+": (gerf[1], theory.gerf_mse(A, 1, pair.plus, m, D, coupling)),

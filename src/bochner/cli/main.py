@@ -1,22 +1,31 @@
-"""Reads the command line and calls the command."""
+"""Reads the command line and calls the command; what goes wrong ends in a sentence, not in a traceback."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from .. import __version__
-from .bench import command as bench
-from .compare import command as compare
-from .info import command as info
-from .recommend import command as recommend
+from .._table import printable
+from . import bench, compare, info, recommend
 
 COMMANDS = (compare, recommend, bench, info)
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaints are safe to print."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print usage and the complaint, and exit."""
+        super().error(printable(message))
+
+
 def parser() -> argparse.ArgumentParser:
     """The parser of ``bochner``."""
-    main = argparse.ArgumentParser(prog="bochner", description="Random features for kernels.")
+    main = Parser(prog="bochner", description="Random features for kernels.")
     main.add_argument("--version", action="version", version=f"bochner {__version__}")
     commands = main.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:
@@ -25,6 +34,21 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; return its exit code."""
+    """Run one command; return its exit code: 0, 1 for a goal that was missed, 2 for what the user can mend."""
     options = parser().parse_args(arguments)
-    return int(options.run(options))
+    try:
+        return int(options.run(options))
+    except BrokenPipeError:  # the reader of our output has seen enough, as with `bochner info | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return _complain(options.command, "interrupted.", 130)
+    except MemoryError:
+        return _complain(options.command, "there is not enough memory; ask for fewer rows, columns or features.")
+    except (ValueError, OSError) as error:
+        return _complain(options.command, str(error))
+
+
+def _complain(command: str, message: str, code: int = 2) -> int:
+    print(f"bochner {command}: {printable(message)}", file=sys.stderr)
+    return code

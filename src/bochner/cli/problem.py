@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from .. import datasets, names
 from ..datasets import Dataset, Table, TableError, read_table
 from ..kernels import Kernel, Laplacian, Softmax, median_distance
+from ..selection import MOST_FEATURES
 
 DEFAULT = "diabetes"
 
@@ -34,7 +36,7 @@ class Problem:
         return f"{self.name}: {len(self.X)} rows{keys} x {self.X.shape[1]} columns{scaled}; {self.kernel!r}"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser, features: str, default: int | None) -> None:
     """Options that say which data and which kernel."""
     parser.add_argument("data", nargs="?", default=DEFAULT, metavar="DATA",
                         help="CSV, NPZ or Parquet file, or the name of a data set (default: embedded data)")  # fmt: skip
@@ -43,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scale", default="auto", help="of softmax: a number, or 'auto': d**-0.5 as in attention (default)"
     )
-    parser.add_argument("--features", type=int, default=256, help="width of the features (default 256)")
+    parser.add_argument("--features", type=int, default=default, help=features)
     parser.add_argument("--drop", action="append", default=[], metavar="COLUMN",
                         help="leave a column out, by name or position (the target, say); may be repeated")  # fmt: skip
     parser.add_argument("--drop-constant", action="store_true", help="leave constant columns out")
@@ -52,18 +54,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON in place of a table")
 
 
+def check_range(options: argparse.Namespace, option: str, least: int, most: int) -> None:
+    """Refuse an option outside its range, in words."""
+    value = getattr(options, option)
+    if not least <= value <= most:
+        bound = f"at least {least}" if value < least else f"at most {most}"
+        raise ValueError(f"--{option} must be {bound}, got {value}.")
+
+
+def writable(option: str, folder: Path) -> None:
+    """Make the folder and write into it: to find out before the work that it cannot hold the results."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{option} {folder} is a file; give a folder.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ValueError(f"{option} {folder} cannot be written to ({error.strerror}); give another folder.") from None
+
+
 def read_problem(options: argparse.Namespace) -> Problem:
     """The data read, checked and standardised; TableError or ValueError in words for the user."""
-    if options.features < 1:
-        raise ValueError(f"--features must be at least 1, got {options.features}.")
+    if options.features is not None:
+        check_range(options, "features", 1, MOST_FEATURES)
     if options.seed < 0:
         raise ValueError(f"--seed must not be negative, got {options.seed}.")
     table = _table(options)
     X, Y = table.X, table.keys
     if not options.no_standardize:
-        mean, deviation = X.mean(axis=0), X.std(axis=0)
-        X = ((X - mean) / deviation).astype(X.dtype)
-        Y = None if Y is None else ((Y - mean) / deviation).astype(Y.dtype)
+        X, Y = _standardized(table)
     return Problem(table.name, X, Y, _kernel(options, X), not options.no_standardize)
 
 
@@ -82,6 +102,21 @@ def _table(options: argparse.Namespace) -> Table:
     varied = (loaded.X != loaded.X[:1]).any(axis=0)
     columns = tuple(name for name, keep in zip(loaded.feature_names, varied, strict=True) if keep)
     return Table(loaded.name, loaded.X[:, varied], columns)
+
+
+def _standardized(table: Table) -> tuple[np.ndarray, np.ndarray | None]:
+    """Columns of mean zero and variance one on the rows of X."""
+    X, Y = table.X, table.keys
+    with np.errstate(all="ignore"):
+        mean, deviation = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
+        good = np.isfinite(mean) & np.isfinite(deviation) & (deviation > 0)
+    if not good.all():
+        title = table.columns[int(np.flatnonzero(~good)[0])]
+        raise TableError(
+            f"{table.name}: column {title!r} cannot be standardised, since its numbers are too large or too close together "
+            f"for float64; rescale it, or leave it out with --drop."
+        )
+    return ((X - mean) / deviation).astype(X.dtype), None if Y is None else ((Y - mean) / deviation).astype(Y.dtype)
 
 
 def _kernel(options: argparse.Namespace, X: np.ndarray) -> Kernel:

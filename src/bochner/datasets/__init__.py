@@ -4,9 +4,9 @@
 downloads last.  `read_table` reads a CSV, NPZ or Parquet file, and explains what is wrong with it by row and column.
 """
 
-from .catalogue import names
-from .dataset import Dataset, Text
-from .loading import load
-from .tables import Table, TableError, read_table
+from ._entries import Dataset, Text, names
+from ._file_formats import TableError
+from ._load import load
+from ._read_table import Table, read_table
 
 __all__ = ["Dataset", "Table", "TableError", "Text", "load", "names", "read_table"]

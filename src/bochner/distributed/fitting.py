@@ -35,7 +35,7 @@ def learned(machine: Machine, phi: FeatureMap, blocks: Blocks, targets: Any) -> 
         _check_some_rows(blocks, sums.target_sums[-1])
         machine.sums = sums if machine.sums is None else machine.sums + sums
         return machine
-    total = summed_statistics(phi, blocks, targets)
+    total = summed_statistics(phi, blocks, targets, exact=machine.exact)
     machine.check(total.n_targets)
     machine.statistics = total if machine.statistics is None else machine.statistics + total
     return machine
@@ -51,9 +51,11 @@ def check_streams(machine: Machine) -> None:
         raise ValueError(f"{machine.owner}: solver='dual' needs all rows in one place; on Dask collections use 'auto'.")
 
 
-def summed_statistics(phi: FeatureMap, blocks: Blocks, targets: Any, dtype: Any = None) -> RegressionStatistics:
+def summed_statistics(
+    phi: FeatureMap, blocks: Blocks, targets: Any, dtype: Any = None, *, exact: bool = True
+) -> RegressionStatistics:
     """Statistics of all rows, in their precision or in another."""
-    total: RegressionStatistics = blocks.sum(partial(_statistics, targets=targets, dtype=dtype), phi)
+    total: RegressionStatistics = blocks.sum(partial(_statistics, targets=targets, dtype=dtype, exact=exact), phi)
     _check_some_rows(blocks, total.weight)
     return total
 
@@ -81,8 +83,10 @@ def _check_some_rows(blocks: Blocks, weight: float) -> None:
         raise ValueError(f"{blocks.owner}: {why} while a minimum of 1 is required.")
 
 
-def _statistics(X: Any, y: Any, weights: Any, phi: FeatureMap, *, targets: Any, dtype: Any) -> RegressionStatistics:
-    return regression_statistics(phi, X if dtype is None else X.astype(dtype), *targets(y, weights))
+def _statistics(
+    X: Any, y: Any, weights: Any, phi: FeatureMap, *, targets: Any, dtype: Any, exact: bool
+) -> RegressionStatistics:
+    return regression_statistics(phi, X if dtype is None else X.astype(dtype), *targets(y, weights), exact=exact)
 
 
 def _kernel_sums(X: Any, y: Any, weights: Any, phi: FeatureMap, *, targets: Any) -> KernelSums:

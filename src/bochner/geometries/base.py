@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -12,10 +12,12 @@ class Geometry(ABC):
     """The unit directions of a block: a matrix S of r rows in dimension ``dim``.
 
     ``axes`` says that the directions are coordinate axes: then a rotation with exactly uniform rows makes each of
-    them exactly uniform, while other geometries need a rotation that does so for every direction.
+    them exactly uniform, while other geometries need a rotation that does so for every direction.  ``coupling`` is its name in the closed
+    forms.
     """
 
     axes: ClassVar[bool] = False
+    coupling: ClassVar[Literal["orthogonal", "simplex"] | None] = None
 
     def rows_per_block(self, dim: int) -> int:
         """How many rows a full block has."""

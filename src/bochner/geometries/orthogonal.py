@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -14,6 +14,7 @@ class Orthogonal(FastGeometry):
     """The coordinate axes: S is the identity, cut to r rows."""
 
     axes: ClassVar[bool] = True
+    coupling: ClassVar[Literal["orthogonal", "simplex"] | None] = "orthogonal"
 
     def n_coordinates(self, r: int, dim: int) -> int:
         """The first r."""

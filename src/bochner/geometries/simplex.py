@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -17,6 +17,8 @@ class Simplex(FastGeometry):
     Products cost O(d).  A cut block of r < d rows is a true r-simplex, whose error is lower than that of r rows of
     the full one (d = 8, r = 3, v = 0.8: scaled error 0.234 against 0.447).  A block of one row is the first axis.
     """
+
+    coupling: ClassVar[Literal["orthogonal", "simplex"] | None] = "simplex"
 
     def n_coordinates(self, r: int, dim: int) -> int:
         """The vertices live in the first r - 1; a single row is the first axis."""

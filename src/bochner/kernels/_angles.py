@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .._arrays import detached, root
+from .._arrays import detached, may_hold, root
 from ._distances import squared_distances
 
 
@@ -41,7 +41,7 @@ def angles(xp: Any, X: Any, Y: Any) -> Angles:
     norms = x[..., :, None] * y[..., None, :]
     minus, plus = squared_distances(xp, U, V), squared_distances(xp, U, -V)
     blank = (x == 0)[..., :, None] | (y == 0)[..., None, :]
-    if xp.any(blank):
+    if may_hold(blank):
         minus, plus = (xp.where(blank, xp.ones_like(q), q) for q in (minus, plus))
     return Angles(norms, minus, plus)
 

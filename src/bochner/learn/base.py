@@ -20,17 +20,18 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
 def all_or_nothing(fit: Fit) -> Fit:
-    """Decorate a fit so that one that fails leaves the estimator as it was, with the number of its columns."""
+    """Decorate a fit so that a failure or an interruption at any point leaves the estimator exactly as it was.
+
+    The fit works on a copy, whose attributes become those of the estimator in one assignment.
+    """
 
     @functools.wraps(fit)
     def careful(self: Any, *arguments: Any, **options: Any) -> Any:
-        before = dict(vars(self))
-        try:
-            return fit(self, *arguments, **options)
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            raise
+        trial = object.__new__(type(self))
+        trial.__dict__.update(self.__dict__)
+        fit(trial, *arguments, **options)
+        self.__dict__ = trial.__dict__
+        return self
 
     return cast(Fit, careful)
 

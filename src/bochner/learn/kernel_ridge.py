@@ -21,8 +21,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
     Minimises :math:`\sum_i w_i|y_i - b - B^T\phi(x_i)|^2 + \alpha|B|^2`, whose predictions tend to those of exact kernel
     ridge regression with the same :math:`\alpha` as the features grow, without its n x n matrix.  ``fit`` keeps the
     statistics of `RegressionStatistics` and never all features; with fewer rows than features it solves the dual instead.
-    In float32 products are taken in float32 and added in float64; a strength far below ``1e-7`` of the largest eigenvalue
-    is then below the rounding of the statistics.
+    Statistics of float32 data are in float64; only for a fixed ``alpha`` of at least 0.001 are the products within a chunk
+    taken in float32, which is faster.  An interrupted `fit` or `partial_fit` leaves the estimator exactly as it was.
 
     ``method="nadaraya-watson"`` is the kernel average :math:`\sum_i k(x, x_i)y_i/\sum_i k(x, x_i)`, from one pass; features
     of queries and keys may differ there.

@@ -11,6 +11,9 @@ from scipy import linalg
 
 from .statistics import RegressionStatistics, units_of
 
+_ROUNDING = 1e-14
+"""Of the squares of the targets: a residual of minus so much may be that of a perfect fit."""
+
 
 @dataclass(frozen=True)
 class Problem(ABC):
@@ -129,20 +132,24 @@ class Spectrum:
         return np.asarray(self.basis @ (self.z / (self.eigenvalues[:, None] + np.atleast_1d(alpha)[None, :])))
 
     def gcv(self, alpha: float) -> float:
-        r"""Generalised cross-validation :math:`n\,\mathrm{RSS}/(n-\mathrm{df})^2`, summed over targets; n counts units."""
+        r"""Generalised cross-validation :math:`n\,\mathrm{RSS}/(n-\mathrm{df})^2`, summed over targets; n counts units.
+
+        Infinite where it is not known: no freedom is left, or the residual sum of squares is lost in rounding.
+        """
         n = self.problem.units
         shifted = self.eigenvalues[:, None] + alpha
         residual = self.problem.total - (self.z**2 * (shifted + alpha) / shifted**2).sum(axis=0)
         free = n - (self.eigenvalues / shifted[:, 0]).sum() - self.problem.n_means
-        if free <= 1e-8 * n:
+        if free <= 1e-8 * n or (residual < -_ROUNDING * self.problem.total).any():
             return np.inf
-        return float(n * np.maximum(residual, 0).sum() / free**2)
+        return float(n * residual.sum() / free**2)
 
     def left_out(self, alphas: np.ndarray, rows: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> np.ndarray:
         r"""Squared errors :math:`\sum_i w_i(e_i/(1-h_i))^2` of rows, each left out of its own fit.
 
         A weight above one counts as repetitions, of which one is left out at a time; a row of less is left out whole, so
-        that weights of any size, such as those that add up to one, make sense.
+        that weights of any size, such as those that add up to one, make sense.  A row that alone decides its own fit
+        leaves no error to know: the sum is infinite.
 
         Parameters
         ----------
@@ -159,7 +166,10 @@ class Spectrum:
         for alpha in alphas:
             shifted = self.eigenvalues + alpha
             leverage = left * (squares @ (1 / shifted) + self.problem.n_means / self.problem.weight)
-            gap = (Y - P @ (self.z / shifted[:, None])) / np.maximum(1 - leverage, 1e-12)[:, None]
+            if leverage.max(initial=0.0) > 1 - 1e-12:
+                errors.append(np.inf)
+                continue
+            gap = (Y - P @ (self.z / shifted[:, None])) / (1 - leverage)[:, None]
             errors.append(float((weights @ gap**2).sum()))
         return np.array(errors)
 

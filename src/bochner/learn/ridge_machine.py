@@ -16,6 +16,8 @@ from .streaming import chunks, dense_rows, features_of, regression_statistics
 
 DEFAULT_ALPHAS = np.logspace(-6, 3, 19)
 CRITERIA = ("gcv", "loo")
+_SAFE_ALPHA = 1e-3
+"""From here on a fixed strength is far above the rounding of products in float32."""
 SOLVERS = ("auto", "primal", "dual")
 
 
@@ -78,7 +80,7 @@ class RidgeMachine:
             self._few = features_of(phi, X), Y, w  # fewer numbers than the statistics, which they become when rows come
             self._solution = self._solve_dual(*self._few)
             return
-        self.statistics = regression_statistics(phi, X, Y, weights, verbose=verbose)
+        self.statistics = regression_statistics(phi, X, Y, weights, exact=self.exact, verbose=verbose)
         problem = Primal.of(self.statistics, intercept=self.intercept)
         means = self.statistics.feature_mean, self.statistics.target_mean
         w = np.ones(n) if weights is None else weights
@@ -96,7 +98,13 @@ class RidgeMachine:
         """Take in more rows; the fit is solved when it is next asked for."""
         self.check(Y.shape[1])
         self._solution = None
-        self.statistics = regression_statistics(phi, X, Y, weights, total=self.statistics, verbose=verbose)
+        more = regression_statistics(phi, X, Y, weights, exact=self.exact, verbose=verbose)
+        self.statistics = more if self.statistics is None else self.statistics + more
+
+    @property
+    def exact(self) -> bool:
+        """Whether products must be taken in float64: criteria and small strengths look below the rounding of float32."""
+        return isinstance(self.alpha, str) or bool((np.asarray(self.alpha) < _SAFE_ALPHA).any())
 
     def go_on_from(self, other: RidgeMachine) -> None:
         """Take over what another one has learned, to be solved with the options of this one."""
@@ -152,7 +160,7 @@ class RidgeMachine:
         if isinstance(self.alpha, str):
             spectrum, alphas = Spectrum.of(problem), self._grid()
             scores = [spectrum.gcv(a) for a in alphas] if self.alpha == "gcv" else left_out(spectrum, alphas)
-            alpha: Any = float(alphas[int(np.argmin(scores))])
+            alpha: Any = _best(alphas, np.asarray(scores))
             B = spectrum.coefficients(alpha)
         else:
             alpha = self.alpha
@@ -165,6 +173,12 @@ class RidgeMachine:
         if not (grid > 0).all():
             raise ValueError(f"{self.owner}: alphas must be positive numbers, got {self.alphas!r}.")
         return grid
+
+
+def _best(alphas: np.ndarray, scores: np.ndarray) -> float:
+    """The strength of the lowest score; the largest one, where rounding left none."""
+    known = np.isfinite(scores)
+    return float(alphas[np.argmin(scores)] if known.any() else alphas.max())
 
 
 def _strengths(owner: str, name: str, value: Any) -> np.ndarray:

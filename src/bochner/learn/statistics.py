@@ -27,7 +27,8 @@ class RegressionStatistics:
     Two parts of the rows merge (``a + b``) by Chan's update
     :math:`S = S_a + S_b + \tfrac{W_aW_b}{W}\,\delta\delta^T`, :math:`\delta = \bar\phi_b - \bar\phi_a`, which never
     subtracts large numbers; so rows can come in any chunks, in any order, from any machine, and the sums agree to rounding.
-    Products of a chunk are taken in the precision of its features, about its own mean, and added in float64.
+    Products of a chunk are taken about its own mean, in float64, or in float32 where the features are float32 and the
+    caller asks for no more; they are added in float64.
 
     Attributes
     ----------
@@ -73,9 +74,11 @@ class RegressionStatistics:
         return cls(0, 0.0, 0.0, np.zeros(D), np.zeros(t), np.zeros((D, D)), np.zeros((D, t)), np.zeros(t))
 
     @classmethod
-    def of(cls, features: np.ndarray, targets: np.ndarray, weights: np.ndarray | None = None) -> RegressionStatistics:
-        """Of features (n, D) and targets (n, t), with weights (n,) or each one."""
-        return cls.empty(features.shape[1], targets.shape[1]).add_rows(features, targets, weights)
+    def of(
+        cls, features: np.ndarray, targets: np.ndarray, weights: np.ndarray | None = None, *, exact: bool = True
+    ) -> RegressionStatistics:
+        """Of features (n, D) and targets (n, t), with weights (n,) or each one; see `add_rows`."""
+        return cls.empty(features.shape[1], targets.shape[1]).add_rows(features, targets, weights, exact=exact)
 
     @property
     def n_features(self) -> int:
@@ -103,9 +106,13 @@ class RegressionStatistics:
         return S + self.weight * np.outer(phi, phi), C + self.weight * np.outer(phi, y), T + self.weight * y**2
 
     def add_rows(
-        self, features: np.ndarray, targets: np.ndarray, weights: np.ndarray | None = None
+        self, features: np.ndarray, targets: np.ndarray, weights: np.ndarray | None = None, *, exact: bool = True
     ) -> RegressionStatistics:
-        """Add rows, in place: features (n, D) of one precision, targets (n, t), weights (n,)."""
+        """Add rows, in place: features (n, D), targets (n, t), weights (n,).
+
+        ``exact`` takes products in float64 whatever the features are: a float32 product is wrong by more than the small
+        eigenvalues that a criterion for the regularisation looks at.
+        """
         self._check_same(features.shape[1], targets.shape[1])
         w = np.ones(len(features)) if weights is None else weights.astype(np.float64)
         weight = float(w.sum())
@@ -114,8 +121,8 @@ class RegressionStatistics:
         if weight == 0:
             return self
         roots = None if weights is None else np.sqrt(w)
-        rows, phi = _centred(features, w, roots)
-        Y, y = _centred(targets.astype(np.float64), w, roots)
+        rows, phi = _centred(features, w, roots, np.dtype(np.float64) if exact else features.dtype)
+        Y, y = _centred(targets.astype(np.float64), w, roots, np.dtype(np.float64))
         delta, gap, root = self._shift(phi, y, weight)
         rows[-1], Y[-1] = root * delta, root * gap  # one more row carries the shift of the means: Chan's correction
         self._add_products(rows, Y)
@@ -182,19 +189,21 @@ def units_of(weights: np.ndarray) -> float:
     return float(np.maximum(weights, weights > 0).sum())
 
 
-def _centred(values: np.ndarray, w: np.ndarray, roots: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Rows about their mean, times roots of weights, with room for one more; and the mean in float64.
+def _centred(
+    values: np.ndarray, w: np.ndarray, roots: np.ndarray | None, dtype: np.dtype
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows about their mean, times roots of weights, with room for one more, in ``dtype``; and the mean in float64.
 
     Rows are taken about the mean as the precision of the values gives it; what then remains of it is small, and known to
     as many digits again.  Its square is beyond the digits of the products.
     """
-    n, dtype = len(values), values.dtype
+    n = len(values)
     out = np.empty((n + 1, values.shape[1]), dtype)
     with single_threaded_blas:  # the number of threads cannot change a bit
-        centre = (w.astype(dtype) @ values) / dtype.type(w.sum())
+        centre = (w.astype(values.dtype) @ values) / values.dtype.type(w.sum())
 
     def tile(start: int, stop: int) -> None:
-        np.subtract(values[start:stop], centre, out=out[start:stop])
+        np.subtract(values[start:stop], centre, out=out[start:stop], dtype=dtype)
         if roots is not None:
             out[start:stop] *= roots[start:stop, None].astype(dtype)
 

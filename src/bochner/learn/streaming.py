@@ -70,10 +70,10 @@ def regression_statistics(
     Y: np.ndarray,
     weights: np.ndarray | None = None,
     *,
-    total: RegressionStatistics | None = None,
+    exact: bool = True,
     verbose: Any = 0,
 ) -> RegressionStatistics:
-    """Statistics of the features of X and of targets Y (n, t), chunk by chunk; added to ``total``, if there is one.
+    """Statistics of the features of X and of targets Y (n, t), chunk by chunk; ``exact`` as in `RegressionStatistics`.
 
     Examples
     --------
@@ -84,9 +84,8 @@ def regression_statistics(
     >>> regression_statistics(phi, X, Y).scatter.shape
     (8, 8)
     """
-    if total is None:
-        total = RegressionStatistics.empty(phi.n_features_out, Y.shape[1])
+    total = RegressionStatistics.empty(phi.n_features_out, Y.shape[1])
     for rows in chunks(X.shape[0], X.shape[1] + phi.n_features_out, label="fit", verbose=verbose):
         part = None if weights is None else weights[rows]
-        total.add_rows(phi.queries(dense_rows(X, rows)), Y[rows], part)
+        total.add_rows(phi.queries(dense_rows(X, rows)), Y[rows], part, exact=exact)
     return total

@@ -111,8 +111,7 @@ class Trigonometric(Map):
         if case.rule is not None:
             polytope, n_rules = case.rule
             return case.of_gaussian(theory.spherical_radial_variance(case.pairs.minus, case.d, polytope, "own", n_rules))
-        log_relative = theory.trigonometric_log_relative_mse(case.pairs.minus, case.m, case.dim, case.coupling)
-        return case.absolute(log_relative)
+        return case.of_differences()
 
     def why(self, facts: Any) -> str:
         """Where points are near each other."""

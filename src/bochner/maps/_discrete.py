@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import theory
-from .._arrays import array_namespace, like
+from .._arrays import array_namespace, is_traced, like
 from .._validation import check_flag, check_fraction, check_positive
 from ..kernels import Kernel, Softmax
 from ..projections import Projection
@@ -159,7 +159,7 @@ class PowerFeatures(Features):
         logarithm = xp.matmul(logs, table) + like(self.constant, X) - squared_norms(Z) / 2
         if self.softmax:
             logarithm = logarithm + squared_norms(X) / 2
-        if self.positive and _holds(xp.all(Z > 0)):
+        if self.positive and not is_traced(Z) and bool(xp.all(Z > 0)):
             return None, logarithm
         return self._mantissa(xp, Z, zero, table), logarithm
 
@@ -172,14 +172,6 @@ class PowerFeatures(Features):
         linear = xp.matmul(xp.where(zero, Z, none), table)
         vanishing = xp.where(power == 1, linear, xp.zeros_like(odd))
         return (1 - 2 * odd) * xp.where(power == 0, xp.ones_like(odd), vanishing)
-
-
-def _holds(condition: Any) -> bool:
-    """Whether it does; unknown, so no, while a graph is traced."""
-    try:
-        return bool(condition)
-    except TypeError:
-        return False
 
 
 def _numbers(owner: str, values: Any) -> tuple[float, ...]:

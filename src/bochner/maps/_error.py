@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import theory
-from ..kernels import Kernel, Softmax
+from ..kernels import Gaussian, Kernel, Softmax
 from ..projections import Projection
 
 
@@ -77,6 +77,15 @@ class ErrorCase:
                 f"no closed form is known for the error of {feature_map!r} with {self.projection!r} and {self.kernel!r}; "
                 f"the nearest that has one is IID()."
             )
+
+    def of_differences(self, A: complex = 0.0) -> np.ndarray:
+        """Errors of exponentials of x - y with parameter A (s = -1): cosines, for A = 0.
+
+        For the Gaussian kernel they are computed without a detour over relative errors, which lose digits far away.
+        """
+        if isinstance(self.kernel, Gaussian):
+            return theory.trigonometric_mse(self.pairs.minus, self.m, self.dim, self.coupling, A)
+        return self.absolute(theory.gerf_log_relative_mse(A, -1, self.pairs.minus, self.m, self.dim, self.coupling))
 
     def absolute(self, log_relative: np.ndarray) -> np.ndarray:
         """The square of the kernel times the relative error."""

@@ -136,16 +136,16 @@ class GeneralizedExponential(ExponentialMap):
 
     def mse(self, case: ErrorCase) -> np.ndarray:
         """CRT Theorem 3.2, and 4.1 for coupled rows."""
-        A, s, pairs = complex(self.A), self._sign, case.pairs
+        A, s = complex(self.A), self._sign
         antithetic = self.antithetic and not (s == -1 and not A.imag)  # cosines do not change by reflection
         if antithetic:
             if s != 1 or A.imag:
                 raise NoClosedForm(f"no closed form is known for the error of {self!r}; leave antithetic out.")
             case.require_independent(self)
-        V = pairs.plus if s == 1 else pairs.minus
-        return case.absolute(
-            theory.gerf_log_relative_mse(A, s, V, case.m, case.dim, case.coupling, antithetic=antithetic)
-        )
+        if s == -1:
+            return case.of_differences(A)
+        V, m, d = case.pairs.plus, case.m, case.dim
+        return case.absolute(theory.gerf_log_relative_mse(A, 1, V, m, d, case.coupling, antithetic=antithetic))
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -14,18 +14,22 @@ from .._arrays import in_working_precision
 from ..approximation import Approximation, FeatureMap
 from .features import MapFeatures, QuadraticFeatures, TensorFeatures, quadratic_form
 from .heads import HeadFeatures
-from .tree import flatten, restore
 
 _KEPT_ROWS = 256
 """Rows of queries and of keys kept for each head: what constants are chosen from again at a redraw."""
+
+_FORMAT = 1
+"""Version of what a checkpoint holds."""
 
 
 class DrawnFeatures(nn.Module):
     """Features for the heads of an attention, drawn from one specification.
 
-    All numbers are buffers: one matrix for maps with quadratic logarithms, the arrays of the drawn map and its
-    structure for others; and the rows of data from which constants were chosen.  They keep their precision when the
-    module is cast, since a draw is no parameter.
+    What is drawn is kept in buffers: the seeds, the rows of data from which constants were chosen, and the matrix of a map
+    with quadratic logarithms; other maps are drawn from their seeds and rows.  Buffers keep their precision when the
+    module is cast, since a draw is not a parameter.  A checkpoint holds numbers only, with a description of what they
+    belong to: code and constants come from this module's own specification, and a checkpoint of another specification
+    is refused.
 
     Parameters
     ----------
@@ -41,6 +45,8 @@ class DrawnFeatures(nn.Module):
     generator : torch.Generator, optional
     """
 
+    format_version: Tensor
+    description: Tensor
     seeds: Tensor
     rows_kept: Tensor
     fitted: Tensor
@@ -51,9 +57,10 @@ class DrawnFeatures(nn.Module):
         assert spec.map is not None
         self.spec, self.d, self.heads, self.per_head, self.dtype = spec, d, heads, per_head, dtype
         self.adaptive = spec.map.needs_data
-        self._held: list[str] = []
         self._members: list[MapFeatures] = []
         self._waits = self.adaptive
+        self.register_buffer("format_version", torch.tensor(_FORMAT))
+        self.register_buffer("description", self._description())
         self.register_buffer("fitted", torch.tensor(not self.adaptive))
         self.register_buffer("seeds", torch.zeros(heads if per_head else 1, dtype=torch.int64))
         if self.adaptive:  # until data comes: normalised activations, at the usual scale
@@ -122,15 +129,12 @@ class DrawnFeatures(nn.Module):
         drawn = [self._drawn(h) for h in range(self.heads if self.adaptive or self.per_head else 1)]
         forms = [quadratic_form(phi) for phi in drawn]
         found = [form for form in forms if form is not None]
-        if len(found) == len(drawn):
-            buffers = {"matrix": torch.stack([form[0] for form in found]).to(self.dtype)}
-            if found[0][2] is not None:
-                buffers["signs"] = torch.stack([_present(form[2]) for form in found])[:, None].to(self.dtype)
-            self._hold(buffers)
-        else:
-            structure, arrays = flatten([phi.features for phi in drawn])
-            text = torch.frombuffer(bytearray(json.dumps(structure).encode()), dtype=torch.uint8)
-            self._hold({"structure": text} | {f"array_{i}": torch.tensor(a) for i, a in enumerate(arrays)})
+        if len(found) < len(drawn):
+            self._members = [MapFeatures(phi) for phi in drawn]
+            return
+        self._hold("matrix", torch.stack([form[0] for form in found]).to(self.dtype))
+        if found[0][2] is not None:
+            self._hold("signs", torch.stack([_present(form[2]) for form in found])[:, None].to(self.dtype))
 
     def _drawn(self, head: int) -> FeatureMap:
         seed = int(self.seeds[head if self.per_head else 0])
@@ -139,45 +143,63 @@ class DrawnFeatures(nn.Module):
         q, k = self.rows_kept[head].double().cpu().numpy()
         return self.spec.fit(q, k, rng=seed)
 
-    def _hold(self, buffers: dict[str, Tensor]) -> None:
-        """Put numbers into buffers: in place where they fit, so that references to them stay good."""
-        device = self.seeds.device
-        for name in self._held:
-            if name not in buffers:
-                delattr(self, name)
-        for name, values in buffers.items():
-            held = self._buffers.get(name)
-            if held is not None and held.shape == values.shape and held.dtype == values.dtype:
-                held.copy_(values)
-            else:
-                self.register_buffer(name, values.to(device))
-        self._held = list(buffers)
-        self._read()
+    def _hold(self, name: str, values: Tensor) -> None:
+        """Put numbers into a buffer: in place where there is one, so that references to it stay good."""
+        held = self._buffers.get(name)
+        if held is None:
+            self.register_buffer(name, values.to(self.seeds.device))
+        else:
+            held.copy_(values)
 
-    def _read(self) -> None:
-        """Make the maps of the buffers, where they are no plain matrix."""
-        self._members = []
-        if "structure" in self._buffers:
-            structure = json.loads(bytes(self.get_buffer("structure").cpu().numpy()).decode())
-            count = sum(name.startswith("array_") for name in self._held)
-            arrays: list[np.ndarray] = [self.get_buffer(f"array_{i}").cpu().numpy() for i in range(count)]
-            for features in restore(structure, arrays):
-                self._members.append(MapFeatures(FeatureMap(self.spec, self.d, features)))
+    def _description(self) -> Tensor:
+        """What the numbers belong to, as JSON in bytes: only ever compared."""
+        spec = re.sub(r" at 0x[0-9a-f]+", "", repr(self.spec))  # functions may show where they lie in memory
+        text = json.dumps({"spec": spec, "d": self.d, "heads": self.heads, "per_head": self.per_head})
+        return torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
 
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *arguments: Any) -> None:
-        """Take the buffers as they come, since their shapes may depend on data, and read them."""
-        own = ("matrix", "signs", "structure", "array_", "rows_kept")
-        loaded = {
-            name.removeprefix(prefix): values
-            for name, values in state_dict.items()
-            if name.startswith(prefix) and name.removeprefix(prefix).startswith(own)
-        }
-        if "matrix" in loaded or "structure" in loaded:
-            if "rows_kept" in loaded and self.adaptive:
-                self.rows_kept = loaded["rows_kept"].to(self.rows_kept)
-            self._hold({name: values.clone() for name, values in loaded.items() if name != "rows_kept"})
-        super()._load_from_state_dict(state_dict, prefix, *arguments)
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Take the numbers of a draw from the same specification; say what is wrong with others, and take nothing."""
+        own = {name.removeprefix(prefix): values for name, values in state_dict.items() if name.startswith(prefix)}
+        refusal = self._refusal(own) if own else None
+        if refusal is not None:
+            error_msgs.append(f"{prefix.rstrip('.') or 'the features'}: {refusal}")
+            return
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
         self._waits = not bool(self.fitted)
+        if self._members and own:
+            self._draw()
+
+    def _refusal(self, own: dict[str, Any]) -> str | None:
+        """Why these numbers cannot be taken; None where they can."""
+        if "format_version" not in own or "description" not in own:
+            return "the checkpoint has no format version or description, so it is of an earlier format; save it again."
+        version, stated = own["format_version"], own["description"]
+        if version.numel() != 1 or int(version) != _FORMAT:
+            return f"the checkpoint has format {version.tolist()}, this version of bochner reads format {_FORMAT}."
+        if not torch.equal(stated.cpu(), self.description.cpu()):
+            return f"the checkpoint holds features of {_text(stated)}, this module has {_text(self.description)}."
+        for name in self._buffers.keys() & own.keys():
+            held, values = self.get_buffer(name), own[name]
+            kinds = {values.is_floating_point(), held.is_floating_point()}
+            if held.shape != values.shape or len(kinds) > 1:
+                return (
+                    f"{name} must be {held.dtype} of shape {tuple(held.shape)}, "
+                    f"got {values.dtype} of shape {tuple(values.shape)}."
+                )
+            if values.is_floating_point() and not bool(values.isfinite().all()):
+                return f"{name} holds numbers that are not finite."
+        return None
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> DrawnFeatures:
         """Go to another device, but not to another precision."""
@@ -197,6 +219,11 @@ class DrawnFeatures(nn.Module):
 def _spaced(x: Tensor, count: int) -> Tensor:
     """``count`` equally spaced rows of (heads, n, d); of fewer, each about as often."""
     return x[:, torch.arange(count, device=x.device) * x.shape[-2] // count]
+
+
+def _text(description: Tensor) -> str:
+    """A description in words, of whatever bytes a checkpoint has."""
+    return bytes(description.to(torch.uint8).flatten()[:2000].cpu().tolist()).decode(errors="replace")
 
 
 def _present(signs: Tensor | None) -> Tensor:

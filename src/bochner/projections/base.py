@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Literal
 
 import numpy as np
 
+from .._facts import Catalogued
 from .._random import RNG, streams
 from .._validation import check_count, check_instance
 from ..geometries import FastGeometry, Geometry
@@ -19,7 +20,7 @@ from .operator import Operator
 from .structured import StructuredOperator, groups_of
 
 
-class Projection(ABC):
+class Projection(Catalogued, ABC):
     """A law of m rows in d dimensions.
 
     Subclasses are frozen dataclasses: ``repr`` rebuilds them and ``==`` compares them.  Each declares
@@ -28,10 +29,15 @@ class Projection(ABC):
       of the kernel's spectral law have;
     - ``gaussian_rows``: whether each row by itself follows that law exactly (N(0, I) for the Gaussian kernel);
     - ``uniform_directions``: whether each row's direction is exactly uniform, which is all that homogeneous maps need;
-    - ``references``: bibliography keys.
-    """
+    - ``gaussian_lengths``: whether the rows' lengths follow the kernel's law;
+    - ``reflected``: whether each row stands for the pair of w and -w;
+    - ``has_origin``: whether the rule has a node at zero; ``signed``: whether the weight of that node may be negative;
+    - ``coupling``: name of the coupling in closed forms, ``"iid"``, ``"orthogonal"`` or ``"simplex"``, or None;
+    - ``scales``: whether it is worth trying above d = 1024;
+    - ``name`` and ``references``.
 
-    references: ClassVar[tuple[str, ...]] = ()
+    All of them are known without a draw.
+    """
 
     @property
     @abstractmethod
@@ -48,9 +54,43 @@ class Projection(ABC):
         """Whether weighted averages over the rows are exactly unbiased."""
         return self.gaussian_rows
 
+    @property
+    def gaussian_lengths(self) -> bool:
+        """Whether lengths are those of the kernel's law, and not fixed ones or those of weighted nodes."""
+        return True
+
+    @property
+    def reflected(self) -> bool:
+        """Whether each row stands for the pair of w and -w, half of the weight each."""
+        return False
+
+    @property
+    def has_origin(self) -> bool:
+        """Whether the rule has a node at zero."""
+        return False
+
+    @property
+    def signed(self) -> bool:
+        """Whether the weight of the node at zero may be negative."""
+        return False
+
+    @property
+    def scales(self) -> bool:
+        """Whether it is worth trying above d = 1024."""
+        return True
+
+    @property
+    def coupling(self) -> Literal["iid", "orthogonal", "simplex"] | None:
+        """Name of the coupling of the rows in closed forms; None where there is none."""
+        return None
+
     def padded(self, d: int) -> int:
         """Dimension in which the rows are drawn."""
         return d
+
+    def rows_per_rule(self, d: int) -> int:
+        """Rows of a whole quadrature rule in d dimensions; one where rows are not nodes of a rule."""
+        return 1
 
     def sample(self, d: int, m: int, rng: RNG = None, *, kernel: Kernel | None = None) -> Operator:
         """Draw W.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from .._random import RNG
 from .._validation import check_instance, check_option
-from ..geometries import Geometry
+from ..geometries import FastGeometry, Geometry
 from ..kernels import Kernel
 from ..radii.table import RADII, radial_law
 from ..rotations import Haar, Rotation
@@ -42,6 +43,22 @@ class Coupled(Projection):
     def gaussian_rows(self) -> bool:
         """With uniform directions and the kernel's own lengths."""
         return self.radii == "kernel" and self.uniform_directions
+
+    @property
+    def gaussian_lengths(self) -> bool:
+        """Unless they are fixed."""
+        return self.radii == "kernel"
+
+    @property
+    def coupling(self) -> Literal["orthogonal", "simplex"] | None:
+        """The geometry's, for Haar blocks of the kernel's own lengths."""
+        exact = self.radii == "kernel" and self.rotation.uniform_directions == "all"
+        return self.geometry.coupling if exact else None
+
+    @property
+    def scales(self) -> bool:
+        """Where neither R nor S is ever formed; Haar with orthogonal rows stays, as the measure of the others."""
+        return self.geometry.axes or (self.rotation.powers_of_two and issubclass(self.geometry, FastGeometry))
 
     def padded(self, d: int) -> int:
         """What the rotation pads d to."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -49,6 +49,7 @@ class GaussHermite(Projection):
     """
 
     order: int
+    name: ClassVar[str] = "gauss-hermite"
     references: ClassVar[tuple[str, ...]] = ("dao2017", "qbf")
 
     def __post_init__(self) -> None:
@@ -60,6 +61,16 @@ class GaussHermite(Projection):
     def gaussian_rows(self) -> bool:
         """Never: coordinates take finitely many values."""
         return False
+
+    @property
+    def scales(self) -> bool:
+        """A biased baseline for small dimensions."""
+        return False
+
+    @classmethod
+    def variants(cls) -> dict[str, Any]:
+        """Five nodes to a coordinate."""
+        return {"gauss-hermite": cls(5)}
 
     def _draw(self, name: str, d: int, m: int, rng: RNG, kernel: Kernel | None) -> Operator:
         if kernel is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -34,12 +34,18 @@ class IID(Projection):
     (5, 3)
     """
 
+    name: ClassVar[str] = "iid"
     references: ClassVar[tuple[str, ...]] = ("rahimi2007",)
 
     @property
     def gaussian_rows(self) -> bool:
         """Always."""
         return True
+
+    @property
+    def coupling(self) -> Literal["iid"]:
+        """Independent rows."""
+        return "iid"
 
     def _draw(self, name: str, d: int, m: int, rng: RNG, kernel: Kernel | None) -> Operator:
         directions, lengths = named_streams(rng)

@@ -32,6 +32,8 @@ class Operator(ABC):
         Weight of a node at zero; zero except for quadrature.
     reflected : bool
         Whether each row stands for the pair of w and -w, half of the weight each.
+    origin : bool
+        Whether there is a node at zero, whatever its weight came out as.
     signed : bool
         Whether the weight of the node at zero may be negative.
     gaussian_lengths : bool
@@ -58,6 +60,7 @@ class Operator(ABC):
         self.radii, self.block_sizes, self.reflected = radii, tuple(block_sizes), reflected
         self.gaussian_lengths, self.signed = gaussian_lengths, signed
         self.weights = np.full(m, 1 / m) if weights is None else weights
+        self.origin = weights is not None
         self.origin_weight = 0.0 if weights is None else float(1 - weights.sum())
         self._cast: dict[tuple[str, str], Any] = {}
         for array in (self.radii, self.weights):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from .. import geometries
+from ..rotations import Hadamard, StructuredGivens
 from .coupled import Coupled
 
 
@@ -44,5 +45,11 @@ class Orthogonal(Coupled):
     True
     """
 
+    name: ClassVar[str] = "orthogonal"
     references: ClassVar[tuple[str, ...]] = ("yu2016", "omc")
     geometry = geometries.Orthogonal
+
+    @classmethod
+    def variants(cls) -> dict[str, Any]:
+        """With Haar blocks, and with fast rotations."""
+        return {"orthogonal": cls(), "fast-orthogonal": cls(StructuredGivens()), "hadamard": cls(Hadamard())}

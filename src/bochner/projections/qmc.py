@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -50,6 +50,7 @@ class QMC(Projection):
     """
 
     sequence: str = "halton"
+    name: ClassVar[str] = "halton"
     references: ClassVar[tuple[str, ...]] = ("yang2014", "owen2017")
 
     def __post_init__(self) -> None:
@@ -59,6 +60,16 @@ class QMC(Projection):
     def gaussian_rows(self) -> bool:
         """Each row by itself is exactly Gaussian."""
         return True
+
+    @property
+    def scales(self) -> bool:
+        """Halton points do; Sobol points end at d = 21201."""
+        return self.sequence == "halton"
+
+    @classmethod
+    def variants(cls) -> dict[str, Any]:
+        """Both sequences."""
+        return {"halton": cls(), "sobol": cls("sobol")}
 
     def _draw(self, name: str, d: int, m: int, rng: RNG, kernel: Kernel | None) -> Operator:
         from scipy.special import ndtri

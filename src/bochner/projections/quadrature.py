@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from .._validation import check_instance, check_option
 from ..kernels import Kernel
 from ..radii import Chi
 from ..radii.table import check_radial
-from ..rotations import Haar, Rotation
+from ..rotations import Butterfly, Haar, Rotation
 from .base import Projection, block_sizes, draw_blocks
 from .coupled import makes_uniform
 from .operator import Operator
@@ -83,6 +83,7 @@ class Quadrature(Projection):
     rotation: Rotation = Haar()
     vertices: str = "simplex"
     origin: str = "signed"
+    name: ClassVar[str] = "quadrature"
     references: ClassVar[tuple[str, ...]] = ("qbf", "genz1998")
 
     def __post_init__(self) -> None:
@@ -104,6 +105,41 @@ class Quadrature(Projection):
     def unbiased(self) -> bool:
         """With the signed weight at zero and exactly uniform directions."""
         return self.origin == "signed" and self.uniform_directions
+
+    @property
+    def gaussian_lengths(self) -> bool:
+        """Never: nodes are longer than Gaussian rows."""
+        return False
+
+    @property
+    def reflected(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def has_origin(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def signed(self) -> bool:
+        """Unless radii are drawn again until the weight at zero is not negative."""
+        return self.origin == "signed"
+
+    @property
+    def scales(self) -> bool:
+        """With a fast rotation."""
+        return self.rotation.powers_of_two
+
+    @classmethod
+    def variants(cls) -> dict[str, Any]:
+        """Both polytopes, and the one that a fast rotation serves exactly."""
+        fast = cls(Butterfly("tree"), "orthoplex")
+        return {"quadrature": cls(), "orthoplex": cls(vertices="orthoplex"), "fast-orthoplex": fast}
+
+    def rows_per_rule(self, d: int) -> int:
+        """Vertices of the polytope, in the dimension that the rotation pads d to."""
+        return VERTICES[self.vertices]().rows_per_block(self.padded(d))
 
     def padded(self, d: int) -> int:
         """What the rotation pads d to."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from .. import geometries
+from ..rotations import Hadamard
 from .coupled import Coupled
 
 
@@ -43,5 +44,11 @@ class Simplex(Coupled):
     True
     """
 
+    name: ClassVar[str] = "simplex"
     references: ClassVar[tuple[str, ...]] = ("simrf",)
     geometry = geometries.Simplex
+
+    @classmethod
+    def variants(cls) -> dict[str, Any]:
+        """With Haar blocks, and with fast rotations."""
+        return {"simplex": cls(), "fast-simplex": cls(Hadamard())}

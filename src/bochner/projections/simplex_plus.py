@@ -47,6 +47,7 @@ class SimplexPlus(Coupled):
     True
     """
 
+    name: ClassVar[str] = "simplex+"
     references: ClassVar[tuple[str, ...]] = ("simrf",)
     geometry = geometries.SimplexPlus
 

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from .._facts import Catalogued
 from .._random import RNG, streams
 from .._validation import check_count
 from .drawn import DrawnRotation, FastRotation
@@ -15,7 +16,7 @@ from .stages import SignedWalsh
 Directions = Literal["all", "axes", "none"]
 
 
-class Rotation(ABC):
+class Rotation(Catalogued, ABC):
     """A law of random orthogonal matrices.
 
     Subclasses are frozen dataclasses: ``repr`` rebuilds them and ``==`` compares them.  Each declares
@@ -25,11 +26,10 @@ class Rotation(ABC):
       coupling needs), or ``"none"`` (approximate);
     - ``isotropy``: ``"exact"`` or ``"approximate"``, whether each row of R is exactly uniform;
     - ``powers_of_two``: whether other dimensions are padded with zeros;
-    - ``references``: bibliography keys.
+    - ``name`` and ``references``.
     """
 
     powers_of_two: ClassVar[bool] = True
-    references: ClassVar[tuple[str, ...]] = ()
 
     @property
     @abstractmethod

@@ -59,6 +59,7 @@ class Butterfly(AngledRotation):
     """
 
     products: int = 1
+    name: ClassVar[str] = "butterfly"
     references: ClassVar[tuple[str, ...]] = ("omc", "qbf")
 
     def __post_init__(self) -> None:

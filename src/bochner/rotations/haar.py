@@ -45,6 +45,7 @@ class Haar(Rotation):
     """
 
     powers_of_two: ClassVar[bool] = False
+    name: ClassVar[str] = "haar"
     references: ClassVar[tuple[str, ...]] = ("mezzadri2007", "omc")
 
     @property

@@ -44,6 +44,7 @@ class Hadamard(Rotation):
     """
 
     blocks: int = 3
+    name: ClassVar[str] = "hadamard"
     references: ClassVar[tuple[str, ...]] = ("omc", "yu2016", "choromanski2017")
 
     def __post_init__(self) -> None:

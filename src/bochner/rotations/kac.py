@@ -48,6 +48,7 @@ class Kac(Rotation):
 
     constant: float = 4.0
     powers_of_two: ClassVar[bool] = False
+    name: ClassVar[str] = "kac"
     references: ClassVar[tuple[str, ...]] = ("omc", "kac1956", "pillai2017")
 
     def __post_init__(self) -> None:

@@ -43,6 +43,7 @@ class MultiHadamard(Rotation):
     """
 
     blocks: int = 1
+    name: ClassVar[str] = "multi-hadamard"
     references: ClassVar[tuple[str, ...]] = ("omc",)
 
     def __post_init__(self) -> None:

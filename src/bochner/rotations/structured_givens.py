@@ -49,6 +49,7 @@ class StructuredGivens(AngledRotation):
     ('exact', 'approximate')
     """
 
+    name: ClassVar[str] = "structured-givens"
     references: ClassVar[tuple[str, ...]] = ("omc", "mathieu2014")
 
     def _draw(self, name: str, dim: int, n_blocks: int, rng: np.random.Generator) -> DrawnRotation:

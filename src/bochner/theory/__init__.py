@@ -9,8 +9,8 @@ overflows, and minus infinity where an estimator is exact.
   `sum_density`, `orthogonality_gap`;
 - one projection: `trigonometric_variance`, `positive_variance`, `hyperbolic_variance`, `gerf_variance`,
   `optimal_positive_variance`, `poisson_variance`, `geometric_variance`, `complex_exponential_variance`;
-- any number of projections, independent, orthogonal or simplex: `trigonometric_mse`, `positive_mse`, `hyperbolic_mse`,
-  `gerf_mse`, `optimal_positive_mse`;
+- any number of projections, independent, orthogonal or simplex: `trigonometric_log_relative_mse`,
+  `trigonometric_mse`, `positive_mse`, `hyperbolic_mse`, `gerf_mse`, `optimal_positive_mse`;
 - hybrids: `hybrid_mse`, `bipolar_mse`, `angular_hybrid_mse`, `gaussian_hybrid_mse`, `log_max_angular_error_bound`;
 - quadrature: `spherical_radial_variance`, `origin_weight`, `fixed_norm_bias`;
 - dot products, gradients, discrepancy: `subsampled_dot_mse`, `chi_dot_mse`, `smoothing_gradient_mse`,
@@ -28,7 +28,14 @@ from .complex_exponential import (
 )
 from .concentration import log_supremum, log_tail_bound
 from .conformity import conformity_gap, even_excess, log_conformity, orthogonality_gap, small_norm_factor
-from .coupled_mse import gerf_mse, hyperbolic_mse, optimal_positive_mse, positive_mse, trigonometric_mse
+from .coupled_mse import (
+    gerf_mse,
+    hyperbolic_mse,
+    optimal_positive_mse,
+    positive_mse,
+    trigonometric_log_relative_mse,
+    trigonometric_mse,
+)
 from .discrepancy import log_uniform_similarity
 from .discrete import geometric_variance, optimal_geometric_p, optimal_poisson_rate, poisson_variance
 from .dot_product import (
@@ -150,6 +157,7 @@ __all__ = [
     "sum_second_moment",
     "tree_fourth_moment",
     "trigonometric_excess",
+    "trigonometric_log_relative_mse",
     "trigonometric_mse",
     "trigonometric_pair",
     "trigonometric_variance",

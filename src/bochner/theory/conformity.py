@@ -15,6 +15,11 @@ from .sine_law import sine_law, sine_moment
 SERIES_BELOW = 30.0
 
 
+def _far(d: int) -> float:
+    """From here on coupled rows conform less than independent ones by a factor below rounding: the gap is one."""
+    return 4000.0 + 16 * d
+
+
 def _log_powers(n: int, d: int, c: float) -> tuple[np.ndarray, np.ndarray]:
     """Logarithms of r_k (1 + c s)^k for k < n at the nodes of s, (n, nodes), and the weights of the nodes."""
     s, w = sine_law(d)
@@ -75,6 +80,7 @@ def conformity_gap(V: Any, d: int, c: float = 0.0) -> np.ndarray:
     features at cosine c has the covariance minus this, whatever the A of the features (CRT Theorem 4.1, made exact).
     It lies between 0 and 1 for c <= 0; for c > 0 it can be negative, and minus infinity at large V.
     """
+    V = np.minimum(np.asarray(V, dtype=np.float64), _far(d)) if c <= 0 else V
     if c > 0:  # coefficients may grow like (1 + c)^k: the difference of logarithms keeps them finite
         with np.errstate(over="ignore"):
             return np.asarray(-np.expm1(log_conformity(V, d, c) - np.asarray(V, dtype=np.float64)))
@@ -87,7 +93,7 @@ def even_excess(V: Any, d: int, c: float) -> np.ndarray:
     It is :math:`e^{-V}(e^{-V}\frac{\rho_c+\rho_{-c}}2 - 1)`, :math:`V = |x+y|^2`.  Hyperbolic features are
     even, so rows at c and at -c are alike; for c = 0 the covariance is that of positive ones.
     """
-    V = np.asarray(V, dtype=np.float64)
+    V = np.minimum(np.asarray(V, dtype=np.float64), _far(d))
     near = np.minimum(V, SERIES_BELOW)
     result = np.array(np.exp(-near) * poisson_mean(near, partial(_even_coefficients, d=d, c=c), growth=1 + abs(c)))
     far = V > SERIES_BELOW

@@ -13,7 +13,13 @@ import numpy as np
 from .blocks import coupled_pairs
 from .conformity import conformity_gap, even_excess
 from .optimal_positive import optimal_positive_variance
-from .projection_variance import gerf_variance, hyperbolic_variance, positive_variance, trigonometric_variance
+from .projection_variance import (
+    gerf_log_second_moment_of_gaussian,
+    gerf_variance,
+    hyperbolic_variance,
+    positive_variance,
+    trigonometric_variance,
+)
 from .trigonometric_pair import trigonometric_excess
 
 
@@ -50,7 +56,7 @@ def _trigonometric_cross(V: np.ndarray, m: int, d: int, coupling: str) -> np.nda
     return total
 
 
-def trigonometric_mse(minus: Any, m: int, d: int, coupling: str = "iid") -> np.ndarray:
+def trigonometric_log_relative_mse(minus: Any, m: int, d: int, coupling: str = "iid") -> np.ndarray:
     r"""Log relative error of trigonometric features.
 
     Notes
@@ -62,6 +68,27 @@ def trigonometric_mse(minus: Any, m: int, d: int, coupling: str = "iid") -> np.n
     """
     V = np.asarray(minus, dtype=np.float64)
     return _combine(trigonometric_variance(V), m, V, _trigonometric_cross(V, m, d, coupling))
+
+
+def trigonometric_mse(minus: Any, m: int, d: int, coupling: str = "iid", A: complex = 0.0) -> np.ndarray:
+    r"""Mean squared error of features with s = -1 for the Gaussian kernel: trigonometric, or generalised with another A.
+
+    Notes
+    -----
+    The error itself in place of the logarithm of `trigonometric_log_relative_mse` or, where A is not zero, `gerf_mse`:
+    :math:`e^{-V}\mathrm{Var} + \sum_b f_b(\sigma_{c_b} - e^{-V})`.  At large :math:`V = |x-y|^2` the relative error is
+    :math:`e^V` times a number of order one, whose digits a logarithm of the size of V does not keep.
+
+    Examples
+    --------
+    >>> from bochner.theory import trigonometric_mse
+    >>> float(trigonometric_mse(1e30, 8, 3, "orthogonal"))  # 1/(2m)
+    0.0625
+    """
+    V = np.asarray(minus, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        single = np.expm1(-V) ** 2 / 2 if A == 0 else np.exp(gerf_log_second_moment_of_gaussian(A, V, d)) - np.exp(-V)
+    return np.asarray(np.maximum(single / m + _trigonometric_cross(V, m, d, coupling), 0.0))
 
 
 def positive_mse(plus: Any, m: int, d: int, coupling: str = "iid") -> np.ndarray:

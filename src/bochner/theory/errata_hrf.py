@@ -8,7 +8,7 @@ import numpy as np
 
 from .coefficients import angular_coefficient, normalised_gaussian_coefficient
 from .complex_exponential import complex_argument
-from .coupled_mse import hyperbolic_mse, positive_mse, trigonometric_mse
+from .coupled_mse import hyperbolic_mse, positive_mse, trigonometric_log_relative_mse
 from .erratum import Erratum
 from .hybrid import angular_hybrid_mse, bipolar_covariance, gaussian_hybrid_mse
 from .pairs import Pairs
@@ -56,7 +56,10 @@ def _eq_47() -> Erratum:
     pair = Pairs.of([r, 0.0], [r * math.cos(theta), r * math.sin(theta)])
     moments = angular_coefficient(theta, n)
     square = math.exp(2 * float(pair.log_softmax))
-    bases = [square * math.exp(f) for f in (hyperbolic_mse(pair.plus, m, 2), trigonometric_mse(pair.minus, m, 2))]
+    bases = [
+        square * math.exp(f)
+        for f in (hyperbolic_mse(pair.plus, m, 2), trigonometric_log_relative_mse(pair.minus, m, 2))
+    ]
     printed = float(moments.square * bases[0] + moments.product * bases[1])
     right = square * math.exp(angular_hybrid_mse(pair, m, n, 2))
     return Erratum("hrf", "Eq. 47", "p (1 - 1/n - p + p/n) before the trigonometric term", "(1 - p)(1 - p + p/n)",

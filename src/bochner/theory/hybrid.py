@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .coefficients import CoefficientMoments, angular_coefficient, normalised_gaussian_coefficient
-from .coupled_mse import hyperbolic_mse, trigonometric_mse
+from .coupled_mse import hyperbolic_mse, trigonometric_log_relative_mse
 from .logarithms import log_signed_sum
 from .pairs import Pairs
 
@@ -47,7 +47,7 @@ def bipolar_mse(
         raise ValueError(
             f"bipolar_mse: shared projections must be independent rows ('iid'), got coupling={coupling!r}."
         )
-    logs = [hyperbolic_mse(pairs.plus, m, d, coupling), trigonometric_mse(pairs.minus, m, d, coupling)]
+    logs = [hyperbolic_mse(pairs.plus, m, d, coupling), trigonometric_log_relative_mse(pairs.minus, m, d, coupling)]
     weights: list[Any] = [coefficient.square, coefficient.complement]
     if shared:
         logs.append(np.zeros_like(pairs.plus))

@@ -25,7 +25,7 @@ def optimal_rho(V: Any, d: int) -> np.ndarray:
     1.0
     """
     V = np.asarray(V, dtype=np.float64)
-    return np.asarray(2 * d / ((2 * V + d) + np.sqrt((2 * V + d) ** 2 + 8 * d * V)))
+    return np.asarray(2 * d / ((2 * V + d) + np.hypot(2 * V + d, np.sqrt(8 * d * V))))
 
 
 def optimal_A(V: Any, d: int) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-CHUNK = 1024
+NUMBERS = 2**20  # terms of all pairs that are held at once
 
 
 def _log_pmf(V: np.ndarray, n_terms: int) -> np.ndarray:
@@ -33,9 +33,12 @@ def _over_chunks(V: Any, growth: float, rule: Callable[[np.ndarray, int], np.nda
     flat = V.ravel()
     result = np.empty_like(flat)
     order = np.argsort(flat, kind="stable")
-    for start in range(0, flat.size, CHUNK):
-        index = order[start : start + CHUNK]
+    start = 0
+    while start < flat.size:
+        index = order[start : start + 1024]
+        index = index[: max(1, NUMBERS // n_terms(flat[index[-1]], growth))]
         result[index] = rule(flat[index], n_terms(flat[index[-1]], growth))
+        start += len(index)
     return np.asarray(result.reshape(V.shape))
 
 

@@ -47,15 +47,28 @@ def gerf_log_second_moment(A: complex, s: int, V: Any, d: int) -> np.ndarray:
     whose second term dominates.  The printed theorem speaks of the variance of the mean; this is that of one projection.
     """
     check_option("gerf_log_second_moment", "s", s, (-1, 1))
+    V = np.asarray(V, dtype=np.float64)
+    return np.asarray((V if s == -1 else 0.0) + _log_second_moment(A, s, V, d))
+
+
+def gerf_log_second_moment_of_gaussian(A: complex, V: Any, d: int) -> np.ndarray:
+    r"""Logarithm of :math:`E[\hat Z^2]` for the Gaussian kernel and s = -1: less than `gerf_log_second_moment` by V."""
+    return _log_second_moment(A, -1, np.asarray(V, dtype=np.float64), d)
+
+
+def _log_second_moment(A: complex, s: int, V: np.ndarray, d: int) -> np.ndarray:
+    """Over k^2 for s = +1 and over k^2 e^V for s = -1, where a real A < 1/8 then has no exponent left in V."""
     A = complex(A)
     w = 1 - 8 * A
     if not w.real > 0:
         raise ValueError(f"gerf_log_second_moment: Re(1 - 8A) must be positive for a finite variance, got A = {A}.")
-    V = np.asarray(V, dtype=np.float64)
     size = abs(1 - 4 * A)
-    first = d * (np.log(1 - 4 * A) - np.log(w) / 2) + s * V / w
-    second = d / 2 * (2 * np.log(size) - np.log(w.real)) + (size + 4 * s * A.real) * V / w.real
-    return np.asarray(second - np.log(2) + np.log1p(np.exp(first - second).real))
+    exponent = size + 4 * A.real if s == 1 else size - (1 - 4 * A.real)  # exactly zero for real A and s = -1
+    second = d / 2 * (2 * np.log(size) - np.log(w.real)) + exponent / w.real * V
+    difference = d * (np.log(1 - 4 * A) - np.log(w) / 2) - d / 2 * (2 * np.log(size) - np.log(w.real))
+    with np.errstate(over="ignore", invalid="ignore"):
+        ratio = np.exp(difference + (s / w - (size + 4 * s * A.real) / w.real) * V).real
+    return np.asarray(second - np.log(2) + np.log1p(np.where(V < np.inf, ratio, 0.0)))
 
 
 def gerf_variance(A: complex, s: int, V: Any, d: int) -> np.ndarray:

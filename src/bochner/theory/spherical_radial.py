@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,20 @@ N_TERMS = 40
 
 def _radial_loss(t: np.ndarray, d: int) -> np.ndarray:
     r""":math:`G(t) = (1 - F(t))/a`, :math:`F(t) = {}_1F_1(a; a+1; -t)`, :math:`a = (d-2)/2`; at d = 2 its limit Ein(t)."""
-    from scipy.special import exp1, hyp1f1
+    from scipy.special import erf, exp1, gammainc, hyp1f1
 
     if d == 2:
         return np.asarray(exp1(t) + np.log(t) + np.euler_gamma)
     a = (d - 2) / 2
-    return np.asarray((1 - hyp1f1(a, a + 1, -t)) / a)
+    if d == 1:  # a = -1/2
+        F = np.exp(-t) + np.sqrt(np.pi * t) * erf(np.sqrt(t))
+    else:  # by the incomplete Gamma function where SciPy's series may not end
+        far = max(100.0, 4.0 * d)
+        t_far = np.maximum(t, far)
+        with np.errstate(under="ignore"):
+            tail = np.exp(math.lgamma(a + 1) - a * np.log(t_far)) * gammainc(a, t_far)
+        F = np.where(t > far, tail, hyp1f1(a, a + 1, -np.minimum(t, far)))
+    return np.asarray((1 - F) / a)
 
 
 def _series(d: int, own: float, cross: float, vertices: str, radii: str) -> np.ndarray:

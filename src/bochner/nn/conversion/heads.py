@@ -36,16 +36,20 @@ class HeadAttention(nn.Module):
         self.drawn = DrawnFeatures(spec, d, heads, per_head, dtype=dtype, generator=generator)
 
     def forward(
-        self, q: Tensor, k: Tensor, v: Tensor, *, causal: bool, key_mask: Tensor | None, scale: float
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        *,
+        causal: bool,
+        prefixes: Tensor | None,
+        key_mask: Tensor | None,
+        scale: float,
     ) -> Tensor:
-        """Attention of tensors (batch, heads, length, d); causal queries are the last ones of the keys."""
+        """Attention of tensors (batch, heads, length, d); prefixes (Lq,) say how many keys each query sees."""
         if self.drawn.waits:
             self.drawn.fit_call(q, k, key_mask, scale)
-        n, p = q.shape[-2], k.shape[-2]
-        prefixes = None
-        if causal and n != p:  # a cache holds the keys of the past
-            causal, prefixes = False, torch.arange(p - n + 1, p + 1, device=q.device)
-        mask = None if key_mask is None else key_mask[:, None, :]
+        mask = None if key_mask is None else key_mask.expand(len(k), -1)[:, None, :]
         return linear_attention(
             q, k, v, features=self.drawn.features, causal=causal, key_mask=mask, scale=scale, prefix_lengths=prefixes
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -29,17 +30,40 @@ def register() -> None:
 
 
 def dispatch_to(module: nn.Module, name: str) -> str:
-    """Have the attention of this module's model go to the function of that name; return the one before."""
+    """Have the attention of this module's configuration go to the function of that name; return the one before."""
     before: str = module.config._attn_implementation
     module.config._attn_implementation = name
     return before
 
 
 def attach(module: nn.Module, features: HeadAttention) -> None:
-    """Give an attention module its features, in the place where its parameters are."""
+    """Give an attention module its features, where its parameters are, and a configuration of its own that uses them."""
     register()
     setattr(module, ATTRIBUTE, features.to(next(module.parameters()).device))
+    module.config = copy.deepcopy(module.config)
     dispatch_to(module, NAME)
+
+
+def make_masks_linear(model: nn.Module) -> None:
+    """Have models all of whose attention is converted make masks of keys only, which take linear memory.
+
+    Masks are made by the model, for the attention that its configuration names.  A configuration that unconverted
+    attention shares stays as it is, and converted attention reads the masks that are made for the others.
+    """
+    waiting = {id(m.config) for m in model.modules() if _is_attention(m) and not hasattr(m, ATTRIBUTE)}
+    for module in model.modules():
+        config = getattr(module, "config", None)
+        if hasattr(config, "_attn_implementation") and id(config) not in waiting and _holds_converted(module):
+            dispatch_to(module, NAME)
+
+
+def _is_attention(module: nn.Module) -> bool:
+    """Whether a module calls the attention function that its configuration names, of whatever family."""
+    return hasattr(module, "is_causal") and hasattr(getattr(module, "config", None), "_attn_implementation")
+
+
+def _holds_converted(module: nn.Module) -> bool:
+    return any(hasattr(part, ATTRIBUTE) for part in module.modules())
 
 
 def attention(
@@ -52,27 +76,52 @@ def attention(
     is_causal: bool | None = None,
     **_: Any,
 ) -> tuple[Tensor, None]:
-    """Attention of (batch, heads, length, d), called by the model; exact for a module that has no features.
+    """Attention of (batch, heads, length, d), called by the model.
 
     What else the model passes does not concern it; dropout of attention weights has none to drop.
     """
-    if attention_mask is not None and attention_mask.ndim != 2:
-        raise ValueError(
-            f"bochner: attention_mask must have shape (batch, length), got {tuple(attention_mask.shape)}; a mask of queries "
-            f"by keys has no linear form."
-        )
+    n, prefixes = query.shape[-2], None
     causal = bool(getattr(module, "is_causal", False) if is_causal is None else is_causal)
-    if attention_mask is not None:  # a static cache is longer than what it holds
+    if attention_mask is not None and attention_mask.ndim == 4:
+        prefixes, attention_mask = _prefixes(attention_mask)
+        causal = n == key.shape[-2] and prefixes.tolist() == list(range(1, n + 1))
+        prefixes = None if causal or bool((prefixes == key.shape[-2]).all()) else prefixes
+    elif attention_mask is not None:  # a static cache is longer than what it holds
         key, value = key[..., : attention_mask.shape[1], :], value[..., : attention_mask.shape[1], :]
         attention_mask = attention_mask.bool()
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    options: dict[str, Any] = {"causal": causal, "key_mask": attention_mask, "scale": scale}
+    p = key.shape[-2]
+    if causal and n != p:  # a cache holds the keys of the past
+        causal, prefixes = False, torch.arange(p - n + 1, p + 1, device=query.device)
+    options: dict[str, Any] = {"causal": causal, "prefixes": prefixes, "key_mask": attention_mask, "scale": scale}
     recording = listeners()
     for listener in recording:
         listener(module, query, key, **options)
-    features = None if recording else getattr(module, ATTRIBUTE, None)
-    out = (exact_attention if features is None else features)(query, key, value, **options)
-    return out.transpose(1, 2).contiguous(), None
+    features = exact_attention if recording else getattr(module, ATTRIBUTE, None)
+    if features is None:
+        raise ValueError(
+            f"bochner: this {type(module).__name__} has no features; attn_implementation={NAME!r} is set by "
+            f"bochner.nn.replace_attention, so build the model with its usual attention and convert it."
+        )
+    return features(query, key, value, **options).transpose(1, 2).contiguous(), None
+
+
+def _prefixes(mask: Tensor) -> tuple[Tensor, Tensor]:
+    """How many keys each query sees (Lq,), and which keys there are (batch, Lk), of a mask (batch, 1, Lq, Lk).
+
+    The mask is one that a model makes for exact attention: True, or zero among large negative numbers, for what is seen.
+    """
+    seen = mask if mask.dtype == torch.bool else mask == 0
+    there = seen.any(dim=-2)  # (batch, 1, Lk)
+    places = torch.arange(1, seen.shape[-1] + 1, device=seen.device)
+    lengths = (seen.any(dim=0)[0] * places).amax(dim=-1)
+    linear = seen.shape[1] == 1 and torch.equal(seen, there[:, :, None] & (places <= lengths[:, None]))
+    if not linear or not (mask.dtype == torch.bool or bool((seen | (mask < -1e4)).all())):
+        raise ValueError(
+            f"bochner: an attention mask of shape {tuple(mask.shape)} must be causal or empty, apart from padding; other "
+            f"masks of queries by keys have no linear form."
+        )
+    return lengths, there[:, 0]
 
 
 def key_mask(

@@ -18,7 +18,7 @@ from ...projections import Projection
 from ..module import RandomFeatureAttention
 from .families import FAMILIES, family_of
 from .heads import HeadAttention
-from .hugging_face import attach
+from .hugging_face import attach, make_masks_linear
 from .multihead import check_multihead, converted, leave_fast_path
 
 _OWNER = "replace_attention"
@@ -47,9 +47,11 @@ def replace_attention(
       ``nn.Transformer``: a `RandomFeatureAttention` under the same name with the same parameter objects, so that an
       optimizer made before goes on.  The path of ``nn.TransformerEncoder`` that computes exact attention by
       itself in evaluation is switched off.
-    - Attention of ViT, BERT and GPT-2 of ``transformers`` 5: the module stays, gets a submodule ``random_features``, and its
-      model is dispatched to an attention function ``"bochner"`` in the registry of ``transformers``.  Padding and
-      causal masks work, and so does generation with a cache of keys and values.
+    - Attention of ViT, BERT and GPT-2 of ``transformers`` 5: the module stays, gets a submodule ``random_features`` and a
+      configuration of its own, which names the attention function ``"bochner"`` in the registry of ``transformers``.
+      Attention that is not converted stays exactly as it was, dropout included.  Padding and causal masks work, and
+      so does generation with a cache of keys and values.  Where all attention of a model is converted, its own
+      configuration names ``"bochner"`` too, so that it makes masks of linear size.
     - What was converted before is converted again.
 
     Dropout of attention weights is left out, since there are no weights; all other dropout stays.  Maps with constants
@@ -178,6 +180,7 @@ def _put(model: nn.Module, built: dict[int, nn.Module]) -> nn.Module:
             new = built.get(id(child))
             if isinstance(new, RandomFeatureAttention):
                 setattr(module, name, new)
+    make_masks_linear(model)
     leave_fast_path(model, {id(module) for module in built.values()})
     new = built.get(id(model))
     return new if isinstance(new, RandomFeatureAttention) else model

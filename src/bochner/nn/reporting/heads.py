@@ -41,7 +41,7 @@ def head_samples(call: Recorded, max_sequences: int, max_queries: int, max_keys:
         _spaced(count, most)
         for count, most in ((len(call.q), max_sequences), (call.q.shape[2], max_queries), (call.k.shape[2], max_keys))
     )
-    seen = visible(call.q, call.k, causal=call.causal, key_mask=call.key_mask)
+    seen = visible(call.q, call.k, causal=call.causal, prefixes=call.prefixes, key_mask=call.key_mask)
     shape = (*call.q.shape[:3], call.k.shape[2])
     full = torch.ones(shape, dtype=torch.bool) if seen is None else seen.expand(shape).cpu()
     full = full[members][:, :, queries][:, :, :, keys]

@@ -32,6 +32,7 @@ class Recorded:
     causal: bool
     key_mask: Tensor | None  # (batch, Lk)
     scale: float | Tensor
+    prefixes: Tensor | None = None  # (Lq,)
 
 
 @torch.no_grad()

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..._table import seconds, size
-from ...linalg import fwht
-from ...projections import Orthogonal, Simplex
-from ...projections.structured import StructuredOperator
-from ...rotations import Butterfly, Hadamard, Kac, MultiHadamard, Rotation, StructuredGivens
-from .measure import Result, at_least, at_most, best_of, best_of_each
+from .._table import seconds, size
+from ..linalg import fwht
+from ..projections import Orthogonal, Simplex
+from ..projections.structured import StructuredOperator
+from ..rotations import Butterfly, Hadamard, Kac, MultiHadamard, Rotation, StructuredGivens
+from .bench import Result, at_least, at_most, best_of, best_of_each
 
 
 def run() -> Iterator[Result]:

@@ -11,8 +11,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..._table import seconds, size
-from .measure import Result, at_least, at_most, best_of_each, measured, not_measured
+from .._table import seconds, size
+from .bench import Result, at_least, at_most, best_of_each, measured, not_measured
 
 _L, _HEADS, _D, _M = 16384, 8, 64, 256
 _LONG = 65536
@@ -49,10 +49,10 @@ def _inputs(length: int = _L) -> tuple[Any, Any, Any]:
 
 
 def _ours(q: Any, k: Any, v: Any, *, causal: bool) -> Callable[[], Any]:
-    from ...approximation import Approximation
-    from ...kernels import Softmax
-    from ...maps import OptimalPositive
-    from ...nn import linear_attention
+    from ..approximation import Approximation
+    from ..kernels import Softmax
+    from ..maps import OptimalPositive
+    from ..nn import linear_attention
 
     root = _D**-0.25
     phi = Approximation(Softmax(), OptimalPositive(), n_projections=_M).fit(
@@ -154,8 +154,8 @@ def _memory() -> Iterator[Result]:
     for causal in (False, True):
         script = (
             "import torch\n"
-            "from bochner.cli.bench.attention import _inputs, _ours\n"
-            "from bochner.cli.bench.measure import peak_memory\n"
+            "from bochner.cli.bench_attention import _inputs, _ours\n"
+            "from bochner.cli.bench import peak_memory\n"
             "torch.set_num_threads(2)\n"
             f"with torch.no_grad(): _ours(*_inputs({_LONG}), causal={causal})()\n"
             "print(peak_memory())"

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ..._random import streams
-from ...approximation import Approximation
-from ...kernels import Kernel
-from ...selection.candidates import label
-from ...selection.cost import seconds_per_row
-from ...selection.prediction import Predictor
-from ...selection.sample import Sample
+from .._random import streams
+from ..approximation import Approximation
+from ..kernels import Kernel
+from ..selection.candidates import label
+from ..selection.cost import seconds_per_row
+from ..selection.prediction import Predictor
+from ..selection.sample import Sample
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,52 @@
-"""Which data sets there are, where each is found, and how its file is read."""
+"""What a data set is, which ones there are by name, where each is found, and how its file is read."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A matrix of points with a target.
+
+    Attributes
+    ----------
+    name : str
+    X : float array (n, d)
+        Points as rows, as they are in the source: not scaled.
+    y : array (n,)
+        Target: numbers, or integers that count the classes.
+    feature_names : tuple of str
+    source : str
+        Where it came from: "embedded", a file, or "download".
+    n_train : int, optional
+        The first rows that are for training, where the data come with a split.
+    """
+
+    name: str
+    X: np.ndarray = field(repr=False)
+    y: np.ndarray = field(repr=False)
+    feature_names: tuple[str, ...] = field(repr=False)
+    source: str
+    n_train: int | None = None
+
+
+@dataclass(frozen=True)
+class Text:
+    """A corpus in three parts, tokens separated by spaces."""
+
+    name: str
+    train: str = field(repr=False)
+    valid: str = field(repr=False)
+    test: str = field(repr=False)
+    source: str
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One data set: its file in the local folder, its shape, and its name in the public archive OpenML.
+    """Where one data set is found: its file in the local folder, its shape, and its name in the public archive OpenML.
 
     ``target`` is the column of a CSV file that is predicted (the last without it), ``drop`` those left out, ``n_train`` the
     length of the training split, ``divide`` what integers are divided by.

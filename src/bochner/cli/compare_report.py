@@ -1,15 +1,70 @@
-"""The figures of the report, as text that stands inside the page."""
+"""The report of ``bochner compare``: one HTML page that needs nothing but itself, with its figures inside."""
 
 from __future__ import annotations
 
 import base64
+import html
 import io
+from importlib import resources
+from pathlib import Path
+from string import Template
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from .comparison import Comparison
+from .._table import as_json, printable, seconds, size
+from .bench import environment
+from .compare import Comparison
+from .measurement import Measurement
+
+
+def write_report(found: Comparison, out: Path) -> Path:
+    """Write the page, and its numbers beside it; return the page's path."""
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "comparison.json").write_text(as_json(found.as_dict()), encoding="utf-8")
+    page = out / "index.html"
+    page.write_text(render(found), encoding="utf-8")
+    return page
+
+
+def render(found: Comparison) -> str:
+    """The page as text."""
+    template = Template(resources.files(__package__).joinpath("compare_report.html").read_text(encoding="utf-8"))
+    facts = ", ".join(f"{name} {value}" for name, value in environment().items())
+    best = found.measurements[0]
+    return template.substitute(
+        figures(found),
+        data=html.escape(printable(found.problem.description)),
+        features=found.n_features,
+        count=len(found.measurements),
+        best=html.escape(best.label),
+        best_error=f"{best.measured:.3g}",
+        best_spec=html.escape(best.spec),
+        rows="\n".join(_row(m) for m in found.measurements),
+        environment=html.escape(facts),
+    )
+
+
+def _row(m: Measurement) -> str:
+    cells = (
+        (m.label, m.label),
+        (m.n_features, m.n_features),
+        (m.measured, f"{m.measured:.4g} &plusmn; {m.standard_error:.1g}"),
+        (m.predicted, f"{m.predicted:.4g}"),
+        (m.source, m.source),
+        (m.seconds_per_row, seconds(m.seconds_per_row)),
+        (m.nbytes, size(m.nbytes)),
+        (m.positive, "yes" if m.positive else "no"),
+        (m.symmetric, "yes" if m.symmetric else "no"),
+        (m.unbiased, "yes" if m.unbiased else "approx."),
+    )
+    inner = "".join(f'<td data-value="{html.escape(str(value))}">{_cell(text)}</td>' for value, text in cells)
+    return f'<tr title="{html.escape(m.spec)}">{inner}</tr>'
+
+
+def _cell(text: object) -> str:
+    return str(text) if "&plusmn;" in str(text) else html.escape(str(text))
 
 
 def figures(found: Comparison) -> dict[str, str]:
@@ -53,7 +108,7 @@ def _predicted(found: Comparison) -> Figure:
 
 
 def _frontier(found: Comparison) -> Figure:
-    figure, ax = _axes("time a row (microseconds)", "measured error")
+    figure, ax = _axes("time per row (microseconds)", "measured error")
     times = np.array([m.seconds_per_row * 1e6 for m in found.measurements])
     errors = np.array([m.measured for m in found.measurements])
     ax.plot(times, errors, "o", markersize=4, color="#b0b8c0")
@@ -69,13 +124,13 @@ def _frontier(found: Comparison) -> Figure:
 
 
 def _grams(found: Comparison) -> Figure:
-    figure = Figure(figsize=(2.6 * len(found.grams), 3.3), layout="constrained")
-    exact = found.grams["exact"]
-    for k, (name, gram) in enumerate(found.grams.items()):
-        ax = figure.add_subplot(1, len(found.grams), k + 1)
-        ax.imshow(gram, vmin=exact.min(), vmax=exact.max(), cmap="viridis")
-        error = np.linalg.norm(gram - exact) / np.linalg.norm(exact)
-        ax.set_title(name.replace(", ", ",\n") + (f"\nerror {error:.3g}" if k else ""), fontsize=7)
+    figure = Figure(figsize=(2.6 * len(found.pictures), 3.3), layout="constrained")
+    exact = found.pictures[0].gram
+    for k, picture in enumerate(found.pictures):
+        ax = figure.add_subplot(1, len(found.pictures), k + 1)
+        ax.imshow(picture.gram, vmin=exact.min(), vmax=exact.max(), cmap="viridis")
+        error = f"\nmeasured error {picture.error:.3g}" if k else ""
+        ax.set_title(picture.label.replace(", ", ",\n") + error, fontsize=7)
         ax.set_xticks([])
         ax.set_yticks([])
     return figure

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ..._table import seconds
-from ...kernels import Gaussian
-from .measure import Result, at_least, at_most, peak_memory
+from .._table import seconds
+from ..kernels import Gaussian
+from .bench import Result, at_least, at_most, peak_memory
 
 ROWS, COLUMNS, WIDTH, FEWER = 1_000_000, 64, 2048, 1024
 LENGTHSCALE = float(np.sqrt(2 * COLUMNS))
@@ -57,7 +57,7 @@ def data(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def our_fit(width: int) -> Any:
     """Our estimator."""
-    from ...learn import KernelRidge
+    from ..learn import KernelRidge
 
     return KernelRidge(Gaussian(LENGTHSCALE), alpha=ALPHA, n_components=width, random_state=0)
 

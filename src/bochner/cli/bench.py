@@ -1,0 +1,145 @@
+"""The command ``bochner bench``: cases with a measured value and a goal, how they are timed, and where."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import platform
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from .._table import as_json, format_table
+from ..linalg.tiles import available_threads
+
+
+@dataclass(frozen=True)
+class Result:
+    """One measured line: a value, what it is compared with, and the goal it was built to."""
+
+    case: str
+    value: float
+    unit: str
+    goal: str
+    met: bool
+    details: str
+
+
+def measured(case: str, value: float, unit: str, details: str) -> Result:
+    """A case without a goal."""
+    return Result(case, value, unit, "-", True, details)
+
+
+def not_measured(case: str, reason: str) -> Result:
+    """A case that cannot be measured here, and why."""
+    return Result(case, math.nan, "not measured", "-", True, reason)
+
+
+def at_most(case: str, value: float, bound: float, unit: str, details: str) -> Result:
+    """A case whose value must not exceed a bound."""
+    return Result(case, value, unit, f"<= {bound:g} {unit}", value <= bound, details)
+
+
+def at_least(case: str, value: float, bound: float, unit: str, details: str) -> Result:
+    """A case whose value must reach a bound."""
+    return Result(case, value, unit, f">= {bound:g} {unit}", value >= bound, details)
+
+
+def _suite(name: str) -> Callable[[], Iterator[Result]]:
+    """The cases of a module of this package, which is imported once they are measured."""
+    return lambda: import_module(f"{__package__}.bench_{name}").run()
+
+
+SUITES = {name: _suite(name) for name in ("attention", "learn", "projections")}
+
+
+def register(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser("bench", help="measure speed against named peers, and print the ratios")
+    parser.add_argument("suite", nargs="?", choices=sorted(SUITES), help="one suite only")
+    parser.add_argument("--json", action="store_true", help="print JSON in place of a table")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure and print; the exit code tells whether every goal was met."""
+    results: list[Result] = []
+    for name in [options.suite] if options.suite else SUITES:
+        for result in SUITES[name]():
+            results.append(result)
+            if not options.json:
+                met = "ok  " if result.met else "MISS"
+                print(f"{met} {result.case}: {result.value:.3g} {result.unit}", file=sys.stderr)
+    if options.json:
+        print(as_json({"environment": environment(), "results": [asdict(result) for result in results]}))
+    else:
+        print(_table(results))
+    return 0 if all(result.met for result in results) else 1
+
+
+def _table(results: list[Result]) -> str:
+    rows = [[r.case, f"{r.value:.3g} {r.unit}", r.goal, "yes" if r.met else "NO", r.details] for r in results]
+    facts = ", ".join(f"{name} {value}" for name, value in environment().items())
+    return f"{facts}\n{format_table(['case', 'measured', 'goal', 'met', 'times'], rows)}"
+
+
+def best_of(work: Callable[[], Any], repeats: int = 5) -> float:
+    """Shortest of several runs in seconds, after one that is not counted."""
+    return best_of_each([work], repeats)[0]
+
+
+def best_of_each(works: Sequence[Callable[[], Any]], repeats: int = 7) -> list[float]:
+    """Shortest runs of several pieces of work, taken in turn so that noise meets all of them alike."""
+    for work in works:
+        work()
+    times = [[_time(work) for work in works] for _ in range(repeats)]
+    return [min(column) for column in zip(*times, strict=True)]
+
+
+def _time(work: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def peak_memory() -> float:
+    """Largest resident memory of this process in bytes.
+
+    Linux counts the memory of the process that started it in ``ru_maxrss``, so its own record is read there.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text())
+        if found:
+            return 1024.0 * int(found[1])
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return float(unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+def environment() -> dict[str, str]:
+    """Where numbers were measured: versions, processor and threads."""
+    facts = {"bochner": __version__, "python": platform.python_version()}
+    for package in ("numpy", "scipy", "numba", "scikit-learn", "torch"):
+        try:
+            facts[package] = version(package)
+        except PackageNotFoundError:
+            facts[package] = "not installed"
+    return facts | {"processor": _processor(), "threads": str(available_threads())}
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

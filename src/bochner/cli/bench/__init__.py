@@ -1,1 +1,0 @@
-"""``bochner bench``: ratios measured in one run against named peers."""

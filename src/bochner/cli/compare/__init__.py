@@ -1,1 +1,0 @@
-"""The command ``bochner compare``: every mechanism measured on the user's data, and a report of it."""

@@ -1,0 +1,153 @@
+"""The command ``bochner info``: what is installed, every projection drawn once and measured, and a picture of them."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._table import format_table, seconds, size
+from ..projections import IID, QMC, GaussHermite, Operator, Orthogonal, Projection, Quadrature, Simplex, SimplexPlus
+from ..rotations import Butterfly, Haar, Hadamard, Kac, MultiHadamard, StructuredGivens
+from ..selection.candidates import label
+from .bench import best_of, environment
+from .problem import check_range, writable
+
+MOST_ENTRIES = 2**26
+"""Of W, some of which are drawn as dense matrices."""
+SHOWN: tuple[Projection, ...] = (
+    IID(),
+    QMC("halton"),
+    QMC("sobol"),
+    GaussHermite(5),
+    Orthogonal(Haar()),
+    Orthogonal(StructuredGivens()),
+    Orthogonal(Butterfly()),
+    Orthogonal(Hadamard(3)),
+    Orthogonal(Hadamard(3), radii="fixed"),
+    Orthogonal(MultiHadamard()),
+    Orthogonal(Kac()),
+    Simplex(Haar()),
+    Simplex(Hadamard(3)),
+    SimplexPlus(Haar()),
+    Quadrature(Haar()),
+    Quadrature(Butterfly("tree"), "orthoplex"),
+)
+PANELS: tuple[tuple[str, Projection], ...] = (
+    ("independent", IID()),
+    ("orthogonal, Haar", Orthogonal(Haar())),
+    ("orthogonal, structured Givens", Orthogonal(StructuredGivens())),
+    ("simplex, Haar", Simplex(Haar())),
+    ("simplex, Hadamard", Simplex(Hadamard(3))),
+    ("simplex+, Haar", SimplexPlus(Haar())),
+    ("quadrature, simplex vertices", Quadrature(Haar())),
+    ("quadrature, orthoplex", Quadrature(Haar(), "orthoplex")),
+)
+
+
+def register(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser("info", help="show the installation, and draw every projection once")
+    parser.add_argument("--dimension", type=int, default=512, help="d (default 512)")
+    parser.add_argument("--rows", type=int, default=1024, help="m (default 1024)")
+    parser.add_argument("--picture", type=Path, help="write a picture of the couplings to this file")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the survey; draw the picture if asked."""
+    check_range(options, "dimension", 2, MOST_ENTRIES)
+    check_range(options, "rows", 1, MOST_ENTRIES // options.dimension)
+    if options.picture:
+        _check_picture(options.picture)
+    for name, value in environment().items():
+        print(f"{name:14}{value}")
+    print(
+        f"\nEvery projection, drawn with d = {options.dimension}, m = {options.rows}, applied to 1000 float32 rows:\n"
+    )
+    header = ["projection", "unbiased", "W", "memory", "draw", "apply", "cosines between rows"]
+    print(format_table(header, [_row(s) for s in survey(options.dimension, options.rows)]))
+    print("\nOrthogonal rows have cosine 0, a simplex -1/(d-1); the spread is the standard deviation over pairs.")
+    if options.picture:
+        draw_couplings(options.picture)
+        print(f"\nPicture of the couplings: {options.picture}")
+    return 0
+
+
+def _check_picture(path: Path) -> None:
+    """Find out before the work what would go wrong after it."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ValueError("a picture needs matplotlib; pip install 'bochner[plot]'.")
+    from matplotlib.figure import Figure
+
+    kinds = Figure().canvas.get_supported_filetypes()
+    if path.suffix.lower().lstrip(".") not in kinds:
+        raise ValueError(f"--picture {path} must end in one of {', '.join(f'.{kind}' for kind in sorted(kinds))}.")
+    if path.is_dir():
+        raise ValueError(f"--picture {path} is a folder; give a file.")
+    writable("--picture", path.parent)
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What one drawn projection looks like."""
+
+    name: str
+    unbiased: bool
+    shape: tuple[int, int]
+    nbytes: int
+    draw: float
+    apply: float
+    cosine_mean: float
+    cosine_spread: float
+
+
+def survey(d: int, m: int) -> Iterator[Survey]:
+    """Measure every projection of `SHOWN`."""
+    X = np.random.default_rng(0).standard_normal((1000, d), dtype=np.float32)
+    for projection in SHOWN:
+        start = time.perf_counter()
+        P = projection.sample(d, m, 0)
+        draw = time.perf_counter() - start
+        apply = best_of(lambda P=P: P(X), 3)  # type: ignore[misc]
+        mean, spread = cosines(P)
+        yield Survey(label(projection), projection.unbiased, P.shape, P.nbytes, draw, apply, mean, spread)
+
+
+def cosines(P: Operator, rows: int = 64) -> tuple[float, float]:
+    """Mean and standard deviation of the cosines between the first rows of W, of one block where they are coupled."""
+    count = min(rows, P.shape[0], P.block_sizes[0] if P.block_sizes[0] > 1 else P.shape[0])  # or all, if independent
+    W = P.to_dense()[:count]
+    norms = np.linalg.norm(W, axis=1, keepdims=True)
+    U = W / np.where(norms > 0, norms, 1)
+    pairs = (U @ U.T)[np.triu_indices(count, 1)]
+    return (float(pairs.mean()), float(pairs.std())) if len(pairs) else (0.0, 0.0)
+
+
+def _row(s: Survey) -> list[str]:
+    cosines = f"{s.cosine_mean:+.4f} +- {s.cosine_spread:.0e}"
+    shape = f"{s.shape[0]} x {s.shape[1]}"
+    unbiased = "yes" if s.unbiased else "approx."
+    return [s.name, unbiased, shape, size(s.nbytes), seconds(s.draw), seconds(s.apply), cosines]
+
+
+def draw_couplings(path: Path, d: int = 8) -> None:
+    """Cosines between the rows of three blocks of each projection, as one figure."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12, 6.4), layout="constrained")
+    axes = figure.subplots(2, 4)
+    for ax, (title, projection) in zip(axes.flat, PANELS, strict=True):
+        W = projection.sample(d, 3 * d, 0).to_dense()
+        U = W / np.linalg.norm(W, axis=1, keepdims=True)
+        image = ax.imshow(U @ U.T, cmap="RdBu_r", vmin=-1, vmax=1)
+        ax.set(title=title, xticks=[], yticks=[])
+    figure.colorbar(image, ax=axes, shrink=0.6, label="cosine between two rows")
+    figure.suptitle(f"How the rows of W stand to each other: {3 * d} rows in {d} dimensions")
+    figure.savefig(path, dpi=120)

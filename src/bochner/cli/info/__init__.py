@@ -1,1 +1,0 @@
-"""``bochner info``: what is installed, and every projection at work."""

@@ -1,0 +1,49 @@
+"""The command ``bochner recommend``."""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from typing import Any
+
+from .._table import as_json, printable
+from ..selection import DEFAULT_FEATURES, Recommendation, recommend
+from .problem import Problem, add_arguments, read_problem
+
+
+def register(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser("recommend", help="say which mechanism, and how many features, suit the data")
+    features = f"width of the features (default {DEFAULT_FEATURES}); with --tolerance, the most that are allowed"
+    add_arguments(parser, features, default=None)
+    parser.add_argument("--positive", action="store_true", help="positive features alone, as attention needs them")
+    parser.add_argument("--symmetric", action="store_true", help="the same features for queries and keys alone")
+    parser.add_argument("--tolerance", type=float, help="relative error to reach, with as few features as possible")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the recommendation."""
+    problem = read_problem(options)
+    advice = _recommend(problem, options)
+    if options.json:
+        print(as_json({"data": problem.description, **advice.as_dict()}))
+    else:
+        print(printable(f"{problem.description}\n\n{advice}"))
+    return 0
+
+
+def _recommend(problem: Problem, options: argparse.Namespace) -> Recommendation:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # printed with the recommendation
+        return recommend(
+            problem.X,
+            problem.Y,
+            problem.kernel,
+            options.features,
+            options.positive,
+            options.tolerance,
+            options.seed,
+            symmetric=options.symmetric,
+            verbose=True,
+        )

@@ -1,0 +1,327 @@
+"""Readers of CSV, NumPy and Parquet files, which explain what they cannot read and never unpack without a limit.
+
+A reader returns numbers and column names; `bochner.datasets.read_table` checks them.  CSV files are read by NumPy; where
+that fails, a slow walk finds the cell at fault.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import importlib.util
+import io
+import os
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from .._table import printable, size
+
+MOST_TEXT, MOST_BYTES = 250_000_000, 1_000_000_000
+"""Largest files that are read, once unpacked, of text and of arrays: a small compressed file can hold any amount."""
+MOST_CELLS = 2**27
+MOST_COLUMNS = 100_000
+LONGEST_LINE = 2**22
+_SEPARATORS = ",;\t|"
+_MISSING = ("", "?", "na", "n/a", "nan", "null", "none", "-")
+
+
+class TableError(ValueError):
+    """What is wrong with a table, at which row and column, and what to do; safe to print, whatever the file holds."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
+
+
+class Raw(NamedTuple):
+    """What a reader returns: numbers, column names, the line of the first row, and keys if there are any."""
+
+    values: np.ndarray
+    columns: list[str]
+    first_line: int | None = None
+    keys: np.ndarray | None = None
+
+
+def reader_of(path: Path) -> Callable[[Path, Sequence[str]], Raw]:
+    """The reader for the file, by its name's ending."""
+    suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    if suffix.lower() not in _READERS:
+        raise TableError(
+            f"{path.name}: files of kind {suffix or '(none)'!r} are not read; give one of {', '.join(_READERS)}."
+        )
+    return _READERS[suffix.lower()]
+
+
+def bad_cell(
+    name: str, row: int, column: int, title: str, what: str, count: int = 1, first_line: int | None = None
+) -> str:
+    """The sentence about one cell, rows and columns counted from 1."""
+    line = f" (line {row + first_line} of the file)" if first_line is not None else ""
+    more = f", the first of {count} such cells" if count > 1 else ""
+    return (
+        f"{name}: row {row + 1}{line}, column {shown(title)} (number {column + 1}) holds {what}{more}. Every cell must be "
+        f"a finite number: fill it, remove the row, or leave the column out with --drop {option(title, column)}."
+    )
+
+
+def shown(text: object) -> str:
+    """A cell or a title in quotes, cut where it is long."""
+    written = repr(text)
+    return written if len(written) <= 60 else f"{written[:57]}...{written[-1]}"
+
+
+def option(title: str, column: int) -> str:
+    """What to type for a column: its name where that can be typed, its position otherwise."""
+    plain = title.isprintable() and len(title) <= 40 and "," not in title and not title.startswith("-")
+    return str(column + 1) if not plain else title if " " not in title else f"'{title}'"
+
+
+def _read_csv(path: Path, drop: Sequence[str]) -> Raw:
+    """Numbers of a CSV file; cells of dropped columns may hold anything."""
+    content = _content(path)
+    _check_lines(path.name, content)
+    separator = _separator(content)
+    first = next(_records(path.name, content, separator))[1]
+    if len(first) > MOST_COLUMNS:
+        raise TableError(f"{path.name}: the first row has {len(first)} cells; at most {MOST_COLUMNS} columns are read.")
+    header = not any(_is_number(cell) for cell in first)
+    columns = [(cell.strip() if header else "") or f"x{k + 1}" for k, cell in enumerate(first)]
+    dropped = set(drop)
+    used = [k for k, column in enumerate(columns) if column not in dropped and str(k + 1) not in dropped]
+    try:
+        read = _quickly(path.name, content, separator, len(columns), used, header)
+    except ValueError:
+        read = _slowly(path.name, content, separator, columns, used, header)
+    values = np.zeros((len(read), len(columns)))
+    values[:, used] = read.reshape(len(read), len(used))
+    return Raw(values, columns, 2 if header else 1)
+
+
+def _content(path: Path) -> bytes:
+    """The file's bytes in UTF-8, without a byte order mark, and never more than the limit."""
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            content = file.read(MOST_TEXT + 1)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise TableError(
+            f"{path.name}: it is not a complete gzip file ({error}); name it .csv if it is plain text."
+        ) from None
+    if len(content) > MOST_TEXT:
+        raise TableError(_too_large(path.name, MOST_TEXT))
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise TableError(f"{path.name}: line {line} is not text in UTF-8; save the file as CSV in UTF-8.") from None
+    return content.removeprefix(b"\xef\xbb\xbf")
+
+
+def _too_large(name: str, limit: int) -> str:
+    return f"{name}: it holds more than {size(limit)} once unpacked, the most that is read; give a sample of its rows."
+
+
+def _check_lines(name: str, content: bytes) -> None:
+    if not content.strip():
+        raise TableError(f"{name}: the file is empty.")
+    start = 0
+    while len(content) - start > LONGEST_LINE:
+        end = max(content.rfind(mark, start, start + LONGEST_LINE) for mark in (b"\n", b"\r"))
+        if end < 0:
+            line = content.count(b"\n", 0, start) + 1
+            raise TableError(
+                f"{name}: line {line} has more than {LONGEST_LINE} characters, the most that are read; a table has one row "
+                f"per line."
+            )
+        start = end + 1
+
+
+def _separator(content: bytes) -> str:
+    """The separator that the first line has most of; blanks if it has none."""
+    line = content.lstrip()[: LONGEST_LINE + 1].splitlines()[0].decode("utf-8", "replace").strip()
+    best = max(_SEPARATORS, key=line.count)
+    return best if line.count(best) or " " not in line else " "
+
+
+def _records(name: str, content: bytes, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """The number of the last line of each record, and its cells."""
+    reader = csv.reader(_lines(content), delimiter=separator, strict=True)
+    start = 1
+    try:
+        for cells in reader:
+            yield reader.line_num, cells
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise TableError(
+            f"{name}: the row that starts at line {start} has broken quotes ({error}); close each quote in the cell where "
+            f"it opens, and write quotes inside a cell twice."
+        ) from None
+
+
+def _lines(content: bytes) -> IO[str]:
+    return io.TextIOWrapper(io.BytesIO(content), "utf-8", newline="")
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _quickly(name: str, content: bytes, separator: str, width: int, used: list[int], header: bool) -> np.ndarray:
+    if any(len(cells) not in (0, width) for _, cells in _records(name, content, separator)):
+        raise ValueError("rows of different lengths")  # NumPy would not look at cells behind the last used one
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # no rows: said later, in our words
+        return np.loadtxt(
+            _lines(content),
+            delimiter=separator,
+            skiprows=int(header),
+            usecols=used,
+            quotechar='"',
+            comments=None,
+            ndmin=2,
+        )
+
+
+def _slowly(name: str, content: bytes, separator: str, columns: list[str], used: list[int], header: bool) -> np.ndarray:
+    """Row by row: missing cells become NaN, and the first cell of text or row of another length is explained."""
+    rows: list[list[float]] = []
+    for i, (line, cells) in enumerate(_records(name, content, separator), start=-int(header)):
+        if i < 0 or not cells:
+            continue
+        if len(cells) != len(columns):
+            raise TableError(
+                f"{name}: row {i + 1} (line {line} of the file) has {len(cells)} cells, the first row has {len(columns)}; a "
+                f"separator is missing, or one too many."
+            )
+        rows.append([_number(name, i, j, columns[j], cells[j], 1 + int(header)) for j in used])
+    return np.array(rows, dtype=np.float64).reshape(len(rows), len(used))
+
+
+def _number(name: str, i: int, j: int, title: str, cell: str, first_line: int) -> float:
+    cell = cell.strip()
+    if cell.lower() in _MISSING:
+        return float("nan")
+    try:
+        return float(cell)
+    except ValueError:
+        raise TableError(bad_cell(name, i, j, title, f"the text {shown(cell)}", first_line=first_line)) from None
+
+
+def _read_numpy(path: Path, drop: Sequence[str]) -> Raw:
+    """The array X, or the only matrix; Y of the same width as keys."""
+    arrays = _arrays(path)
+    matrices = {key: array for key, array in arrays.items() if array.ndim == 2}
+    key = "X" if "X" in matrices else next(iter(matrices)) if len(matrices) == 1 else None
+    if key is None:
+        held = ", ".join(f"{key} {array.shape}" for key, array in list(arrays.items())[:20]) or "no array"
+        raise TableError(f"{path.name}: expected a matrix named X, or a single matrix; the file holds {held}.")
+    X, Y = matrices[key], matrices.get("Y") if key == "X" else None
+    titles = [str(title) for title in np.atleast_1d(arrays.get("names", np.empty(0)))]
+    columns = titles if len(titles) == X.shape[1] else [f"x{k + 1}" for k in range(X.shape[1])]
+    if Y is not None and Y.shape[1] != X.shape[1]:
+        raise TableError(f"{path.name}: X has {X.shape[1]} columns and Y {Y.shape[1]}; queries and keys need the same.")
+    return Raw(_real(path.name, key, X), columns, None, None if Y is None else _real(path.name, "Y", Y))
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of the file; members of an NPZ file that are not arrays are left out."""
+    try:
+        if _unpacked(path) > MOST_BYTES:
+            raise TableError(_too_large(path.name, MOST_BYTES))
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return {"X": loaded}
+        with loaded:
+            members = {key: loaded[key] for key in loaded.files}
+    except TableError:
+        raise
+    except (
+        ValueError,
+        OSError,
+        EOFError,
+        MemoryError,
+        zlib.error,
+        zipfile.BadZipFile,
+        NotImplementedError,
+        RuntimeError,
+    ) as error:
+        raise TableError(
+            f"{path.name}: NumPy cannot read it ({shown(str(error))}); save arrays of numbers with numpy.savez."
+        ) from None
+    return {key: value for key, value in members.items() if isinstance(value, np.ndarray)}
+
+
+def _unpacked(path: Path) -> int:
+    if not zipfile.is_zipfile(path):
+        return os.path.getsize(path)
+    with zipfile.ZipFile(path) as archive:
+        return sum(member.file_size for member in archive.infolist())
+
+
+def _real(name: str, key: str, array: np.ndarray) -> np.ndarray:
+    if not array.size:
+        raise TableError(f"{name}: array {key} is empty.")
+    if array.dtype.kind not in "fiub":
+        raise TableError(
+            f"{name}: array {key} holds {array.dtype}, not real numbers; its first cell, row 1, column 1, is "
+            f"{shown(array.flat[0])}."
+        )
+    if array.size > MOST_CELLS:
+        raise TableError(
+            f"{name}: array {key} has {array.size} cells; at most {MOST_CELLS} are read: give a sample of its rows."
+        )
+    with np.errstate(over="ignore"):
+        return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+
+
+def _read_parquet(path: Path, drop: Sequence[str]) -> Raw:
+    """Every column that is not dropped; missing values become NaN."""
+    if importlib.util.find_spec("pyarrow") is None:
+        raise TableError(f"{path.name}: Parquet files need pyarrow; pip install 'bochner[parquet]'.")
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        facts = pyarrow.parquet.read_metadata(path)
+        if facts.num_rows * max(facts.num_columns, 1) > MOST_CELLS:
+            raise TableError(
+                f"{path.name}: it has {facts.num_rows} rows and {facts.num_columns} columns; at most {MOST_CELLS} "
+                f"cells are read: give a sample of its rows."
+            )
+        table = pyarrow.parquet.read_table(path)
+    except (pyarrow.ArrowException, OSError, MemoryError) as error:
+        raise TableError(f"{path.name}: it is not a Parquet file ({shown(str(error))}).") from None
+    columns = list(table.column_names)
+    values = np.zeros((table.num_rows, len(columns)))
+    for j, title in enumerate(columns):
+        if title not in drop and str(j + 1) not in drop:
+            values[:, j] = _parquet_column(path.name, j, title, table.column(j).to_pandas())
+    return Raw(values, columns)
+
+
+def _parquet_column(name: str, j: int, title: str, cells: Any) -> np.ndarray:
+    series = np.asarray(cells)
+    if series.dtype.kind in "fiub":
+        return series.astype(np.float64)
+    for i, cell in enumerate(series):
+        if cell is not None and not isinstance(cell, int | float | np.number):
+            raise TableError(bad_cell(name, i, j, title, f"{shown(cell)}, which is not a number"))
+    return np.array([np.nan if cell is None else float(cell) for cell in series])
+
+
+_READERS: dict[str, Callable[[Path, Sequence[str]], Raw]] = {
+    ".csv": _read_csv,
+    ".tsv": _read_csv,
+    ".txt": _read_csv,
+    ".npz": _read_numpy,
+    ".npy": _read_numpy,
+    ".parquet": _read_parquet,
+}
