@@ -14,7 +14,7 @@ from support.catalogue import DISCRETE_MAPS, KERNELS, MAPS, PROJECTIONS, D, data
 every_map = pytest.mark.parametrize("feature_map", MAPS, ids=repr)
 
 
-@pytest.mark.parametrize("feature_map", [m for m in MAPS if m.needs_data], ids=repr)
+@pytest.mark.parametrize("feature_map", [m for m in MAPS if not m.planned], ids=repr)
 def test_maps_with_constants_to_choose_ask_for_data(feature_map):
     with pytest.raises(ValueError, match=r"has constants to choose; call fit\(X, Y\) with data"):
         spec_of(feature_map, None, 5).draw(D, 0)
@@ -164,7 +164,7 @@ def test_more_bad_data_is_explained():
         spec.fit(np.ones((2, 3)), torch.ones(2, 3))
     for value in (np.nan, 1e200):
         with pytest.raises(
-            ValueError, match=r"Approximation\.fit: expected finite numbers whose squares are finite too"
+            ValueError, match=r"Approximation\.plan: expected finite numbers whose squares are finite too"
         ):
             Approximation(kernels.Softmax()).fit(torch.full((5, 3), value, dtype=torch.float64))
     hybrid = maps.Hybrid((maps.Positive(), maps.Positive()), (coefficients.GaussianCoefficient((1, 2), (1, 2)),))

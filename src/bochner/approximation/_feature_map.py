@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._arrays import array_namespace, cast, common_namespace, working_dtype
 from .._validation import check_points, check_rows
+from ..kernels import Kernel
 from ..linalg.engine import CHUNK_BYTES, for_each_tile, rows_per_tile
 from ..maps import Draws
 from .log_features import LogFeatures, key_values, log_features, query_values, stabiliser, weights_of
@@ -119,6 +121,19 @@ class FeatureMap:
             return cls(plan, Draws(plan.projection, d, plan.n_projections, plan.kernel, arrays=arrays))
         except ValueError as error:
             raise ValueError(f"FeatureMap.from_arrays: these arrays do not belong to {plan!r}: {error}") from None
+
+    def with_kernel(self, kernel: Kernel) -> FeatureMap:
+        """The same drawn numbers for a kernel of the same kind with another lengthscale or scale.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            Of the class of ``spec.kernel``.
+        """
+        if type(kernel) is not type(self.spec.kernel):
+            raise TypeError(f"FeatureMap.with_kernel: expected a kernel such as {self.spec.kernel!r}, got {kernel!r}.")
+        kernel.check_columns(self.n_features_in)
+        return FeatureMap(replace(self.spec, kernel=kernel), self._draws)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the features to a file that `bochner.load` reads: a versioned ``.npz`` without pickled objects.

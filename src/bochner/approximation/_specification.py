@@ -192,7 +192,7 @@ class Approximation:
         (False, 1)
         """
         X, Y = self._data("plan", X, Y)
-        return self._plan(X, Y, as_generator(rng))
+        return self._plan(X, Y, int(as_generator(rng).integers(2**63)))
 
     def fit(self, X: Any, Y: Any = None, rng: RNG = None) -> FeatureMap:
         """Plan on the data, then draw the features.
@@ -213,7 +213,7 @@ class Approximation:
         """
         X, Y = self._data("fit", X, Y)
         seed = int(as_generator(rng).integers(2**63))
-        return self._plan(X, Y, streams(seed, "plan")[0])._draw(int(X.shape[-1]), seed)
+        return self._plan(X, Y, seed)._draw(int(X.shape[-1]), seed)
 
     def draw(self, d: int, rng: RNG = None) -> FeatureMap:
         """Draw the features of a plan for data of dimension ``d``.
@@ -261,7 +261,7 @@ class Approximation:
         ((4, 4), True)
         """
         X, Y = self._matrices("mse", X, Y)
-        plan = self._plan(X, Y, as_generator(0))
+        plan = self._plan(X, Y, 0)
         x, y = (np.asarray(self.at_unit_scale(Z), dtype=np.float64) for Z in (X, Y))
         step = max(1, _CASE_NUMBERS // y.size)
         parts = [plan._error(x[i : i + step], y) for i in range(0, len(x), step)]
@@ -285,20 +285,19 @@ class Approximation:
             raise ValueError(f"Approximation.simulate_mse: {self.map!r} induces a kernel that has no exact value here.")
         X, Y = self._matrices("simulate_mse", X, Y)
         n_draws = check_count("Approximation.simulate_mse", "n_draws", n_draws, 2)
-        source = as_generator(rng)
-        return simulate(self._plan(X, Y, source), X, Y, n_draws, source)
+        return simulate(self._plan(X, Y, 0), X, Y, n_draws, rng)
 
     def at_unit_scale(self, X: Any) -> Any:
         """Checked data in working precision, divided by the kernel's lengthscale: what the features act on."""
         X = in_working_precision(X)
         return X if self.kernel is None else self.kernel.at_unit_scale(X)
 
-    def _plan(self, X: Any, Y: Any, rng: np.random.Generator) -> Approximation:
+    def _plan(self, X: Any, Y: Any, seed: int) -> Approximation:
         """Plan on checked data."""
         if self.planned:
             return self
         data = Data(self.at_unit_scale(X), self.at_unit_scale(Y))
-        return replace(self, map=self.map.plan(data, self.projection, self.kernel, rng))
+        return replace(self, map=self.map.plan(data, self.projection, self.kernel, streams(seed, "plan")[0]))
 
     def _draw(self, d: int, seed: int) -> FeatureMap:
         """Draw a plan; a lengthscale for other columns is refused here."""

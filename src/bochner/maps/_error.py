@@ -54,10 +54,9 @@ class ErrorCase:
 
     @property
     def rule(self) -> tuple[str, int] | None:
-        """Polytope and number of the whole rules of a spherical-radial quadrature with a closed form; None elsewhere."""
-        polytope, _, kind = (self.projection.coupling or "").partition(" ")
-        rows = self.projection.rows_per_rule(self.d)
-        return (polytope, self.m // rows) if kind == "rule" and self.m % rows == 0 else None
+        """Polytope and number of whole rules of a spherical-radial quadrature with Haar rotations; None elsewhere."""
+        polytope, rows = getattr(self.projection, "vertices", None), self.projection.rows_per_rule(self.d)
+        return (polytope, self.m // rows) if polytope and self.projection.haar and self.m % rows == 0 else None
 
     @property
     def coupling(self) -> str:
