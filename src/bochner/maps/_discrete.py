@@ -29,16 +29,15 @@ _PAIRS, _PAIRS_AT_LEAST, _NUMBERS = 2000, 200, 400_000
 """Pairs of points that choose the probability: most, fewest, and numbers in them."""
 
 
-@dataclass(frozen=True)
 class DiscreteMap(ExponentialMap):
-    """Products of powers :math:`x_l^{w_l}` with random integers (CRT Section 3.3)."""
+    """Products of powers :math:`x_l^{w_l}` with random integers (CRT Section 3.3): the body of its two dataclasses."""
 
-    positive: bool = False
+    positive: bool
+    shift: tuple[float, ...] | None
     parameter_name: ClassVar[str]
     family: ClassVar[str] = "powers"
     uses_rows: ClassVar[bool] = False
     references: ClassVar[tuple[str, ...]] = ("crt",)
-    shift: tuple[float, ...] | None
 
     def __post_init__(self) -> None:
         check_flag(type(self).__name__, "positive", self.positive)
@@ -86,7 +85,7 @@ class DiscreteMap(ExponentialMap):
         parameter = self.parameter
         if parameter is None:
             parameter = self._best(data, np.zeros(data.d) if shift is None else np.array(shift), rng)
-        return replace(self, shift=shift, **{self.parameter_name: parameter})
+        return replace(self, shift=shift, **{self.parameter_name: parameter})  # type: ignore[type-var]
 
     @abstractmethod
     def _best(self, data: Data, shift: np.ndarray, rng: np.random.Generator) -> float:
@@ -223,6 +222,7 @@ class Poisson(DiscreteMap):
     True
     """
 
+    positive: bool = False
     rate: float | None = None
     shift: tuple[float, ...] | None = None
     name: ClassVar[str] = "poisson"
@@ -299,6 +299,7 @@ class Geometric(DiscreteMap):
     (8, False)
     """
 
+    positive: bool = False
     success: float | None = None
     shift: tuple[float, ...] | None = None
     name: ClassVar[str] = "geometric"
