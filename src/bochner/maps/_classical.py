@@ -108,8 +108,9 @@ class Trigonometric(Map):
             unit = case.kernel.with_bandwidth(1.0)  # the data are at unit scale already
             k, twice = unit(case.X, case.Y), unit(2 * case.X, 2 * case.Y)
             return np.asarray(((1 + twice) / 2 - k**2) / case.m)  # Var cos(w.z) = (1 + k(2z))/2 - k(z)^2
-        if case.rule is not None:
-            polytope, n_rules = case.rule
+        rules = case.rules
+        if rules is not None:
+            polytope, n_rules = rules
             return case.of_gaussian(theory.spherical_radial_variance(case.pairs.minus, case.d, polytope, "own", n_rules))
         return case.of_differences()
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import theory
 from ..kernels import Gaussian, Kernel, Softmax
-from ..projections import Projection
+from ..projections import Projection, Quadrature, Simplex
 
 
 class NoClosedForm(ValueError):
@@ -53,19 +53,27 @@ class ErrorCase:
         return theory.Pairs.of(self.X[:, None, :], self.Y[None])
 
     @property
-    def rule(self) -> tuple[str, int] | None:
-        """Polytope and number of whole rules of a spherical-radial quadrature with Haar rotations; None elsewhere."""
-        polytope, rows = getattr(self.projection, "vertices", None), self.projection.rows_per_rule(self.d)
-        return (polytope, self.m // rows) if polytope and self.projection.haar and self.m % rows == 0 else None
+    def rules(self) -> tuple[str, int] | None:
+        """Polytope and number of whole rules of a spherical-radial quadrature; None for other projections."""
+        rows = self.projection
+        if not isinstance(rows, Quadrature):
+            return None
+        size = rows.rows_per_rule(self.d)
+        if self.m % size or not rows.unbiased or rows.rotation.uniform_directions != "all":
+            raise NoClosedForm(
+                f"no closed form is known for the error with {rows!r} and {self.m} rows; the nearest that has one is "
+                f"Quadrature(Haar(), {rows.vertices!r}) with whole rules of {size} rows."
+            )
+        return rows.vertices, self.m // size
 
     @property
     def coupling(self) -> str:
         """Name of the coupling in the closed forms: independent rows, or Haar blocks with the kernel's own lengths."""
         found = self.projection.coupling
         if found not in ("iid", "orthogonal", "simplex"):
+            nearest = "Simplex(Haar())" if isinstance(self.projection, Simplex) else "Orthogonal(Haar())"
             raise NoClosedForm(
-                f"no closed form is known for the error with {self.projection!r}; the nearest that have one are IID(), "
-                f"Orthogonal(Haar()) and Simplex(Haar())."
+                f"no closed form is known for the error with {self.projection!r}; the nearest that has one is {nearest}."
             )
         return found
 

@@ -13,7 +13,8 @@ from .. import theory
 from .._arrays import array_namespace, like
 from .._validation import check_option
 from ..kernels import Angular, ArcCosine, Kernel, Linear
-from ..projections import Projection
+from ..projections import Orthogonal, Projection
+from ..rotations import Haar
 from ._drawing import Directions, Draws, Nodes
 from ._error import ErrorCase, NoClosedForm
 from ._features import Features, Scaled
@@ -237,7 +238,7 @@ class Identity(HomogeneousMap):
 
     def mse(self, case: ErrorCase) -> np.ndarray:
         """For Gaussian lengths, and for rows of one Haar matrix, which are a sample without replacement."""
-        if case.projection.coupling == "haar directions" and case.dim == case.d and case.m <= case.d:
+        if case.projection == Orthogonal(Haar(), radii="fixed") and case.m <= case.d:
             return theory.subsampled_dot_product_mse(case.X[:, None, :], case.Y[None], case.m)
         return theory.dot_product_mse(case.X[:, None, :], case.Y[None], case.m, case.coupling)
 
