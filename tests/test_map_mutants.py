@@ -13,13 +13,12 @@ import math
 import numpy as np
 import pytest
 
-from bochner import geometries, maps
+from bochner import maps
 from bochner.maps._complex import ComplexExponentialFeatures
 from bochner.maps._discrete import PowerFeatures
 from bochner.maps._exponential import ExponentialFeatures, circle
 from bochner.maps._features import squared_norms, transform
 from bochner.projections import Orthogonal
-from bochner.projections.base import block_sizes, draw_blocks, named_streams
 from bochner.radii import Chi
 from bochner.rotations import StructuredGivens
 from support.map_laws import COMPLEX, DIAGONAL, GAUSSIAN, PADDED, SOFTMAX, X5, Y5, check_unbiased
@@ -46,14 +45,11 @@ class DimensionOfTheData(maps.GeneralizedExponential):
         return features
 
 
-class ChiOfTheWrongDimension(Orthogonal):
-    """Lengths chi_d where directions live in the padded dimension."""
+class ChiOfTheWrongDimension(Chi):
+    """Lengths chi_d where directions live in the padded dimension: d = 5 for 8."""
 
-    def _draw(self, name, d, m, rng, kernel):
-        directions, lengths = named_streams(rng)
-        sizes = block_sizes(m, self.rotation.padded(d))
-        radii = Chi().lengths(d, m, lengths)
-        return draw_blocks(name, d, self.rotation, geometries.Orthogonal(), sizes, radii, directions)
+    def unit_lengths(self, dim, sizes, rng):
+        return super().unit_lengths(5, sizes, rng)
 
 
 def plus_sine(parts, count, key):
@@ -133,7 +129,7 @@ def test_the_wrong_dimension_under_padding_is_rejected(A, s):
     with pytest.raises(AssertionError, match=r"DimensionOfTheData.*expected"):
         check_unbiased(DimensionOfTheData(A, s), GAUSSIAN, X5, Y5, Orthogonal(StructuredGivens()), **PADDED)
     with pytest.raises(AssertionError, match="expected"):
-        wrong = ChiOfTheWrongDimension(StructuredGivens())
+        wrong = Orthogonal(StructuredGivens(), ChiOfTheWrongDimension())
         check_unbiased(maps.GeneralizedExponential(A, s), GAUSSIAN, X5, Y5, wrong, **PADDED)
 
 

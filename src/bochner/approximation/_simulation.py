@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._random import RNG, as_generator
-from ..linalg.tiles import single_threaded_blas
+from ..linalg.engine import single_threaded_blas
 
 if TYPE_CHECKING:
     from ._specification import Approximation

@@ -11,7 +11,7 @@ import numpy as np
 from .._table import seconds, size
 from ..linalg import fwht
 from ..projections import Orthogonal, Simplex
-from ..projections.structured import StructuredOperator
+from ..projections._structured import StructuredOperator
 from ..rotations import Butterfly, Hadamard, Kac, MultiHadamard, Rotation, StructuredGivens
 from .bench import Result, at_least, at_most, best_of, best_of_each
 

@@ -115,7 +115,7 @@ class ExponentialFeatures(Features):
         if self.b.real or self.phase.any() or self.nodes.reflect:
             super().fill(X, out, key=key)
             return
-        from ..linalg.waves import waves
+        from ..linalg.transforms import waves
 
         amplitudes = np.exp(self.constant).astype(X.dtype)
         u = self.nodes.operator.apply(X)

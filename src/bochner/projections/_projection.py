@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from .._facts import Catalogued
 from .._random import RNG, streams
-from .._validation import check_count, check_instance
-from ..geometries import FastGeometry, Geometry
+from .._validation import check_count, check_instance, check_memory, stored_array
 from ..kernels import Kernel
-from ..linalg.tiles import single_threaded_blas
-from ..rotations import Rotation
-from ..rotations.drawn import DenseRotation, DrawnRotation, FastRotation
-from .dense import DenseOperator
-from .operator import Operator
-from .structured import StructuredOperator, groups_of
+from ..linalg.engine import single_threaded_blas
+from ._operator import DenseOperator, Operator
 
 
 class Projection(Catalogued, ABC):
     """A law of m rows in d dimensions.
 
-    Subclasses are frozen dataclasses: ``repr`` rebuilds them and ``==`` compares them.  Each declares
+    Subclasses are frozen dataclasses: ``repr`` rebuilds them and ``==`` compares them.  Each declares its facts, which are
+    known without a draw:
 
     - ``unbiased``: whether averages over the rows (with their weights) have exactly the mean that independent rows
       of the kernel's spectral law have;
@@ -34,10 +31,11 @@ class Projection(Catalogued, ABC):
     - ``has_origin``: whether the rule has a node at zero; ``signed``: whether the weight of that node may be negative;
     - ``coupling``: name of the coupling in closed forms, ``"iid"``, ``"orthogonal"`` or ``"simplex"``, or None;
     - ``scales``: whether it is worth trying above d = 1024;
-    - ``name`` and ``references``.
-
-    All of them are known without a draw.
+    - ``name`` and ``references``, as everything in `bochner.catalogue`.
     """
+
+    radial: ClassVar[bool] = True
+    """Whether rows need a spectrum with uniform directions."""
 
     @property
     @abstractmethod
@@ -92,6 +90,10 @@ class Projection(Catalogued, ABC):
         """Rows of a whole quadrature rule in d dimensions; one where rows are not nodes of a rule."""
         return 1
 
+    @abstractmethod
+    def block_sizes(self, d: int, m: int) -> tuple[int, ...]:
+        """Rows of each independently drawn block."""
+
     def sample(self, d: int, m: int, rng: RNG = None, *, kernel: Kernel | None = None) -> Operator:
         """Draw W.
 
@@ -112,61 +114,83 @@ class Projection(Catalogued, ABC):
         Operator
             The drawn W, a linear operator.
         """
-        name = repr(self)
-        check_count(name, "d", d)
-        check_count(name, "m", m)
-        if kernel is not None:
-            check_instance(name, "kernel", kernel, Kernel, "kernels.Gaussian()")
+        d, m = self._checked_shape(d, m)
+        self._check_kernel(kernel)
         with single_threaded_blas:  # the number of threads cannot change a bit of the draw
-            return self._draw(name, int(d), int(m), rng, kernel)
+            return self._draw(d, m, rng, kernel)
+
+    def restore(self, d: int, m: int, arrays: Mapping[str, np.ndarray]) -> Operator:
+        """Build a drawn W again from its numbers; nothing in the result is random.
+
+        Parameters
+        ----------
+        d, m : int
+            Dimension of the data and number of rows, as they were when W was drawn.
+        arrays : mapping of arrays
+            What `Operator.to_arrays` returned.
+
+        Returns
+        -------
+        Operator
+            Whose products have the same bits.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bochner.projections import IID
+        >>> P = IID().sample(3, 5, rng=0)
+        >>> again = IID().restore(3, 5, P.to_arrays())
+        >>> bool((again.to_dense() == P.to_dense()).all())
+        True
+        """
+        d, m = self._checked_shape(d, m)
+        if not isinstance(arrays, Mapping):
+            raise TypeError(f"{self!r}: arrays must be a mapping of names to arrays, got {type(arrays).__name__}.")
+        radii = self._stored_positive(arrays, "radii", m)
+        weights = self._stored_positive(arrays, "weights", m) if self.has_origin else None
+        operator = self._restored(d, m, arrays, radii, weights)
+        unknown = sorted(set(arrays) - set(operator.to_arrays()))
+        if unknown:
+            raise ValueError(
+                f"{self!r}: the stored arrays {', '.join(map(repr, unknown))} belong to another projection."
+            )
+        return operator
+
+    def _stored_positive(self, arrays: Mapping[str, np.ndarray], name: str, m: int) -> np.ndarray:
+        array = stored_array(repr(self), arrays, name, (m,))
+        if not (array >= 0).all():
+            raise ValueError(f"{self!r}: the stored array {name!r} must not be negative.")
+        return array
+
+    def _checked_shape(self, d: Any, m: Any) -> tuple[int, int]:
+        name = repr(self)
+        d, m = check_count(name, "d", d), check_count(name, "m", m)
+        check_memory(f"{name} with d = {d} and m = {m}", self._bytes(d, m), "use fewer rows or dimensions")
+        return d, m
+
+    def _bytes(self, d: int, m: int) -> float:
+        """Bytes of a draw."""
+        return 8.0 * m * (d + 3)
+
+    def _check_kernel(self, kernel: Any) -> None:
+        if kernel is None:
+            return
+        check_instance(repr(self), "kernel", kernel, Kernel, "kernels.Gaussian()")
+        if self.radial and kernel.spectrum != "radial":
+            raise ValueError(
+                f"{self!r} with {kernel!r}: the rows of this kernel are a product law without a uniform direction, "
+                f"which rotations and quadrature need; use IID()."
+            )
 
     @abstractmethod
-    def _draw(self, name: str, d: int, m: int, rng: RNG, kernel: Kernel | None) -> Operator:
+    def _draw(self, d: int, m: int, rng: RNG, kernel: Kernel | None) -> Operator:
         """Draw, with checked arguments."""
 
-
-def block_sizes(m: int, rows: int) -> tuple[int, ...]:
-    """Sizes of blocks of ``rows`` rows that make ``m``, the last one cut."""
-    full, rest = divmod(m, rows)
-    return (rows,) * full + ((rest,) if rest else ())
-
-
-def draw_blocks(name: str, d: int, rotation: Rotation, geometry: Geometry, sizes: tuple[int, ...], radii: np.ndarray,
-                rng: np.random.Generator, **options: object) -> Operator:  # fmt: skip
-    """W = D S R, one independent rotation a block: never formed where both R and S are fast."""
-    drawn = _rotations(rotation, d, geometry, sizes, rng)
-    if isinstance(drawn, FastRotation) and isinstance(geometry, FastGeometry):
-        return StructuredOperator(name, d, drawn, geometry, radii, sizes, **options)
-    rows = [_rows_of(drawn, geometry, blocks, r) for blocks, _, r in groups_of(sizes)]
-    W = (radii[:, None] * np.concatenate(rows))[:, :d]
-    return DenseOperator(name, np.ascontiguousarray(W), drawn.dim, radii, sizes, **options)
-
-
-def _rotations(
-    rotation: Rotation, d: int, geometry: Geometry, sizes: tuple[int, ...], rng: np.random.Generator
-) -> DrawnRotation:
-    """One for each block; of a single block that is cut, no more rows than it looks at."""
-    if len(sizes) > 1:
-        return rotation.sample(d, len(sizes), rng)
-    return rotation.sample_rows(d, geometry.n_coordinates(sizes[0], rotation.padded(d)), rng)
-
-
-def _rows_of(rotation: DrawnRotation, geometry: Geometry, blocks: slice, r: int) -> np.ndarray:
-    """S R of several blocks, one below the other: by products in O(d) where S has them."""
-    if isinstance(rotation, DenseRotation) and isinstance(geometry, FastGeometry):
-        columns = rotation.matrices[blocks].transpose(2, 0, 1)  # (dim, b, rows): columns of R
-        rows = np.asarray(geometry.product(columns, r)).transpose(1, 2, 0)
-    elif isinstance(rotation, DenseRotation):
-        rows = geometry.directions(blocks, r, rotation.matrices.shape[1]) @ rotation.matrices[blocks]
-    else:
-        S = geometry.directions(blocks, r, rotation.dim)
-        rows = np.moveaxis(rotation.rows(np.moveaxis(S, 0, 1), blocks, back=True), 0, 1)
-    return rows.reshape(-1, rotation.dim)
-
-
-def scaled_rows(W: np.ndarray, kernel: Kernel | None, rng: np.random.Generator) -> np.ndarray:
-    """Gaussian rows W turned into rows of the kernel's scale mixture, by one random scale each."""
-    return W if kernel is None else W * kernel.sample_scales((len(W),), rng)[:, None]
+    def _restored(
+        self, d: int, m: int, arrays: Mapping[str, np.ndarray], radii: np.ndarray, weights: np.ndarray | None
+    ) -> Operator:
+        """The operator of checked lengths and weights; its matrix is still to be checked."""
+        return DenseOperator(self, stored_array(repr(self), arrays, "W", (m, d)), radii, weights)
 
 
 def named_streams(rng: RNG) -> tuple[np.random.Generator, np.random.Generator]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._arrays import array_namespace, like, pad_last
 from ..geometries import FastGeometry
-from ..linalg.lanes import LANES, for_each_tile_of_lanes
-from ..rotations.drawn import FastRotation
-from .dense import product
-from .operator import Operator
+from ..linalg.engine import LANES, for_each_tile_of_lanes, multiply
+from ..rotations import DrawnStages
+from ._operator import Operator
+
+if TYPE_CHECKING:
+    from ._projection import Projection
 
 LARGEST_MATRIX = 1 << 21
 """Numbers of W up to which it may be formed where a product with it is faster: 8 MB in float32."""
@@ -32,17 +34,31 @@ def groups_of(block_sizes: tuple[int, ...]) -> list[tuple[slice, slice, int]]:
 
 
 class StructuredOperator(Operator):
-    """W = D S R, block by block; O(m) numbers for most rotations, O(m log d) operations a row."""
+    """W = D S R, block by block; O(m) numbers for most rotations, O(m log d) operations per row."""
 
-    def __init__(self, name: str, d: int, rotation: FastRotation, geometry: FastGeometry, radii: np.ndarray,
-                 block_sizes: tuple[int, ...], **options: Any) -> None:  # fmt: skip
-        super().__init__(name, d, rotation.dim, radii, block_sizes, **options)
+    def __init__(
+        self,
+        projection: Projection,
+        d: int,
+        rotation: DrawnStages,
+        geometry: FastGeometry,
+        radii: np.ndarray,
+        weights: np.ndarray | None = None,
+    ) -> None:
+        super().__init__(projection, d, radii, weights)
         self.rotation, self.geometry = rotation, geometry
 
     @property
     def nbytes(self) -> int:
         """Bytes of the rotation, the radii and the weights."""
         return self.rotation.nbytes + int(self.radii.nbytes + self.weights.nbytes)
+
+    def to_dense(self) -> np.ndarray:
+        """Return W itself, (m, d), in float64."""
+        return np.ascontiguousarray(self._apply_rows(np.eye(self.shape[1])).T)
+
+    def _own_arrays(self) -> dict[str, np.ndarray]:
+        return self.rotation.to_arrays()
 
     def _blocks(self) -> list[tuple[int, slice]]:
         ends = np.cumsum(self.block_sizes).tolist()
@@ -60,6 +76,7 @@ class StructuredOperator(Operator):
         return m * d * (n + _ROW_OF_PRODUCT) < transforms
 
     def _apply_rows(self, X: Any) -> Any:
+        """Product for any array library."""
         xp, lead = array_namespace(X), tuple(X.shape[:-1])
         X = pad_last(X, self.dim)[..., None, :]
         parts = []
@@ -69,6 +86,7 @@ class StructuredOperator(Operator):
         return xp.concat(parts, axis=-1)
 
     def _adjoint_rows(self, Z: Any) -> Any:
+        """Adjoint product for any array library."""
         xp, lead = array_namespace(Z), tuple(Z.shape[:-1])
         total = like(np.zeros((*lead, self.dim)), Z)
         for blocks, rows, r in groups_of(self.block_sizes):
@@ -89,13 +107,13 @@ class StructuredOperator(Operator):
 
     def _apply_numpy(self, X: np.ndarray, out: np.ndarray) -> None:
         if self.product_is_faster(len(X)):
-            product(X, self._matrix_like(X).T, out)
+            multiply(X, self._matrix_like(X).T, out)
         else:
             self.transform(X, out)
 
     def _adjoint_numpy(self, Z: np.ndarray, out: np.ndarray) -> None:
         if self.product_is_faster(len(Z)):
-            product(Z, self._matrix_like(Z), out)
+            multiply(Z, self._matrix_like(Z), out)
         else:
             self.transform_back(Z, out)
 
@@ -109,7 +127,7 @@ class StructuredOperator(Operator):
             for block, rows in self._blocks():
                 load(X[start:stop], lanes, self.dim)
                 self.rotation.lanes(lanes, block, back=False)
-                self.geometry.product_lanes(lanes, self.block_sizes[block])
+                self.geometry.product_lanes(lanes, self.block_sizes[block], self.dim)
                 store_scaled(lanes, radii[rows], out[start:stop, rows])
 
         for_each_tile_of_lanes(len(X), self.dim, self._capacity, X.dtype, work)

@@ -1,4 +1,4 @@
-"""The public fast Walsh-Hadamard transform."""
+"""The transforms that take the compiled path for NumPy arrays: `fwht`, and `waves` for trigonometric features."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from .._arrays import cast, in_working_precision
 from .._validation import as_real, check_rows
-from .lanes import for_each_tile_of_lanes
-from .walsh import fwht_reference
+from .engine import for_each_tile_of_lanes
+from .references import fwht_reference
 
 
 def fwht(X: Any) -> Any:
@@ -42,17 +42,30 @@ def fwht(X: Any) -> Any:
 
 
 def _fwht_numpy(X: np.ndarray) -> np.ndarray:
-    from .compiled import lanes as compiled_lanes
-    from .compiled import walsh as compiled_walsh
+    from .compiled.lanes import load, store_scaled, walsh_levels
 
     d = X.shape[-1]
     rows = np.ascontiguousarray(X.reshape(-1, d))
     out, ones = np.empty_like(rows), np.ones(d, rows.dtype)
 
     def work(lanes: np.ndarray, start: int, stop: int) -> None:
-        compiled_lanes.load(rows[start:stop], lanes, d)
-        compiled_walsh.walsh_levels(lanes, d, 0, d.bit_length() - 1)
-        compiled_lanes.store_scaled(lanes, ones, out[start:stop])
+        load(rows[start:stop], lanes, d)
+        walsh_levels(lanes, d, 0, d.bit_length() - 1)
+        store_scaled(lanes, ones, out[start:stop])
 
     for_each_tile_of_lanes(len(rows), d, d, rows.dtype, work)
     return out.reshape(X.shape)
+
+
+def waves(phases: np.ndarray, frequency: float, amplitudes: np.ndarray, out: np.ndarray, sines: int) -> None:
+    """As `bochner.linalg.references.waves_reference`, compiled.
+
+    Both functions are computed at once by polynomials, within two units in the last place of one.
+
+    Phases beyond a bound that the reduction to a quarter turn can serve (8000 in float32, a million in float64) go to
+    the library's functions, row by row.
+    """
+    from .compiled.waves import waves32, waves64
+
+    fill = waves32 if phases.dtype == np.float32 else waves64
+    fill(phases, phases.dtype.type(frequency), amplitudes, out, sines)

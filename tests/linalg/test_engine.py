@@ -10,7 +10,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import bochner
-from bochner.linalg.tiles import available_threads, for_each_tile, single_threaded_blas
+from bochner.linalg.engine import available_threads, for_each_tile, single_threaded_blas
 
 
 @pytest.mark.parametrize("n_threads", (1, 2, 7))

@@ -1,6 +1,6 @@
 """The engine: walks over tiles of rows that fit the cache, on a pool of threads, with results free of their number.
 
-A tile's size depends on the shape of the work alone, every tile is computed by one thread, and BLAS is held to one
+The size of a tile depends on the shape of the work alone, every tile is computed by one thread, and BLAS is held to one
 thread inside: so the result is the same, bit for bit, whatever the number of threads.
 """
 
@@ -14,7 +14,41 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
+
 from .._validation import check_count
+
+LANES = 16
+"""Rows that a compiled transform takes side by side (see `bochner.linalg.compiled`)."""
+
+CACHE_BYTES = 1 << 18
+"""What one thread reads and writes again and again: half a second-level cache of the smaller machines."""
+TILE_BYTES = 1 << 20
+"""What one thread writes once: results of a tile that are still in a cache when they are used."""
+CHUNK_BYTES = 1 << 26
+"""What may be held at a time where a result need not fit a cache: 64 MB."""
+
+
+def rows_per_tile(row_bytes: int, tile_bytes: int = TILE_BYTES) -> int:
+    """How many rows are taken at a time: as many as fit in ``tile_bytes``, in whole groups of sixteen, at least one group.
+
+    This is the one rule for the size of tiles; what differs between its users is what has to fit, and where.
+
+    Parameters
+    ----------
+    row_bytes : int
+        Bytes that the work on one row needs.
+    tile_bytes : int
+        `CACHE_BYTES`, `TILE_BYTES` or `CHUNK_BYTES`.
+
+    Examples
+    --------
+    >>> from bochner.linalg.engine import rows_per_tile
+    >>> rows_per_tile(1024 * 4), rows_per_tile(10**9)          # float32 features of width 1024; very wide ones
+    (256, 16)
+    """
+    return max(tile_bytes // max(row_bytes, 1) // LANES, 1) * LANES
+
 
 _limit: contextvars.ContextVar[int | None] = contextvars.ContextVar("bochner_threads", default=None)
 
@@ -42,8 +76,7 @@ def threads(n: int) -> Iterator[None]:
 class _SingleThreadedBlas:
     """Holds BLAS to one thread while anyone is inside; the first in sets the limit, the last out lifts it.
 
-    The limit is one for the whole process, and any thread may be first or last.  threadpoolctl lets a single thread of
-    the program set it and ignores the others, so its libraries are set directly.
+    The limit is one for the whole process, and any thread may be first or last.
     """
 
     def __init__(self) -> None:
@@ -79,6 +112,11 @@ class _SingleThreadedBlas:
 
 
 def _set_threads(libraries: list[Any], limits: list[int]) -> None:
+    """Set the number of threads of each library, whichever thread is calling.
+
+    In recent versions of threadpoolctl, `set_num_threads` of OpenBLAS acts for the first thread that called it and ignores
+    the others; the plain setter has the private name below.  In older versions the public setter is the plain one.
+    """
     for library, limit in zip(libraries, limits, strict=True):
         getattr(library, "_real_set_num_threads", library.set_num_threads)(limit)
 
@@ -130,3 +168,33 @@ def for_each_tile(n_rows: int, tile_rows: int, work: Callable[[int, int], None])
         finally:
             for other in others:
                 other.result()
+
+
+def for_each_tile_of_lanes(
+    n_rows: int, dim: int, capacity: int, dtype: np.dtype, work: Callable[[np.ndarray, int, int], None]
+) -> None:
+    """Call ``work(lanes, start, stop)`` for every tile of rows, with room for their ``capacity`` lines each."""
+
+    def on_tile(start: int, stop: int) -> None:
+        work(np.empty((-(-(stop - start) // LANES), capacity, LANES), dtype), start, stop)
+
+    for_each_tile(n_rows, rows_per_tile(dim * dtype.itemsize, CACHE_BYTES), on_tile)
+
+
+_PRODUCT_ROWS, _PRODUCT_COLUMNS = 512, 1024
+"""Parts multiplied at a time: enough for BLAS to reach its speed, few enough to share among threads."""
+
+
+def multiply(X: np.ndarray, matrix: np.ndarray, out: np.ndarray) -> None:
+    """``out = X @ matrix`` by tiles, with results that do not depend on the number of threads.
+
+    Many rows are cut into tiles of rows; few rows leave the columns of the matrix to be cut.
+    """
+    if len(X) > _PRODUCT_ROWS:
+        for_each_tile(len(X), _PRODUCT_ROWS, lambda i, j: _multiply(X[i:j], matrix, out[i:j]))
+    else:
+        for_each_tile(out.shape[1], _PRODUCT_COLUMNS, lambda i, j: _multiply(X, matrix[:, i:j], out[:, i:j]))
+
+
+def _multiply(X: np.ndarray, matrix: np.ndarray, out: np.ndarray) -> None:
+    np.matmul(X, matrix, out=out)

@@ -1,24 +1,30 @@
 r"""The stages of which every fast rotation is a chain.
 
-A stage holds the random numbers of one orthogonal factor, for all blocks at once, and knows four things: its product
-and its transpose, on rows of any array library and on compiled lanes (`bochner.linalg.compiled`).  A rotation is then
-a list of stages, and nothing else.
+A stage holds the random numbers of one orthogonal factor, for all blocks at once, and knows its product and its
+transpose, on rows of any array library and on compiled lanes (`bochner.linalg.compiled`).  A rotation is then a list of
+stages, and nothing else.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .._arrays import array_namespace, like
-from ..linalg import givens, walsh
+from ..linalg import references
 
 
 class Stage(ABC):
-    """One orthogonal factor of a rotation, drawn for several independent blocks."""
+    """One orthogonal factor of a rotation, drawn for several independent blocks.
+
+    A stage of one's own names its arrays in ``numbers`` and writes `rows`; `lanes` follows, and may be written too
+    where it can be faster.
+    """
+
+    numbers: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
@@ -27,18 +33,22 @@ class Stage(ABC):
         ``x`` has the shape (..., b, dim), one row for each of the b blocks, or (..., 1, dim), one row for all.
         """
 
-    @abstractmethod
-    def lanes(self, lanes: np.ndarray, block: int, *, back: bool) -> None:
-        """Product of one block's factor, in place, with compiled lanes."""
+    def lanes(self, lanes: np.ndarray, block: int, dim: int, *, back: bool) -> None:
+        """Product of one block's factor, in place, with the first ``dim`` lines of compiled lanes."""
+        x = lanes[:, :dim].swapaxes(1, 2)[..., None, :]  # (groups, 16, 1, dim)
+        lanes[:, :dim] = self.rows(x, slice(block, block + 1), back=back)[..., 0, :].swapaxes(1, 2)
 
-    @property
-    @abstractmethod
-    def numbers(self) -> tuple[np.ndarray, ...]:
-        """The arrays that define the stage."""
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """The arrays that define the stage, by name; the first axis of each is that of the blocks."""
+        return {name: getattr(self, name) for name in self.numbers}
 
-    @abstractmethod
+    def valid(self, dim: int) -> bool:
+        """Whether these numbers, if they are finite and of the right shape and type, define an orthogonal factor."""
+        return True
+
     def cost(self, dim: int) -> float:
         """Time of the stage on lanes for each number of the data, in multiply-adds of a matrix product."""
+        return 100.0
 
 
 class SignedWalsh(Stage):
@@ -51,14 +61,15 @@ class SignedWalsh(Stage):
         Index bits transformed, ``low`` to ``high - 1``; all bits give the Hadamard matrix, none a change of signs.
     """
 
+    numbers: ClassVar[tuple[str, ...]] = ("signs",)
+
     def __init__(self, signs: np.ndarray, low: int, high: int) -> None:
         self.signs, self.low, self.high = signs, low, high
         self._scale = 2.0 ** (-(high - low) / 2)
 
-    @property
-    def numbers(self) -> tuple[np.ndarray, ...]:
-        """The signs."""
-        return (self.signs,)
+    def valid(self, dim: int) -> bool:
+        """Signs are +1 and -1."""
+        return bool((np.abs(self.signs) == 1).all())
 
     def cost(self, dim: int) -> float:
         """One pass for the signs, and a third of one for each level."""
@@ -68,19 +79,18 @@ class SignedWalsh(Stage):
         """Apply to rows."""
         signs = like(self.signs[blocks] * self._scale, x)
         if back:
-            return signs * walsh.walsh_levels(x, self.low, self.high)
-        return walsh.walsh_levels(signs * x, self.low, self.high)
+            return signs * references.walsh_levels(x, self.low, self.high)
+        return references.walsh_levels(signs * x, self.low, self.high)
 
-    def lanes(self, lanes: np.ndarray, block: int, *, back: bool) -> None:
+    def lanes(self, lanes: np.ndarray, block: int, dim: int, *, back: bool) -> None:
         """Apply to lanes."""
-        from ..linalg.compiled.walsh import scale_lines, walsh_levels
+        from ..linalg.compiled.lanes import scale_lines, walsh_levels
 
-        signs = self.signs[block]
         if back:
-            walsh_levels(lanes, len(signs), self.low, self.high)
-        scale_lines(lanes, signs, self._scale)
+            walsh_levels(lanes, dim, self.low, self.high)
+        scale_lines(lanes, self.signs[block], self._scale)
         if not back:
-            walsh_levels(lanes, len(signs), self.low, self.high)
+            walsh_levels(lanes, dim, self.low, self.high)
 
 
 class _Angles(Stage):
@@ -109,16 +119,13 @@ class GivensLevel(_Angles):
     level : int
         The bit; pairs are ``2**level`` apart.
     angles : float64 array (n_blocks, dim / 2**(level + 1), 2**level or 1)
-        One angle a pair (structured Givens products), or one shared over the lower bits (butterflies).
+        One angle per pair (structured Givens products), or one shared over the lower bits (butterflies).
     """
+
+    numbers: ClassVar[tuple[str, ...]] = ("angles",)
 
     def __init__(self, level: int, angles: np.ndarray) -> None:
         self.level, self.angles = level, angles
-
-    @property
-    def numbers(self) -> tuple[np.ndarray, ...]:
-        """The angles."""
-        return (self.angles,)
 
     def cost(self, dim: int) -> float:
         """One pass of rotations."""
@@ -127,15 +134,14 @@ class GivensLevel(_Angles):
     def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
         """Apply to rows."""
         c, s = self._table(np.dtype(np.float64))
-        return givens.givens_level(x, 2**self.level, c[blocks], -s[blocks] if back else s[blocks])
+        return references.givens_level(x, 2**self.level, c[blocks], -s[blocks] if back else s[blocks])
 
-    def lanes(self, lanes: np.ndarray, block: int, *, back: bool) -> None:
+    def lanes(self, lanes: np.ndarray, block: int, dim: int, *, back: bool) -> None:
         """Apply to lanes."""
-        from ..linalg.compiled.givens import givens_level
+        from ..linalg.compiled.lanes import givens_level
 
         c, s = self._table(lanes.dtype)
-        half = 2**self.level
-        givens_level(lanes, 2 * half * c.shape[1], half, c[block], s[block], back)
+        givens_level(lanes, dim, 2**self.level, c[block], s[block], back)
 
 
 class GivensWalk(_Angles):
@@ -148,13 +154,15 @@ class GivensWalk(_Angles):
     angles : float64 array (n_blocks, steps)
     """
 
+    numbers: ClassVar[tuple[str, ...]] = ("first", "second", "angles")
+
     def __init__(self, first: np.ndarray, second: np.ndarray, angles: np.ndarray) -> None:
         self.first, self.second, self.angles = first, second, angles
 
-    @property
-    def numbers(self) -> tuple[np.ndarray, ...]:
-        """The pairs and their angles."""
-        return self.first, self.second, self.angles
+    def valid(self, dim: int) -> bool:
+        """Pairs are two different coordinates."""
+        inside = (self.first >= 0) & (self.first < dim) & (self.second >= 0) & (self.second < dim)
+        return bool((inside & (self.first != self.second)).all())
 
     def cost(self, dim: int) -> float:
         """Every step rotates two of the lines."""
@@ -166,11 +174,11 @@ class GivensWalk(_Angles):
         i, j, c, s = self.first[blocks], self.second[blocks], c[blocks], s[blocks]
         if back:
             i, j, c, s = i[:, ::-1], j[:, ::-1], c[:, ::-1], -s[:, ::-1]
-        return givens.givens_walk(x, i, j, c, s)
+        return references.givens_walk(x, i, j, c, s)
 
-    def lanes(self, lanes: np.ndarray, block: int, *, back: bool) -> None:
+    def lanes(self, lanes: np.ndarray, block: int, dim: int, *, back: bool) -> None:
         """Apply to lanes."""
-        from ..linalg.compiled.givens import givens_walk
+        from ..linalg.compiled.lanes import givens_walk
 
         c, s = self._table(lanes.dtype)
         givens_walk(lanes, self.first[block], self.second[block], c[block], s[block], back)
@@ -184,13 +192,14 @@ class Permutation(Stage):
     order : int32 array (n_blocks, dim)
     """
 
+    numbers: ClassVar[tuple[str, ...]] = ("order",)
+
     def __init__(self, order: np.ndarray) -> None:
         self.order = order
 
-    @property
-    def numbers(self) -> tuple[np.ndarray, ...]:
-        """The order."""
-        return (self.order,)
+    def valid(self, dim: int) -> bool:
+        """Every coordinate comes once."""
+        return bool((np.sort(self.order, axis=-1) == np.arange(dim)).all())
 
     def cost(self, dim: int) -> float:
         """Two passes of copies in no order."""
@@ -202,10 +211,25 @@ class Permutation(Stage):
         x = array_namespace(x).broadcast_to(x, (*x.shape[:-2], *order.shape))
         return x[..., np.arange(len(order))[:, None], order]
 
-    def lanes(self, lanes: np.ndarray, block: int, *, back: bool) -> None:
+    def lanes(self, lanes: np.ndarray, block: int, dim: int, *, back: bool) -> None:
         """Apply to lanes."""
         order = self.order[block]
         if back:
-            lanes[:, order] = lanes[:, : len(order)].copy()
+            lanes[:, order] = lanes[:, :dim].copy()
         else:
-            lanes[:, : len(order)] = lanes[:, order]
+            lanes[:, :dim] = lanes[:, order]
+
+
+def rademacher(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Fair random signs, int8."""
+    return (2 * rng.integers(0, 2, size=shape, dtype=np.int8) - 1).astype(np.int8)
+
+
+def levels_of(dim: int) -> int:
+    """L with 2^L = dim."""
+    return int(dim).bit_length() - 1
+
+
+def hd_block(rng: np.random.Generator, n_blocks: int, dim: int) -> SignedWalsh:
+    """One H D factor in a dimension that is a power of two: random signs, then the normalised Hadamard matrix."""
+    return SignedWalsh(rademacher(rng, n_blocks, dim), 0, levels_of(dim))

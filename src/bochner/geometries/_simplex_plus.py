@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from .._arrays import pad_last
-from ..linalg.simplex import simplex_vertices
-from .base import Geometry
+from ..linalg.references import simplex_vertices
+from ._geometry import Geometry
 
 
+@dataclass(frozen=True)
 class SimplexPlus(Geometry):
-    """Unit directions of each block, one full matrix a block, found by `balance` from the block's own lengths.
+    """Unit directions of each block, found by `balance` from the block's own lengths: one full matrix per block."""
 
-    Parameters
-    ----------
-    matrices : sequence of float64 arrays (r, k)
-        Directions in the first k coordinates; zeros after them.
-    """
-
-    def __init__(self, matrices: Sequence[np.ndarray]) -> None:
-        self.matrices = tuple(matrices)
+    name: ClassVar[str] = "simplex+"
+    references: ClassVar[tuple[str, ...]] = ("simrf",)
 
     def n_coordinates(self, r: int, dim: int) -> int:
         """As many as the vertices of a simplex need."""
         return max(r - 1, 1)
 
-    def directions(self, blocks: slice, r: int, dim: int) -> np.ndarray:
-        """The matrices, with zeros in the coordinates that they do not use."""
-        return pad_last(np.stack(self.matrices[blocks]), dim)  # type: ignore[no-any-return]
+    def directions(self, radii: np.ndarray, dim: int) -> np.ndarray:
+        """Balanced vectors, with zeros in the coordinates that they do not use."""
+        return pad_last(balance(radii), dim)  # type: ignore[no-any-return]
 
 
 def balance(lengths: np.ndarray, *, tolerance: float = 1e-6, max_sweeps: int = 200) -> np.ndarray:
@@ -37,7 +33,7 @@ def balance(lengths: np.ndarray, *, tolerance: float = 1e-6, max_sweeps: int = 2
 
     Sequential sweeps (SimRF Eq. 16-17, where the print has the vector :math:`w_i` for its norm): each vector in turn
     is turned against the sum t of the others, :math:`w_i \leftarrow -\ell_i\, t/|t|`, which a running total makes
-    O(r) a vector.  Turning all at once does not converge.  The minimum is zero, or the excess of the longest vector
+    O(r) per vector.  Turning all at once does not converge.  The minimum is zero, or the excess of the longest vector
     over all others together.  All unfinished blocks are swept together; directions depend on the lengths alone, so a
     Haar rotation of them is exactly unbiased wherever the sweeps stop.  Three vectors are a triangle, which is solved
     in closed form: sweeps are slow when it is nearly flat.

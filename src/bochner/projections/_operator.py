@@ -1,15 +1,18 @@
-"""The drawn projection: W as a linear operator."""
+"""The drawn projection: W as a linear operator, and the one that is stored as a matrix."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._arrays import cast, in_working_precision, like
+from .._arrays import array_namespace, cast, in_working_precision, is_traced, like
 from .._validation import check_rows
+from ..linalg.engine import multiply
+
+if TYPE_CHECKING:
+    from ._projection import Projection
 
 
 class Operator(ABC):
@@ -20,6 +23,8 @@ class Operator(ABC):
 
     Attributes
     ----------
+    projection : Projection
+        The law that W was drawn from.
     shape : tuple
         (m, d).
     dim : int
@@ -30,10 +35,10 @@ class Operator(ABC):
         Weight of each row in an average over W: 1/m, except for quadrature.
     origin_weight : float
         Weight of a node at zero; zero except for quadrature.
-    reflected : bool
-        Whether each row stands for the pair of w and -w, half of the weight each.
     origin : bool
         Whether there is a node at zero, whatever its weight came out as.
+    reflected : bool
+        Whether each row stands for the pair of w and -w, half of the weight each.
     signed : bool
         Whether the weight of the node at zero may be negative.
     gaussian_lengths : bool
@@ -42,29 +47,23 @@ class Operator(ABC):
         Rows of each independently drawn block, in order.
     """
 
-    def __init__(
-        self,
-        name: str,
-        d: int,
-        dim: int,
-        radii: np.ndarray,
-        block_sizes: Sequence[int],
-        *,
-        gaussian_lengths: bool = True,
-        weights: np.ndarray | None = None,
-        reflected: bool = False,
-        signed: bool = False,
-    ) -> None:
+    def __init__(self, projection: Projection, d: int, radii: np.ndarray, weights: np.ndarray | None = None) -> None:
         m = len(radii)
-        self.name, self.dim, self.shape = name, dim, (m, d)
-        self.radii, self.block_sizes, self.reflected = radii, tuple(block_sizes), reflected
-        self.gaussian_lengths, self.signed = gaussian_lengths, signed
+        self.projection, self.shape, self.dim = projection, (m, d), projection.padded(d)
+        self.block_sizes = projection.block_sizes(d, m)
+        self.origin, self.reflected, self.signed = projection.has_origin, projection.reflected, projection.signed
+        self.gaussian_lengths = projection.gaussian_lengths
+        self.radii = radii
         self.weights = np.full(m, 1 / m) if weights is None else weights
-        self.origin = weights is not None
         self.origin_weight = 0.0 if weights is None else float(1 - weights.sum())
-        self._cast: dict[tuple[str, str], Any] = {}
+        self._cast: dict[tuple[str, ...], Any] = {}
         for array in (self.radii, self.weights):
             array.flags.writeable = False
+
+    @property
+    def name(self) -> str:
+        """The law, as errors and ``repr`` name it."""
+        return repr(self.projection)
 
     def __call__(self, X: Any) -> Any:
         """Return :math:`X W^T`, shape (..., m)."""
@@ -79,9 +78,25 @@ class Operator(ABC):
         Z = check_rows(f"{self.name}.adjoint", Z, self.shape[0])
         return self._in_working_precision(Z, self.shape[1], self._adjoint_numpy, self._adjoint_tensor)
 
+    @abstractmethod
     def to_dense(self) -> np.ndarray:
         """Return W itself, (m, d), in float64."""
-        return np.ascontiguousarray(self._apply_rows(np.eye(self.shape[1])).T)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """The numbers that define the draw, under names that stay: what `Projection.restore` needs to build it again.
+
+        Returns
+        -------
+        dict of arrays
+            ``"radii"``; ``"weights"`` where the rows have weights; and ``"W"``, or ``"stages.0.signs"`` and so on for the
+            stages of a fast rotation.
+        """
+        shared = {"radii": self.radii} | ({"weights": self.weights} if self.origin else {})
+        return shared | self._own_arrays()
+
+    @abstractmethod
+    def _own_arrays(self) -> dict[str, np.ndarray]:
+        """The numbers of the directions."""
 
     @property
     @abstractmethod
@@ -89,20 +104,12 @@ class Operator(ABC):
         """Bytes of the numbers that define W."""
 
     @abstractmethod
-    def _apply_rows(self, X: Any) -> Any:
-        """Product for any array library."""
+    def _apply_tensor(self, X: Any) -> Any:
+        """Product of a tensor."""
 
     @abstractmethod
-    def _adjoint_rows(self, Z: Any) -> Any:
-        """Adjoint product for any array library."""
-
-    def _apply_tensor(self, X: Any) -> Any:
-        """Product of a tensor, by the fastest path."""
-        return self._apply_rows(X)
-
     def _adjoint_tensor(self, Z: Any) -> Any:
-        """Adjoint product of a tensor, by the fastest path."""
-        return self._adjoint_rows(Z)
+        """Adjoint product of a tensor."""
 
     @abstractmethod
     def _apply_numpy(self, X: np.ndarray, out: np.ndarray) -> None:
@@ -126,14 +133,17 @@ class Operator(ABC):
         return on_tensor(X)
 
     def _matrix_like(self, X: Any) -> Any:
-        """W in the library, type and place of X, kept for the next time."""
-        key = (str(X.dtype), str(getattr(X, "device", "")))
-        if key not in self._cast:
-            self._cast[key] = like(self._dense(), X)
-        return self._cast[key]
+        """W in the library, type and place of X, kept for the next time, unless it was made inside a trace."""
+        key = (type(X).__module__, str(X.dtype), str(getattr(X, "device", "")))
+        matrix = self._cast.get(key)
+        if matrix is None:
+            matrix = like(self._dense(), X)
+            if not is_traced(matrix):
+                self._cast[key] = matrix
+        return matrix
 
     def _dense(self) -> np.ndarray:
-        """W in float64."""
+        """W in float64, which may be the operator's own."""
         return self.to_dense()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -143,3 +153,40 @@ class Operator(ABC):
         m, d = self.shape
         padding = f" (padded to {self.dim})" if self.dim != d else ""
         return f"<{self.name} drawn: m={m}, d={d}{padding}, {len(self.block_sizes)} blocks, {self.nbytes} bytes>"
+
+
+class DenseOperator(Operator):
+    """W as a float64 matrix (m, d)."""
+
+    def __init__(
+        self, projection: Projection, W: np.ndarray, radii: np.ndarray, weights: np.ndarray | None = None
+    ) -> None:
+        super().__init__(projection, W.shape[1], radii, weights)
+        self.W = W
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of W."""
+        return int(self.W.nbytes)
+
+    def to_dense(self) -> np.ndarray:
+        """Return a copy of W, (m, d), in float64."""
+        return self.W.copy()
+
+    def _own_arrays(self) -> dict[str, np.ndarray]:
+        return {"W": self.W}
+
+    def _dense(self) -> np.ndarray:
+        return self.W
+
+    def _apply_tensor(self, X: Any) -> Any:
+        return array_namespace(X).matmul(X, self._matrix_like(X).T)
+
+    def _adjoint_tensor(self, Z: Any) -> Any:
+        return array_namespace(Z).matmul(Z, self._matrix_like(Z))
+
+    def _apply_numpy(self, X: np.ndarray, out: np.ndarray) -> None:
+        multiply(X, self._matrix_like(X).T, out)
+
+    def _adjoint_numpy(self, Z: np.ndarray, out: np.ndarray) -> None:
+        multiply(Z, self._matrix_like(Z), out)

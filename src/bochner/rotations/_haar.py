@@ -8,26 +8,25 @@ from typing import ClassVar
 import numpy as np
 
 from .._random import RNG, streams
-from ..linalg.tiles import single_threaded_blas
-from .base import Directions, Rotation
-from .drawn import DenseRotation, DrawnRotation
+from ..linalg.engine import single_threaded_blas
+from ._rotation import DenseRotation, Directions, DrawnMatrices, DrawnRotation
 
 _LARGE = 512
 """Dimension from which the rows that a cut block does not need are not drawn."""
 
 
 @dataclass(frozen=True)
-class Haar(Rotation):
+class Haar(DenseRotation):
     r"""Uniformly distributed orthogonal matrices.
 
     Notes
     -----
     :math:`R = Q\,\mathrm{diag}(\mathrm{sign}\,\mathrm{diag}\,U)` with :math:`G = QU` the QR factors of a matrix of
     independent normal numbers.  Without the signs Q is not Haar: LAPACK's convention leaves, at d = 4, diagonal
-    entries with means near -0.4, and a positive random feature along :math:`e_1` averages 0.52 in place of 1.649,
+    entries with means near -0.4, and a positive random feature along :math:`e_1` averages 0.52 instead of 1.649,
     while second moments, and with them cosines, look right.
 
-    Time :math:`O(d^3)` and memory :math:`O(d^2)` a block; any d.  A block cut to r rows in a large dimension costs
+    Time :math:`O(d^3)` and memory :math:`O(d^2)` per block; any d.  A block cut to r rows in a large dimension costs
     :math:`O(d r^2)` and :math:`O(d r)`: the others are not drawn.  Every direction of the result is exactly uniform,
     so every coupling on top of it is exactly unbiased.
 
@@ -44,7 +43,6 @@ class Haar(Rotation):
     True
     """
 
-    powers_of_two: ClassVar[bool] = False
     name: ClassVar[str] = "haar"
     references: ClassVar[tuple[str, ...]] = ("mezzadri2007", "omc")
 
@@ -68,10 +66,11 @@ class Haar(Rotation):
         if d < _LARGE or 2 * n_rows > d:
             return super().sample_rows(d, n_rows, rng)
         (stream,) = streams(rng, "directions")
-        return DenseRotation(repr(self), _orthonormal_columns(stream, 1, d, n_rows).swapaxes(-1, -2))
+        return DrawnMatrices(repr(self), _orthonormal_columns(stream, 1, d, n_rows).swapaxes(-1, -2))
 
-    def _draw(self, name: str, dim: int, n_blocks: int, rng: np.random.Generator) -> DrawnRotation:
-        return DenseRotation(name, _orthonormal_columns(rng, n_blocks, dim, dim))
+    def matrices(self, dim: int, n_blocks: int, rng: np.random.Generator) -> np.ndarray:
+        """Q with the signs of the diagonal of U."""
+        return _orthonormal_columns(rng, n_blocks, dim, dim)
 
 
 def _orthonormal_columns(rng: np.random.Generator, n_blocks: int, dim: int, n_columns: int) -> np.ndarray:
