@@ -87,11 +87,13 @@ def maps() -> dict[str, Map]:
 def projections() -> dict[str, Projection]:
     """Projections, by name: those that declare one, and W = D S R for every other rotation, geometry and radial law.
 
-    A rotation R that no declared projection uses appears as ``"orthogonal-R"``, a geometry S as ``"S"`` (with Haar rotations)
-    and, where its products are fast, as ``"fast-S"`` (with Hadamard ones), a radial law D as ``"orthogonal-D"``.
+    A rotation R that no declared projection uses appears as ``"orthogonal-R"``, a geometry S as ``"S"`` (with Haar
+    rotations) and, where its products are fast, as ``"fast-S"`` (with Hadamard ones), a radial law D as ``"orthogonal-D"``.
     """
     found = _variants(_projections, Projection)
-    R, S, D = ([getattr(rows, name, None) for rows in found.values()] for name in ("rotation", "geometry", "radial_law"))
+    R, S, D = (
+        [getattr(rows, name, None) for rows in found.values()] for name in ("rotation", "geometry", "radial_law")
+    )
     found |= {f"orthogonal-{name}": Orthogonal(new) for name, new in rotations().items() if new not in R}
     for name, new in geometries().items():
         if new not in S:
@@ -132,7 +134,9 @@ _MECHANISMS: dict[str, Mechanism] = {
     ),
     "hmd": Mechanism("trigonometric", _orthogonal(_rotations.MultiHadamard()), "gaussian", "omc"),
     "kac": Mechanism("trigonometric", _orthogonal(_rotations.Kac()), "gaussian", "omc"),
-    "sgp": Mechanism("trigonometric", _orthogonal(_rotations.StructuredGivens("uniform", mix=False)), "gaussian", "omc"),
+    "sgp": Mechanism(
+        "trigonometric", _orthogonal(_rotations.StructuredGivens("uniform", mix=False)), "gaussian", "omc"
+    ),
     "bfly": Mechanism("trigonometric", _orthogonal(_rotations.Butterfly("uniform", mix=False)), "gaussian", "omc"),
     "qbf-h": Mechanism("trigonometric", "quadrature", "gaussian", "qbf"),
     "qbf-b": Mechanism(
@@ -265,13 +269,15 @@ def candidates(kernel: Kernel, d: int) -> Iterator[Approximation]:
                     continue  # this pair does not work together, as the compatibility rules say
 
 
-def _variants(module: Any, kind: type[T]) -> dict[str, T]:
+def _variants(module: Any, kind: Any) -> dict[str, Any]:
     """Instances that the classes of a module and the registered ones declare; a name taken twice is refused."""
-    found: dict[str, T] = {}
+    found: dict[str, Any] = {}
     for cls in classes(module, kind):
         for name, value in cls.variants().items():  # type: ignore[attr-defined]
             if name in found:
-                raise ValueError(f"catalogue: two {kind.__name__.lower()}s are named {name!r}, {found[name]!r} and {value!r}.")
+                raise ValueError(
+                    f"catalogue: two {kind.__name__.lower()}s are named {name!r}, {found[name]!r} and {value!r}."
+                )
             found[name] = value
     return found
 

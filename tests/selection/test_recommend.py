@@ -10,7 +10,7 @@ import pytest
 
 import bochner
 from bochner import Approximation, kernels
-from bochner.approximation.error import squared_errors
+from bochner.approximation import squared_errors
 from bochner.selection import applicable
 from bochner.selection.candidates import at_width, label
 from bochner.selection.sample import Sample

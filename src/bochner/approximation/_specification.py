@@ -83,13 +83,15 @@ class Approximation:
     def __post_init__(self) -> None:
         if self.kernel is not None:
             check_instance("Approximation", "kernel", self.kernel, Kernel, "kernels.Gaussian()")
-        if self.map is None:
+        given: Any = self.map
+        if given is None:
             if self.kernel is None:
                 raise ValueError("Approximation: give a kernel, or a map that induces one (maps.Pointwise).")
             object.__setattr__(self, "map", default_map(self.kernel))
         check_instance("Approximation", "map", self.map, Map, "maps.Trigonometric()")
         check_map(self.kernel, self.map)
-        if self.projection is None:
+        given = self.projection
+        if given is None:
             object.__setattr__(self, "projection", default_projection(self.kernel, self.map))
         check_instance("Approximation", "projection", self.projection, Projection, "projections.Orthogonal()")
         check_projection(self.kernel, self.map, self.projection)

@@ -111,7 +111,9 @@ def _approximation(
             raise ValueError(f"{owner}: gamma={gamma!r} needs a kernel whose bandwidth it sets; pass gamma=None.")
         kernel = resolve_bandwidth(kernel, gamma, X, rng=rng, weights=weights, owner=owner)
     feature_map = _part(owner, "map", parameters.map, catalogue.map, Map, "maps.Trigonometric()")
-    rows = _part(owner, "projection", parameters.projection, catalogue.projection, Projection, "projections.Orthogonal()")
+    rows = _part(
+        owner, "projection", parameters.projection, catalogue.projection, Projection, "projections.Orthogonal()"
+    )
     try:
         return Approximation(kernel, feature_map, rows)
     except (TypeError, ValueError) as error:

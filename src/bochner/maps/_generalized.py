@@ -206,7 +206,9 @@ class OptimalPositive(ExponentialMap):
         if self.A is not None:
             A = check_A("OptimalPositive", self.A)
             if A.imag:
-                raise ValueError(f"OptimalPositive: A must be real, got {self.A}; GeneralizedExponential takes complex ones.")
+                raise ValueError(
+                    f"OptimalPositive: A must be real, got {self.A}; GeneralizedExponential takes complex ones."
+                )
             object.__setattr__(self, "A", A.real)
 
     @classmethod

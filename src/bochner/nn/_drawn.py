@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from .._arrays import in_working_precision
 from ..approximation import Approximation, FeatureMap
-from ..kernels import Kernel, Softmax
 from ..catalogue import mechanism
+from ..kernels import Kernel, Softmax
 from ._tensor_features import HeadFeatures, MapFeatures, QuadraticFeatures, TensorFeatures, quadratic_form
 
 _KEPT_ROWS = 256

@@ -13,8 +13,7 @@ from torch import Tensor
 from .._random import RNG, as_generator
 from ..approximation import Approximation, FeatureMap
 from ..approximation.log_features import key_values, log_features, query_values, stabiliser
-from ..maps import Map
-from ..maps import ExponentialFeatures, Features
+from ..maps import ExponentialFeatures, Features, Map
 from ..projections import IID
 from ._recording import Recorded, exact_weights
 

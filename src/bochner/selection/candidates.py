@@ -13,6 +13,7 @@ from ..approximation import Approximation
 from ..kernels import Kernel
 from ..maps import ClusterHybrid, Layout
 
+
 def applicable(kernel: Kernel, d: int, n_features: int, X: np.ndarray | None = None) -> Iterator[Approximation]:
     """Mechanisms for the kernel in d dimensions, each with as many projections as fit in ``n_features``.
 
