@@ -23,7 +23,7 @@ from ._features import as_tuple, transform
 
 __all__ = ["AngularCoefficient", "Coefficient", "GaussianCoefficient", "NormalizedGaussianCoefficient"]
 
-Linear = float | tuple[float, ...] | tuple[tuple[float, ...], ...]
+_Linear = float | tuple[float, ...] | tuple[tuple[float, ...], ...]
 _SMALLEST_RHO = 0.05
 """Short vectors would make 1/rho, and with it the cancellation between blocks, unbounded; any rho is unbiased."""
 
@@ -152,8 +152,8 @@ class GaussianCoefficient(Coefficient):
     positive ones have :math:`e^{4|Lx|^2} - 1` there.
     """
 
-    left: Linear
-    right: Linear
+    left: _Linear
+    right: _Linear
     n: int = 8
     sign: ClassVar[int] = 1
     entries: ClassVar[int] = 2
