@@ -53,6 +53,11 @@ def _concrete(x: Any) -> Any:
     return jax.ensure_compile_time_eval()
 
 
+def is_traced(x: Any) -> bool:
+    """Whether ``x`` stands for an array inside a JAX transformation, and so has no values to look at."""
+    return any(kind.__name__ == "Tracer" for kind in type(x).__mro__)
+
+
 def may_hold(condition: Any) -> bool:
     """Whether an array of conditions may hold anywhere: false only where a look is free, at NumPy arrays."""
     return not isinstance(condition, np.ndarray | np.bool_) or bool(condition.any())

@@ -57,7 +57,7 @@ def true_errors(specs, X, Y, n_draws, seed):
     rngs = np.random.default_rng(seed).spawn(len(specs))
     return np.array(
         [
-            np.sqrt(np.mean([e.sum() for e in squared_errors(s, X, Y, n_draws, rng)]) / exact)
+            np.sqrt(np.mean([e.sum() for e in squared_errors(s.plan(X, Y, 0), X, Y, n_draws, rng)]) / exact)
             for s, rng in zip(specs, rngs, strict=True)
         ]
     )

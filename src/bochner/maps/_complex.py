@@ -77,7 +77,7 @@ class ComplexExponential(ExponentialMap):
 
     def worth_trying(self, projection: Projection) -> bool:
         """Not as `Trigonometric` or `Positive` under another name: multiples of the identity by 1, i."""
-        return self.A not in (1.0, 1j)
+        return super().worth_trying(projection) and self.A not in (1.0, 1j)
 
     @property
     def matrix(self) -> np.ndarray:
