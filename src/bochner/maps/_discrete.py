@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import theory
-from .._arrays import array_namespace, is_traced, like
+from .._arrays import array_namespace, has_values, like
 from .._validation import check_flag, check_fraction, check_positive
 from ..kernels import Kernel, Softmax
 from ..projections import Projection
@@ -160,7 +160,7 @@ class PowerFeatures(Features):
         logarithm = xp.matmul(logs, table) + like(self.constant, X) - squared_norms(Z) / 2
         if self.softmax:
             logarithm = logarithm + squared_norms(X) / 2
-        if self.positive and not is_traced(Z) and bool(xp.all(Z > 0)):
+        if self.positive and has_values(Z) and bool(xp.all(Z > 0)):
             return None, logarithm
         return self._mantissa(xp, Z, zero, table), logarithm
 
