@@ -24,7 +24,7 @@ def is_numpy(x: Any) -> bool:
 
 def is_torch(x: Any) -> bool:
     """Whether ``x`` is a tensor of torch, which need not be imported."""
-    return _comes_from(type(x), "torch")  # type: ignore[arg-type]
+    return _comes_from(type(x), "torch")
 
 
 def _comes_from(kind: type, library: str) -> bool:
