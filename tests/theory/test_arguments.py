@@ -94,9 +94,9 @@ def test_what_is_not_a_number_is_refused(value):
     [
         (
             lambda: theory.angular_hybrid_log_relative_mse(0, 2, 2, 2),
-            r"pairs must be a pairs such as Pairs\.of\(X, Y\), got 0",
+            r"pairs must be Pairs, made by Pairs\.of\(X, Y\), got 0",
         ),
-        (lambda: theory.log_tail_bound(None, 1.0, 2, -0.1, 2), "log_tail_bound: pairs must be a pairs such as"),
+        (lambda: theory.log_tail_bound(None, 1.0, 2, -0.1, 2), "log_tail_bound: pairs must be Pairs, made by"),
         (lambda: theory.trigonometric_mse(1.0, 2, 2, "iid", "A"), "trigonometric_mse: A must be a number, got 'A'"),
         (lambda: theory.complex_exponential_log_relative_mse("z"), "z must be complex vectors, got 'z'"),
         (lambda: theory.dot_product_mse(["x"], ["y"], 2), "expected an array of real numbers"),
@@ -108,8 +108,12 @@ def test_things_of_another_kind_are_refused(call, message):
 
 
 def test_numbers_whose_squares_overflow_are_refused():
-    with pytest.raises(ValueError, match="Pairs.of: expected numbers of at most 1e\\+150, whose squares are finite"):
+    with pytest.raises(ValueError, match=r"Pairs.of: expected numbers of at most 1e\+150, whose squares are finite"):
         theory.Pairs.of([[1e200]], [[1.0]])
+
+
+def test_single_precision_is_computed_in_double():
+    assert theory.Pairs.of(X.astype(np.float32), X.astype(np.float32)).x2.dtype == np.float64
 
 
 def test_one_constant_for_all_pairs():

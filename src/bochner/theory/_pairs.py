@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bochner._validation import as_real, check_instance, check_rows
+from bochner._validation import as_real, check_rows
 
 LARGEST = 1e150
 
@@ -99,7 +99,8 @@ def check_cosine(owner: str, name: str, value: Any) -> float:
 
 def check_pairs(owner: str, pairs: Any) -> None:
     """Refuse anything but `Pairs`."""
-    check_instance(owner, "pairs", pairs, Pairs, "Pairs.of(X, Y)")
+    if not isinstance(pairs, Pairs):
+        raise TypeError(f"{owner}: pairs must be Pairs, made by Pairs.of(X, Y), got {pairs!r}.")
 
 
 def check_paired_rows(owner: str, X: Any, Y: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -121,4 +122,4 @@ def check_vectors(owner: str, X: Any) -> np.ndarray:
         raise ValueError(
             f"{owner}: expected numbers of at most {LARGEST:g}, whose squares are finite, got larger ones."
         )
-    return X
+    return vectors
