@@ -15,9 +15,12 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_is
 
 from .._arrays import is_numpy, is_torch
 from .._validation import check_count
+from ..approximation import FeatureMap
+from ..kernels import Kernel
 from ..linalg.engine import available_threads, threads
-from ._features import Drawn, FeatureParameters, draw_features
+from ._features import FeatureParameters, draw_features
 from ._rows import RowSource, rows_in_memory
+from ._state import from_plain, to_plain
 
 FLOATS = (np.float64, np.float32)
 NO_TARGETS = "no_validation"
@@ -102,6 +105,14 @@ class RowEstimator(BaseEstimator):
         """Targets, beyond what scikit-learn's check sees."""
         return y
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Parameters as they are, and what was fitted as plain data: nothing in it names a private class."""
+        state: dict[str, Any] = super().__getstate__()
+        return to_plain(state)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(from_plain(type(self).__name__, state))
+
     def _threads(self) -> contextlib.AbstractContextManager[None]:
         return n_jobs_threads(type(self).__name__, self.n_jobs)
 
@@ -131,9 +142,16 @@ class FeatureEstimator(RowEstimator):
     projection: Any
     n_components: Any
     random_state: Any
+    features_: FeatureMap
+
+    @property
+    def kernel_(self) -> Kernel | None:
+        """The kernel with its bandwidth, which the features estimate."""
+        check_is_fitted(self)
+        return self.features_.spec.kernel
 
     def _parameters(self) -> FeatureParameters:
         return FeatureParameters(self.kernel, self.gamma, self.map, self.projection, self.n_components)
 
-    def _drawn(self, rows: RowSource, rng: Any = None, *, symmetric: bool = True) -> Drawn:
+    def _drawn(self, rows: RowSource, rng: Any = None, *, symmetric: bool = True) -> FeatureMap:
         return draw_features(self._parameters(), rows, self.random_state if rng is None else rng, symmetric=symmetric)

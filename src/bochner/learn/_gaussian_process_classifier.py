@@ -145,7 +145,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
         rng = as_generator(self.random_state)
         rows = rows.relabelled(partial(_labelled, labels=labels), 1, weighted=False)
         with self._computing():
-            phi, amplitude = self._tuned(self._drawn(rows, rng).features, rows, len(classes), rng)
+            phi, amplitude = self._tuned(self._drawn(rows, rng), rows, len(classes), rng)
             return self._finish(phi, _passes(phi, rows, len(classes)), classes, amplitude)
 
     def predict(self, X: Any) -> Any:
@@ -244,7 +244,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
         k = 1 if len(classes) == 2 else len(classes)
         mode = find_mode(rows, phi.n_features_out, k, amplitude)
         L = cholesky(hessian(rows, mode.weights, amplitude), lower=True, overwrite_a=True, check_finite=False)
-        self.classes_, self.features_, self.kernel_, self.amplitude_ = classes, phi, phi.spec.kernel, amplitude
+        self.classes_, self.features_, self.amplitude_ = classes, phi, amplitude
         self.weights_, self.n_iter_ = mode.weights, mode.n_steps
         self.log_marginal_likelihood_value_ = log_evidence(mode, L, amplitude)
         self.root_ = np.ascontiguousarray(dtrtri(L, lower=1)[0].T)
