@@ -42,10 +42,14 @@ def hostile(tmp_path):
 
 
 @pytest.mark.parametrize("strict", [True, False])
-@pytest.mark.parametrize("make", [
-    lambda: RandomFeatures(3, SPEC),
-    lambda: RandomFeatureAttention(6, 2, spec=Approximation(kernels.Softmax(), maps.AngularHybrid(2))),
-], ids=["layer", "attention"])  # fmt: skip
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: RandomFeatures(3, SPEC),
+        lambda: RandomFeatureAttention(6, 2, spec=Approximation(kernels.Softmax(), maps.AngularHybrid(2))),
+    ],
+    ids=["layer", "attention"],
+)
 def test_no_command_of_a_checkpoint_runs(make, strict, tmp_path):
     module, file = make(), io.BytesIO()
     torch.save(module.state_dict() | {"features.structure": hostile(tmp_path)}, file)
@@ -98,13 +102,17 @@ def test_safetensors_round_trip(name, tmp_path):
 
 
 @pytest.mark.parametrize("strict", [True, False])
-@pytest.mark.parametrize("other", [
-    RandomFeatures(3, Approximation(kernels.Gaussian(0.5), n_projections=16)),
-    RandomFeatures(3, Approximation(kernels.Matern(1.5, 2.0), n_projections=16)),
-    RandomFeatures(3, Approximation(kernels.Gaussian(2.0), n_projections=32)),
-    RandomFeatures(4, SPEC),
-    RandomFeatures(3, Approximation(kernels.Gaussian(2.0), maps.Positive(), n_projections=16)),
-], ids=["lengthscale", "kernel", "number of rows", "dimension", "map"])  # fmt: skip
+@pytest.mark.parametrize(
+    "other",
+    [
+        RandomFeatures(3, Approximation(kernels.Gaussian(0.5), n_projections=16)),
+        RandomFeatures(3, Approximation(kernels.Matern(1.5, 2.0), n_projections=16)),
+        RandomFeatures(3, Approximation(kernels.Gaussian(2.0), n_projections=32)),
+        RandomFeatures(4, SPEC),
+        RandomFeatures(3, Approximation(kernels.Gaussian(2.0), maps.Positive(), n_projections=16)),
+    ],
+    ids=["lengthscale", "kernel", "number of rows", "dimension", "map"],
+)
 def test_another_specification_is_refused(other, strict):
     layer = RandomFeatures(3, SPEC)
     before, state = answer(layer), clones(layer)
@@ -199,8 +207,11 @@ def test_a_changed_checkpoint_of_a_matrix_is_refused(change, message):
 
 @pytest.mark.parametrize("change, message", (CHANGES | OF_ARRAYS).values(), ids=(CHANGES | OF_ARRAYS).keys())
 def test_a_changed_checkpoint_of_arrays_is_refused(change, message):
-    check_refused(RandomFeatures(3, Approximation(kernels.Gaussian(2.0), projection=projections.IID(), n_projections=16)),
-                  change, message)  # fmt: skip
+    check_refused(
+        RandomFeatures(3, Approximation(kernels.Gaussian(2.0), projection=projections.IID(), n_projections=16)),
+        change,
+        message,
+    )
 
 
 def test_attention_of_another_number_of_heads_is_refused():
