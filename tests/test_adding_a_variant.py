@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import doctest
-import json
 import re
 from pathlib import Path
 
@@ -26,10 +25,12 @@ def page():
     text = PAGE.read_text(encoding="utf-8").partition("## What follows")[0]
     namespace: dict[str, object] = {"__name__": __name__}
     code = "".join(example.source for example in doctest.DocTestParser().get_examples(text))
-    exec(compile(code, str(PAGE), "exec"), namespace)
-    yield namespace
-    for name in NAMES:
-        catalogue.unregister(namespace[name])
+    try:
+        exec(compile(code, str(PAGE), "exec"), namespace)
+        yield namespace
+    finally:
+        for name in NAMES:
+            catalogue.unregister(namespace[name])
 
 
 def test_only_public_names_are_used():
@@ -49,7 +50,8 @@ def test_recommend_tries_the_map_the_rotation_the_geometry_and_the_law(page):
 
 def test_compare_measures_them(page, tmp_path, capsys):
     assert main(["compare", "iris", "--kernel", "two-scales", "--features", "16", "--out", str(tmp_path)]) == 0
-    report = json.dumps([path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.*") if path.suffix in (".json", ".html")])
+    texts = [path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.*") if path.suffix in (".json", ".html")]
+    report = "".join(texts)
     for name in NAMES:
         assert name in report, name
 
@@ -57,13 +59,17 @@ def test_compare_measures_them(page, tmp_path, capsys):
 def test_info_shows_them(page, capsys):
     assert main(["info", "--dimension", "16", "--rows", "16"]) == 0
     out = capsys.readouterr().out
-    for name in ("TwoBlocks", "Pairs", "Repeated"):
+    for name in ("TwoBlocks", "Pairs", "Repeated", "two-scales", "sinusoid"):
         assert name in out
 
 
 @pytest.mark.parametrize("rows", ("geometry", "law", "independent"))
 def test_the_map_is_unbiased_for_the_kernel_with_the_geometry_and_the_law(page, rows, seed):
-    projection = {"geometry": Blocks(geometry=page["Pairs"]()), "law": Orthogonal(radii=page["Repeated"]()), "independent": IID()}
+    projection = {
+        "geometry": Blocks(geometry=page["Pairs"]()),
+        "law": Orthogonal(radii=page["Repeated"]()),
+        "independent": IID(),
+    }
     spec, rng = Approximation(page["TwoScales"](), page["Sinusoid"](), projection[rows], 7), np.random.default_rng(seed)
     assert spec.unbiased
     for name, z in probes(4, 1.2, seed).items():
@@ -97,7 +103,9 @@ def test_what_is_not_registered_cannot_be_saved(page, tmp_path):
     catalogue.unregister(page["Sinusoid"])
     try:
         phi = Approximation(kernels.Gaussian(), page["Sinusoid"](), n_projections=3).draw(2, rng=0)
-        with pytest.raises(TypeError, match=r"Sinusoid\(\) cannot be saved: .* register it with bochner\.catalogue\.register"):
+        with pytest.raises(
+            TypeError, match=r"Sinusoid\(\) cannot be saved: .* register it with bochner\.catalogue\.register"
+        ):
             phi.save(tmp_path / "own.npz")
     finally:
         catalogue.register(page["Sinusoid"])

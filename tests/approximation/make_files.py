@@ -10,8 +10,27 @@ import bochner
 from bochner.approximation.files import FORMAT
 
 FOLDER = Path(__file__).parent / "files"
-MECHANISMS = ("orf", "sorf", "hmd", "kac", "sgp", "bfly", "qbf-h", "qbf-b", "simrf", "simrf+", "favor++", "gerf",
-              "poisrf+", "geomrf", "hrf-angular", "hrf-gaussian", "hrf-cluster", "qmc", "ojlt")
+MECHANISMS = (
+    "orf",
+    "sorf",
+    "hmd",
+    "kac",
+    "sgp",
+    "bfly",
+    "qbf-h",
+    "qbf-b",
+    "simrf",
+    "simrf+",
+    "favor++",
+    "gerf",
+    "poisrf+",
+    "geomrf",
+    "hrf-angular",
+    "hrf-gaussian",
+    "hrf-cluster",
+    "qmc",
+    "ojlt",
+)
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)

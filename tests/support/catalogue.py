@@ -7,8 +7,6 @@ import numpy as np
 from bochner import Approximation, catalogue, geometries, kernels, maps, radii
 from bochner.maps.coefficients import AngularCoefficient, GaussianCoefficient
 from bochner.projections import (
-    IID,
-    QMC,
     Blocks,
     GaussHermite,
     Orthogonal,
@@ -19,6 +17,7 @@ from bochner.projections import (
 )
 from bochner.rotations import Butterfly, Haar, Hadamard, Kac, MultiHadamard, Rotation, StructuredGivens
 from support.checks import probes
+
 
 def distinct(*values):
     """Values in order, each once."""
@@ -99,7 +98,9 @@ FIXED_MAPS: list[maps.Map] = distinct(
 DISCRETE_MAPS: list[maps.Map] = [maps.Poisson(rate=0.4), maps.Geometric(success=0.6)]
 
 ADAPTIVE_MAPS: list[maps.Map] = distinct(
-    *(m for m in listed(planned=False) if not isinstance(m, maps.GaussianHybrid | maps.ClusterHybrid)),  # narrower below
+    *(
+        m for m in listed(planned=False) if not isinstance(m, maps.GaussianHybrid | maps.ClusterHybrid)
+    ),  # narrower below
     *listed(planned=False, uses_rows=False),
     maps.GeneralizedExponential("optimal", -1),
     maps.OptimalPositive(quantile=0.9),
