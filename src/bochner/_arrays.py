@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,6 @@ def is_torch(x: Any) -> bool:
     return _comes_from(type(x), "torch")
 
 
-@lru_cache(maxsize=256)
 def _comes_from(kind: type, library: str) -> bool:
     return any(base.__module__.partition(".")[0] == library for base in kind.__mro__)
 
@@ -56,6 +54,11 @@ def _concrete(x: Any) -> Any:
 def is_traced(x: Any) -> bool:
     """Whether ``x`` stands for an array inside a JAX transformation, and so has no values to look at."""
     return any(kind.__name__ == "Tracer" for kind in type(x).__mro__)
+
+
+def has_values(x: Any) -> bool:
+    """Whether there are numbers to look at: neither inside a JAX transformation nor on torch's meta device."""
+    return not (is_traced(x) or getattr(x, "is_meta", False))
 
 
 def may_hold(condition: Any) -> bool:

@@ -76,14 +76,15 @@ def test_weights_and_a_large_mean_leave_the_variance_as_it_is():
 
 
 def test_a_sparse_matrix_is_not_made_dense_for_maps_that_adapt(monkeypatch):
-    from bochner.learn import specification
+    from bochner.learn import _rows
 
-    monkeypatch.setattr(specification, "_DENSE_NUMBERS", 100 * 8)
-    shapes, original = [], specification._dense
-    monkeypatch.setattr(specification, "_dense", lambda Z: shapes.append(Z.shape[0]) or original(Z))
+    monkeypatch.setattr(_rows, "_DENSE_NUMBERS", 100 * 8)
+    shapes, original = [], _rows.SparseRows.dense
+    monkeypatch.setattr(_rows.SparseRows, "dense", lambda self, rows: shapes.append(len(rows)) or original(self, rows))
     data = sparse.random(1000, 8, 0.3, "csr", random_state=0)
     fitted = RandomFeatures(map=maps.OptimalPositive(), random_state=0).fit(data)
     assert max(shapes) == 100
+    monkeypatch.setattr(_rows.SparseRows, "dense", original)
     Phi = fitted.transform(data[:50])  # unbiased whichever rows the constant is chosen from
     assert np.abs(Phi @ Phi.T - fitted.kernel_(data[:50].toarray())).mean() < 0.2
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._arrays import array_namespace, is_traced, like
+from .._arrays import array_namespace, has_values, like
 from .._validation import check_flag
 from ..kernels import Kernel, Softmax
 from .base import Coupling
@@ -96,7 +96,7 @@ class PowerFeatures(Features):
         logarithm = xp.matmul(logs, table) + like(self.constant, X) - squared_norms(Z) / 2
         if self.softmax:
             logarithm = logarithm + squared_norms(X) / 2
-        if self.positive and not is_traced(Z) and bool(xp.all(Z > 0)):
+        if self.positive and has_values(Z) and bool(xp.all(Z > 0)):
             return None, logarithm
         return self._mantissa(xp, Z, zero, table), logarithm
 
