@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .. import names
+from .. import catalogue
 from .._validation import check_count
-from ..approximation import Approximation, FeatureMap, width_of
-from ..approximation.width import probe
+from ..approximation import Approximation, FeatureMap
 from ..kernels import Kernel, resolve_bandwidth
 from ..maps import Map
 from ..projections import Projection
@@ -24,7 +22,7 @@ class FeatureParameters(NamedTuple):
     Attributes
     ----------
     kernel : Kernel, str or None
-        A kernel, or its name (`bochner.names.KERNELS`); None for a map that has its own (`maps.Pointwise`).
+        A kernel, or its name (`bochner.catalogue.kernels()`); None for a map that has its own (`maps.Pointwise`).
     gamma : "scale", "median", float or None
         See `bochner.kernels.resolve_bandwidth`.  None leaves a kernel as it is, and means ``"scale"`` for a name.
     map, projection : Map, Projection, str or None
@@ -69,16 +67,12 @@ def draw_features(parameters: FeatureParameters, rows: RowSource, random_state: 
     """
     rng, owner = as_generator(random_state), rows.owner
     spec = _approximation(parameters, rows, rng)
-    assert spec.map is not None
-    X = rows.glance() if spec.map.needs_data else None
-    d = rows.shape[1]
+    if not spec.planned:
+        spec = spec.plan(rows.glance(), rng=rng)
     if symmetric:
-        _check_symmetric(owner, spec, d, X)
-    width = check_count(owner, "n_components", parameters.n_components)
-    spec = replace(spec, n_projections=_rows_for(owner, spec, width, d, X))
-    drawn = spec.draw(d, rng) if X is None else spec.fit(X, rng=rng)
-    assert drawn.n_features_out == width
-    return Drawn(drawn, spec.kernel)
+        _check_symmetric(owner, spec)
+    spec = _with_width(owner, spec, check_count(owner, "n_components", parameters.n_components))
+    return Drawn(spec.draw(rows.shape[1], rng), spec.kernel)
 
 
 def as_generator(random_state: Any) -> np.random.Generator:
@@ -92,7 +86,7 @@ def _approximation(parameters: FeatureParameters, rows: RowSource, rng: np.rando
     """The parts with their names looked up; refusals name the estimator."""
     kernel, gamma, owner = parameters.kernel, parameters.gamma, rows.owner
     if isinstance(kernel, str):
-        kernel = _named(owner, names.kernel, kernel)
+        kernel = _named(owner, catalogue.kernel, kernel)
         gamma = kernel.default_rule if gamma is None else gamma
     if kernel is not None and not isinstance(kernel, Kernel):
         raise TypeError(f"{owner}: kernel must be a kernel such as kernels.Gaussian() or its name, got {kernel!r}.")
@@ -100,9 +94,9 @@ def _approximation(parameters: FeatureParameters, rows: RowSource, rng: np.rando
         if kernel is None:
             raise ValueError(f"{owner}: gamma={gamma!r} needs a kernel whose bandwidth it sets; pass gamma=None.")
         kernel = resolve_bandwidth(kernel, gamma, rows, rng=rng, owner=owner)
-    feature_map = _part(owner, "map", parameters.map, names.feature_map, Map, "maps.Trigonometric()")
+    feature_map = _part(owner, "map", parameters.map, catalogue.map, Map, "maps.Trigonometric()")
     projection = _part(
-        owner, "projection", parameters.projection, names.projection, Projection, "projections.Orthogonal()"
+        owner, "projection", parameters.projection, catalogue.projection, Projection, "projections.Orthogonal()"
     )
     try:
         return Approximation(kernel, feature_map, projection)
@@ -125,25 +119,29 @@ def _named(owner: str, look_up: Any, name: str) -> Any:
         raise ValueError(f"{owner}: {error}") from None
 
 
-def _check_symmetric(owner: str, spec: Approximation, d: int, X: Any) -> None:
-    if not probe(spec, 1, d, X).symmetric:
+def _check_symmetric(owner: str, plan: Approximation) -> None:
+    if not plan.symmetric:
         raise ValueError(
-            f"{owner}: {spec.map!r} with {spec.projection!r} has different features for queries and keys, and there is no "
+            f"{owner}: {plan.map!r} with {plan.projection!r} has different features for queries and keys, and there is no "
             f"single one to return; use a symmetric map such as Trigonometric(), Positive() or OptimalPositive() on rows of "
             f"equal weight, such as Orthogonal() or Simplex(), or Approximation.fit(X, Y) with queries and keys."
         )
 
 
-def _rows_for(owner: str, spec: Approximation, n_components: int, d: int, X: Any) -> int:
-    """How many projections make features of that width."""
-    width = width_of(spec, d, X)
-    m = width.rows_within(n_components)
-    if m and width.of(m) == n_components:
-        return m
-    nearest = sorted({width.of(max(m, 1)), width.of(m + 1)})
-    made = f"{width.per_row} feature{'s' if width.per_row > 1 else ''} a row"
-    made += f" and {width.extra} more" if width.extra else ""
+def _with_width(owner: str, plan: Approximation, n_components: int) -> Approximation:
+    """As many projections as make features of that width."""
+    layout = plan.layout
+    m = layout.rows_within(n_components)
+    nearest = sorted({layout.width(max(m, 1)), layout.width(m + 1)})
+    try:
+        sized = plan.with_width(n_components, exactly=True)
+        if sized.n_features_out == n_components:
+            return sized
+    except ValueError:
+        pass  # not even one row fits: said below
+    made = f"{layout.per_row} feature{'s' if layout.per_row > 1 else ''} per row"
+    made += f" and {layout.extra} more" if layout.extra else ""
     raise ValueError(
-        f"{owner}: n_components={n_components} cannot be met, since {spec.map!r} with {spec.projection!r} makes {made}; the "
+        f"{owner}: n_components={n_components} cannot be met, since {plan.map!r} with {plan.projection!r} makes {made}; the "
         f"nearest width{'s are' if len(nearest) > 1 else ' is'} {' and '.join(map(str, nearest))}."
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -134,8 +133,7 @@ def stretched(phi: FeatureMap, values: np.ndarray) -> FeatureMap:
     """
     kernel: Any = phi.spec.kernel
     bandwidth = float(values[0]) if len(values) == 1 else tuple(np.asarray(values).tolist())
-    spec = replace(phi.spec, kernel=kernel.with_bandwidth(bandwidth))
-    return FeatureMap(spec, phi.n_features_in, phi.features)
+    return phi.with_kernel(kernel.with_bandwidth(bandwidth))
 
 
 def pull_back(phi: FeatureMap, X: np.ndarray, Phi: np.ndarray, G: np.ndarray, n_scales: int) -> np.ndarray:

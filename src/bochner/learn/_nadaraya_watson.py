@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..approximation import FeatureMap
-from ..maps.features import parts_of
+from ..maps._features import parts_of
 from ._rows import Chunk, RowSource
 
 

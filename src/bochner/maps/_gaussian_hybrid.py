@@ -3,37 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
+from .. import theory
 from .._validation import check_count, check_flag, check_instance, check_positive
 from ..kernels import Kernel
-from .base import Map
+from ..projections import Projection
+from ._classical import Hyperbolic, Trigonometric
+from ._complex import ComplexExponential
+from ._data import Data
+from ._drawing import Draws
+from ._error import ErrorCase, NoClosedForm
+from ._features import Features, as_tuple
+from ._hybrid import Hybrid, HybridMap
+from ._map import Layout, Map
 from .coefficients import GaussianCoefficient, NormalizedGaussianCoefficient
-from .complex_exponential import ComplexExponential
-from .draws import Draws
-from .features import Features
-from .hybrid import Hybrid, HybridMap
-from .hyperbolic import Hyperbolic
-from .linear import as_tuple
-from .statistics import Data
-from .trigonometric import Trigonometric
 
 
 @dataclass(frozen=True)
 class GaussianHybrid(HybridMap):
-    r"""Gaussian hybrid features: bipolar and normalised (HRF Section F), or around chosen relations x = -M_k y (Eq. 20).
-
-    Notes
-    -----
-    Without ``matrices``: `Hyperbolic` with weight :math:`\hat\lambda` and `Trigonometric` with the rest, where
-    :math:`\lambda = (1 - e^{-\sigma^2|x-y|^2/2})/(1 - e^{-2\sigma^2r^2})`; exact at x = y, 4 m (2n + 1) features.
-
-    With ``matrices`` :math:`M_1, \dots, M_p`: weights :math:`\lambda_k = e^{-|x + M_k y|^2/(2c^2)}` for bases that have
-    no variance where :math:`x = -M_k y`, and the rest for a default base.  Such a base is `ComplexExponential` with
-    :math:`A_k^T A_k = M_k^{-1}`: M = 1 gives `Positive`, M = -1 `Trigonometric`.  Matrices are symmetric.
+    r"""Gaussian hybrid features: exact at x = y, or around chosen relations x = -M_k y.
 
     Parameters
     ----------
@@ -51,6 +43,16 @@ class GaussianHybrid(HybridMap):
         Base of the remaining weight, with ``matrices`` (`Hyperbolic` without it).
     shared : bool
         Whether all bases use the same W.
+
+    Notes
+    -----
+    Without ``matrices`` (bipolar and normalised, HRF Section F): `Hyperbolic` with weight :math:`\hat\lambda` and
+    `Trigonometric` with the rest, where :math:`\lambda = (1 - e^{-\sigma^2|x-y|^2/2})/(1 - e^{-2\sigma^2r^2})`; exact at
+    x = y, 4 m (2n + 1) features.
+
+    With ``matrices`` :math:`M_1, \dots, M_p` (HRF Eq. 20): weights :math:`\lambda_k = e^{-|x + M_k y|^2/(2c^2)}` for bases
+    that have no variance where :math:`x = -M_k y`, and the rest for a default base.  Such a base is `ComplexExponential`
+    with :math:`A_k^T A_k = M_k^{-1}`: M = 1 gives `Positive`, M = -1 `Trigonometric`.  Matrices are symmetric.
 
     References
     ----------
@@ -73,6 +75,7 @@ class GaussianHybrid(HybridMap):
     width: float | None = None
     default: Map | None = None
     shared: bool = True
+    name: ClassVar[str] = "gaussian-hybrid"
 
     def __post_init__(self) -> None:
         n = check_count("GaussianHybrid", "n_coefficients", self.n_coefficients)
@@ -97,9 +100,9 @@ class GaussianHybrid(HybridMap):
         return self._hybrid().serves(kernel)
 
     @property
-    def needs_data(self) -> bool:
-        """For the radius, or as the default base does."""
-        return self._hybrid().needs_data
+    def planned(self) -> bool:
+        """With a radius, or a default base that is planned."""
+        return self._hybrid().planned
 
     @property
     def remedy_without_data(self) -> str:
@@ -108,15 +111,51 @@ class GaussianHybrid(HybridMap):
             "call fit(X, Y) with data, or give a radius" if self.default is None else self.default.remedy_without_data
         )
 
-    def draw(self, draws: Draws, kernel: Kernel | None, data: Data | None) -> Features:
-        """As a general hybrid."""
-        return self._hybrid().draw(draws, kernel, data)
+    def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator) -> Map:
+        """The radius of the data, or the planned default base."""
+        if self.matrices is not None:
+            default = None if self.default is None else self.default.plan(data, projection, kernel, rng)
+            return replace(self, default=default)
+        coefficient = self._bipolar().plan(data)
+        assert isinstance(coefficient, NormalizedGaussianCoefficient)
+        return replace(self, radius=coefficient.radius)
+
+    def layout(self, projection: Projection) -> Layout:
+        """As the general hybrid that it stands for."""
+        return self._hybrid().layout(projection)
+
+    def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
+        """As the general hybrid that it stands for."""
+        return self._hybrid().draw(draws, kernel)
+
+    def mse(self, case: ErrorCase) -> np.ndarray:
+        """For the bipolar hybrid; shared projections only with independent rows."""
+        if self.matrices is not None:
+            raise NoClosedForm(
+                f"no closed form is offered for the error of {self!r}; the nearest is GaussianHybrid without matrices."
+            )
+        if self.shared:
+            case.require_independent(self)
+        c = self._bipolar()
+        error = theory.gaussian_hybrid_log_relative_mse(
+            case.pairs,
+            case.m,
+            c.n,
+            case.dim,
+            sigma=c.sigma,
+            radius=c.effective_radius,
+            shared=self.shared,
+            coupling=case.coupling,
+        )
+        return case.absolute(error)
+
+    def _bipolar(self) -> NormalizedGaussianCoefficient:
+        return NormalizedGaussianCoefficient(self.sigma or 1.0, self.radius, self.n_coefficients)
 
     def _hybrid(self) -> Hybrid:
         n = self.n_coefficients
         if self.matrices is None:
-            coefficient = NormalizedGaussianCoefficient(self.sigma or 1.0, self.radius, n)
-            return Hybrid((Hyperbolic(), Trigonometric()), (coefficient,), self.shared)
+            return Hybrid((Hyperbolic(), Trigonometric()), (self._bipolar(),), self.shared)
         c = self.width or 1.0
         arrays = [np.asarray(M, dtype=np.float64) for M in self.matrices]
         bases = [ComplexExponential(as_tuple(_root_of_inverse(M))) for M in arrays]

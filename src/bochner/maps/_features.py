@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._arrays import array_namespace
+from .._arrays import array_namespace, like
 
 Scaled = tuple[Any, Any]
 """Mantissa and logarithm of the scale, either of them None (one, zero); the feature is mantissa * exp(logarithm)."""
+
+
+class Quadratic(NamedTuple):
+    r"""Features whose logarithms are quadratic: :math:`\log\phi_m(x) = w_m\cdot x + a_m + c|x|^2`, with signs for keys.
+
+    Attributes
+    ----------
+    rows : float64 array (D, d)
+        w.
+    constants : float64 array (D,)
+        a.
+    c : float
+        Coefficient of the squared norm.
+    signs : float64 array (D,) or None
+        Signs on the side of the keys; None where all are one.
+    """
+
+    rows: np.ndarray
+    constants: np.ndarray
+    c: float
+    signs: np.ndarray | None
 
 
 class Features(ABC):
@@ -42,6 +63,10 @@ class Features(ABC):
         """Write the features of the rows of X (n, d) into ``out`` (n, width): one tile of many."""
         out[...] = self(X, key=key)
 
+    def quadratic(self) -> Quadratic | None:
+        """The features as exponentials of quadratic functions, where they have that form."""
+        return None
+
 
 def combine(mantissa: Any, logarithm: Any) -> Any:
     """Mantissa times exponential of the logarithm."""
@@ -49,11 +74,6 @@ def combine(mantissa: Any, logarithm: Any) -> Any:
         return mantissa
     scale = array_namespace(logarithm).exp(logarithm)
     return scale if mantissa is None else mantissa * scale
-
-
-def squared_norms(X: Any) -> Any:
-    """|x|^2 of each row, (..., 1)."""
-    return array_namespace(X).sum(X * X, axis=-1, keepdims=True)
 
 
 def parts_of(features: Features, X: Any, *, key: bool) -> Scaled:
@@ -67,3 +87,22 @@ def parts_of(features: Features, X: Any, *, key: bool) -> Scaled:
         )
     logarithm = xp.zeros_like(mantissa) if logarithm is None else xp.broadcast_to(logarithm, shape)
     return xp.broadcast_to(mantissa, shape), logarithm
+
+
+def squared_norms(X: Any) -> Any:
+    """|x|^2 of each row, (..., 1)."""
+    return array_namespace(X).sum(X * X, axis=-1, keepdims=True)
+
+
+def transform(T: np.ndarray, X: Any) -> Any:
+    """Rows of X times a number, a diagonal or a matrix T."""
+    if T.ndim == 2:
+        return array_namespace(X).matmul(X, like(T.T, X))
+    if T.ndim:
+        return X * like(T, X)
+    return X if T == 1 else X * float(T)
+
+
+def as_tuple(array: np.ndarray) -> Any:
+    """Nested tuples of numbers: a value that can be compared, hashed and printed."""
+    return array.item() if not array.ndim else tuple(as_tuple(part) for part in array)

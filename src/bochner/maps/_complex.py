@@ -7,15 +7,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .. import theory
 from .._arrays import array_namespace, like
 from .._validation import check_flag
 from ..kernels import Kernel
-from .draws import Draws
-from .exponential import ExponentialMap, circle, norm_coefficient
-from .features import Features, Scaled, squared_norms
-from .linear import as_tuple, transform
-from .nodes import Nodes
-from .statistics import Data
+from ..projections import Projection
+from ._drawing import Draws, Nodes
+from ._error import ErrorCase
+from ._exponential import ExponentialMap, circle, norm_coefficient
+from ._features import Features, Scaled, as_tuple, squared_norms, transform
+from ._map import Layout
 
 _Entry = complex | float
 _Tuple = _Entry | tuple[_Entry, ...] | tuple[tuple[_Entry, ...], ...]
@@ -24,6 +25,13 @@ _Tuple = _Entry | tuple[_Entry, ...] | tuple[tuple[_Entry, ...], ...]
 @dataclass(frozen=True)
 class ComplexExponential(ExponentialMap):
     r"""Complex exponential features (HRF Section 2.3): exact where the two transformed points cancel.
+
+    Parameters
+    ----------
+    A : complex, sequence of complex, or square matrix
+        A multiple of the identity, a diagonal, or a full matrix.
+    antithetic : bool
+        Whether to use both of w and -w.
 
     Notes
     -----
@@ -38,13 +46,6 @@ class ComplexExponential(ExponentialMap):
     :math:`\mathrm{SM}^2\{(e^{|a|^2+|b|^2} + e^{|a|^2-|b|^2}\cos 2a\cdot b)/2 - 1\}`.
 
     A = i gives `Trigonometric`, A = 1 `Positive`, and A = 1 with antithetic pairs `Hyperbolic`.
-
-    Parameters
-    ----------
-    A : complex, sequence of complex, or square matrix
-        A multiple of the identity, a diagonal, or a full matrix.
-    antithetic : bool
-        Whether to use both of w and -w.
 
     References
     ----------
@@ -62,7 +63,6 @@ class ComplexExponential(ExponentialMap):
 
     A: _Tuple
     antithetic: bool = False
-    always_symmetric: ClassVar[bool] = False  # queries meet A, keys its inverse
     references: ClassVar[tuple[str, ...]] = ("hrf",)
 
     def __post_init__(self) -> None:
@@ -70,17 +70,28 @@ class ComplexExponential(ExponentialMap):
         object.__setattr__(self, "A", as_tuple(matrix if matrix.imag.any() else matrix.real))
         check_flag("ComplexExponential", "antithetic", self.antithetic)
 
+    @classmethod
+    def variants(cls) -> dict[str, Any]:
+        """The imaginary unit, whose features are those of `Trigonometric`."""
+        return {"complex-exponential": cls(1j)}
+
+    def worth_trying(self, projection: Projection) -> bool:
+        """Not as `Trigonometric` or `Positive` under another name: multiples of the identity by 1, i."""
+        return super().worth_trying(projection) and self.A not in (1.0, 1j)
+
     @property
     def matrix(self) -> np.ndarray:
         """A as an array of zero, one or two axes."""
         return np.asarray(self.A)
 
-    @property
-    def positive(self) -> bool:
-        """For real A."""
-        return not np.iscomplexobj(self.matrix)
+    def layout(self, projection: Projection) -> Layout:
+        """One feature per node for real A, two otherwise; queries meet A and keys its inverse."""
+        nodes, origin = 2 if self.antithetic or projection.reflected else 1, int(projection.has_origin)
+        if not np.iscomplexobj(self.matrix):
+            return Layout(nodes, origin, False, not projection.signed)
+        return Layout(2 * nodes, 2 * origin - (origin and _plain(self.matrix)), False, False)
 
-    def draw(self, draws: Draws, kernel: Kernel | None, data: Data | None) -> Features:
+    def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
         """Check the size of A, then draw."""
         A = self.matrix
         if A.ndim and A.shape[0] != draws.d:
@@ -92,6 +103,13 @@ class ComplexExponential(ExponentialMap):
         nodes = Nodes(operator, reflect=self.antithetic or operator.reflected)
         return ComplexExponentialFeatures(nodes, A, norm_coefficient(kernel, -0.5))
 
+    def mse(self, case: ErrorCase) -> np.ndarray:
+        """For independent rows."""
+        case.require_independent(self)
+        A = self.matrix
+        z = theory.complex_argument(case.X[:, None, :], case.Y[None], A if A.ndim else np.full(case.d, A))
+        return case.absolute(theory.complex_exponential_log_relative_mse(z, case.m, antithetic=self.antithetic))
+
 
 class ComplexExponentialFeatures(Features):
     """Features of A x (queries) and of the transposed inverse of A times y (keys)."""
@@ -102,9 +120,7 @@ class ComplexExponentialFeatures(Features):
         self.right = np.linalg.inv(A).T if A.ndim == 2 else 1 / A
         self.real = not np.iscomplexobj(A)
         self.half_log_weights = 0.5 * np.log(nodes.weights)
-        # squares of real and imaginary entries are real: then the phase at w = 0 is zero, and its sine no feature
-        plain = A.ndim < 2 and not (A.real * A.imag).any()
-        self.skip_sine = int(nodes.origin and plain)
+        self.skip_sine = int(nodes.origin and _plain(A))
         self.width = len(nodes) if self.real else 2 * len(nodes) - self.skip_sine
         self.symmetric = False
         self.positive = self.real and not nodes.signed
@@ -125,6 +141,11 @@ class ComplexExponentialFeatures(Features):
         logarithm = logarithm + squared_norms(b) / 2
         phase = self.nodes.project(b) - xp.sum(a * b, axis=-1, keepdims=True)
         return circle(self.nodes, phase, logarithm, key=key, skip_sine=self.skip_sine)
+
+
+def _plain(A: np.ndarray) -> bool:
+    """Whether squares of the entries are real: then the phase at w = 0 is zero, and its sine is not a feature."""
+    return A.ndim < 2 and not (A.real * A.imag).any()
 
 
 def _as_array(A: Any) -> np.ndarray:

@@ -32,7 +32,7 @@ class Moments:
             total += part.sum(axis=0)
             minimum = np.minimum(minimum, part.min(axis=0))
         if not np.isfinite(squares).all():
-            raise ValueError("Approximation.fit: expected finite numbers whose squares are finite too.")
+            raise ValueError("Approximation.plan: expected finite numbers whose squares are finite too.")
         return cls(total / len(points), squares / len(points), minimum)
 
 
@@ -48,6 +48,11 @@ class Data:
     def __init__(self, X: Any, Y: Any) -> None:
         self.X, self.Y = (_points(Z) for Z in (X, Y))
         self.queries, self.keys = Moments.of(self.X), Moments.of(self.Y)
+
+    @property
+    def d(self) -> int:
+        """Dimension of the points."""
+        return int(self.X.shape[1])
 
     def mean_square(self, s: int) -> float:
         r"""Mean of :math:`|x + s y|^2` over all pairs: :math:`E|x|^2 + E|y|^2 + 2 s\, Ex \cdot Ey` (CRT Eq. 8)."""
