@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._arrays import array_namespace, like
+from .._validation import shown
 from ..kernels import Gaussian, Kernel, Softmax
 from ..projections import Projection
 from ._drawing import Nodes
-from ._features import Features, Quadratic, Scaled, squared_norms
+from ._features import Exponent, Features, Quadratic, Scaled, squared_norms
 from ._map import Layout, Map
 
 
@@ -163,6 +164,12 @@ class ExponentialFeatures(Features):
             signs[-1] = -1.0 if self.nodes.negative_origin else 1.0
         return Quadratic(self.nodes.to_dense() * self.b.real, self.constant, self.c, signs)
 
+    def exponent(self) -> Exponent | None:
+        """A and the dimension of the rows, where each row has one positive feature."""
+        nodes = self.nodes
+        single = not nodes.reflect and not nodes.origin and np.ptp(nodes.weights) == 0
+        return Exponent(self.A.real, nodes.dim) if self.positive and self.s == 1 and single else None
+
     def _logarithm(self, X: Any, u: Any, slope: float) -> Any:
         """(..., nodes), or a single column where all nodes have the same."""
         constant = self.constant[:1] if not slope and np.ptp(self.constant) == 0 else self.constant
@@ -194,7 +201,7 @@ def circle(nodes: Nodes, phase: Any, logarithm: Any, *, key: bool, skip_sine: in
 def check_A(owner: str, A: Any) -> complex:
     """A as a complex number at which the estimate has a finite variance."""
     if isinstance(A, bool) or not isinstance(A, int | float | complex | np.number):
-        raise TypeError(f"{owner}: A must be a real or complex number, got {A!r}.")
+        raise TypeError(f"{owner}: A must be a real or complex number, got {shown(A)}.")
     value = complex(A)
     if not (math.isfinite(value.real) and math.isfinite(value.imag) and value.real < 0.125):
         raise ValueError(f"{owner}: A must have a real part below 1/8, where the variance is finite, got {A}.")
