@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from bochner._validation import check_count
+from bochner._validation import check_count, check_flag
 
 from ._hybrid import angular_coefficient
-from ._pairs import Pairs, check_numbers
+from ._pairs import Pairs, check_broadcast, check_number, check_numbers, check_pairs
 from ._special_functions import log_cosh_minus_one, log_expm1_negative, log_signed_sum
 
 
@@ -94,8 +94,12 @@ def log_tail_bound(pairs: Pairs, epsilon: Any, m: int, A: float, d: int, *, shar
     :math:`\sup^{-2}` has :math:`(1-4A)^{-d}`, and is then exceeded by exact probabilities.  A bound above one (a positive
     logarithm) says nothing.
     """
-    m, d = check_count("log_tail_bound", "m", m), check_count("log_tail_bound", "d", d)
-    epsilon = check_numbers("log_tail_bound", "epsilon", epsilon, "positive", lambda v: v > 0)
+    owner = "log_tail_bound"
+    pairs, m, d = check_pairs(owner, pairs), check_count(owner, "m", m), check_count(owner, "d", d)
+    epsilon = check_numbers(owner, "epsilon", epsilon, "positive", lambda v: v > 0)
+    check_broadcast(owner, "epsilon", epsilon.shape, pairs.x2.shape)
+    A = check_number(owner, "A", A, "negative, or features are unbounded", lambda v: (v < 0) & (v > -np.inf))
+    check_flag(owner, "sharp", sharp)
     log_rate = np.log(2 * m) + 2 * np.log(epsilon)
     with np.errstate(under="ignore"):
         return np.asarray(np.log(2) - np.exp(log_rate - 2 * log_supremum(pairs, A, d, sharp=sharp)))

@@ -20,7 +20,7 @@ from ._optimal_positive import (
     gerf_log_relative_second_moment,
     optimal_positive_log_relative_variance,
 )
-from ._pairs import check_squares
+from ._pairs import check_constant, check_squares
 from ._rows import coupled_pairs
 from ._special_functions import log_cosh_minus_one, log_expm1
 
@@ -61,7 +61,7 @@ def gerf_log_relative_variance(A: complex, s: int, V: Any, d: int) -> np.ndarray
 
 
 def _check(owner: str, V: Any, m: int, d: int) -> tuple[np.ndarray, int, int]:
-    return check_squares(owner, "squared lengths", V), check_count(owner, "m", m), check_count(owner, "d", d)
+    return check_squares(owner, "the squared length", V), check_count(owner, "m", m), check_count(owner, "d", d)
 
 
 def _combine(log_single: np.ndarray, m: int, log_scale: Any, cross: np.ndarray) -> np.ndarray:
@@ -128,6 +128,7 @@ def trigonometric_mse(minus: Any, m: int, d: int, coupling: str = "iid", A: comp
     0.0625
     """
     V, m, d = _check("trigonometric_mse", minus, m, d)
+    A = check_constant("trigonometric_mse", A)
     with np.errstate(over="ignore"):
         single = np.expm1(-V) ** 2 / 2 if A == 0 else np.exp(gerf_log_gaussian_second_moment(A, V, d)) - np.exp(-V)
     return np.asarray(np.maximum(single / m + _trigonometric_cross(V, m, d, coupling), 0.0))
@@ -191,6 +192,7 @@ def gerf_log_relative_mse(
     by A is undone by the scale B of its row.
     """
     V, m, d = _check("gerf_log_relative_mse", V, m, d)
+    A = check_constant("gerf_log_relative_mse", A)
     check_option("gerf_log_relative_mse", "s", s, (-1, 1))
     check_flag("gerf_log_relative_mse", "antithetic", antithetic)
     if antithetic:

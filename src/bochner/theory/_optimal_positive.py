@@ -14,7 +14,7 @@ import numpy as np
 
 from bochner._validation import check_count, check_option
 
-from ._pairs import check_numbers, check_squares
+from ._pairs import check_number, check_squares
 from ._special_functions import log_expm1
 
 
@@ -81,7 +81,6 @@ def optimal_A(V: Any, d: int) -> np.ndarray:
     return (1 - 1 / optimal_rho(V, d)) / 8
 
 
-@lru_cache(maxsize=256)  # redraws on the same data ask for the same numbers
 def optimal_gerf(V: float, s: int, d: int) -> tuple[float, complex]:
     r"""The constant A of smallest variance of generalised exponential features, real or complex.
 
@@ -112,14 +111,15 @@ def optimal_gerf(V: float, s: int, d: int) -> tuple[float, complex]:
     >>> optimal_gerf(3.0, 1, 8)[1].real == float(optimal_A(3.0, 8))
     True
     """
+    check_option("optimal_gerf", "s", s, (-1, 1))
+    V = check_number("optimal_gerf", "V", V, "finite, zero or more", lambda v: (v >= 0) & (v < np.inf))
+    return _optimal_gerf(V, s, check_count("optimal_gerf", "d", d))
+
+
+@lru_cache(maxsize=256)  # redraws on the same data ask for the same numbers
+def _optimal_gerf(V: float, s: int, d: int) -> tuple[float, complex]:
     from scipy.optimize import minimize, minimize_scalar
 
-    check_option("optimal_gerf", "s", s, (-1, 1))
-    V = float(
-        check_numbers(
-            "optimal_gerf", "V", V, "a finite squared length, zero or more", lambda v: (v >= 0) & (v < np.inf)
-        )
-    )
     largest = 4 - math.log(optimal_rho(V, d))  # beyond the real optimum of s = 1, which is the more extreme one
 
     def A_of(t: float, b: float) -> complex:

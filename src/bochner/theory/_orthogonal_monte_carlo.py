@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from bochner._validation import check_count, check_option, check_positive, check_rows
+from bochner._validation import check_count, check_option, check_positive
 
-from ._pairs import check_numbers, check_paired_rows
+from ._pairs import check_broadcast, check_finite_rows, check_number, check_numbers, check_paired_rows, check_squares
 from ._rows import coupled_pairs
 
 
@@ -92,8 +92,11 @@ def subsampled_dot_product_mse(X: Any, Y: Any, m: int, T: Any = None) -> np.ndar
     _, q, _, d = _moments(X, Y)
     if check_count("subsampled_dot_product_mse", "m", m) > d:
         raise ValueError(f"subsampled_dot_product_mse: m must be at most the {d} coordinates there are, got {m}.")
-    T = haar_fourth_moment(X, Y) if T is None else T
-    return d / m * (d - m) / max(d - 1, 1) * (np.asarray(T) - q**2 / d)
+    if T is None:
+        T = haar_fourth_moment(X, Y)
+    T = check_squares("subsampled_dot_product_mse", "T", T)
+    check_broadcast("subsampled_dot_product_mse", "T", T.shape, q.shape)
+    return np.asarray(d / m * (d - m) / max(d - 1, 1) * (T - q**2 / d))
 
 
 def dot_product_mse(X: Any, Y: Any, m: int, coupling: str = "iid") -> np.ndarray:
@@ -115,8 +118,10 @@ def dot_product_mse(X: Any, Y: Any, m: int, coupling: str = "iid") -> np.ndarray
 
 
 def _check_gradient(owner: str, gradient: Any) -> np.ndarray:
-    a = np.asarray(gradient)
-    return np.asarray(check_rows(owner, a, a.shape[-1] if a.ndim else 1), dtype=np.float64)
+    a = check_finite_rows(owner, gradient)
+    if not a.ndim:
+        raise ValueError(f"{owner}: gradient must be a vector, of shape (..., d), got one number.")
+    return a
 
 
 def smoothing_gradient_mse(
@@ -172,7 +177,11 @@ def smoothing_gradient_mse(
         return np.asarray(total)
     if coupling == "simplex":
         raise ValueError("smoothing_gradient_mse: simplex directions need estimator='antithetic' for a closed form.")
-    H = np.zeros((d, d)) if hessian is None else np.asarray(hessian, dtype=np.float64)
+    H = np.zeros((d, d)) if hessian is None else check_finite_rows(owner, hessian)
+    if H.shape[-2:] != (d, d):
+        raise ValueError(f"{owner}: hessian must have shape (..., {d}, {d}), got {H.shape}.")
+    check_broadcast(owner, "hessian", H.shape[:-2], a.shape[:-1])
+    value = check_number(owner, "value", value, "finite", np.isfinite)
     trace, square = np.trace(H, axis1=-2, axis2=-1), (H * np.swapaxes(H, -1, -2)).sum((-1, -2))
     total = total + sigma**2 / (4 * n) * (d + 4) * (trace**2 + 2 * square)
     if estimator == "difference":
