@@ -54,7 +54,7 @@ PAIRS = theory.Pairs.of(X, X)
         (lambda: theory.kac_fourth_moment(X[:, :1], X[:, :1], 3), "Kac's walk rotates pairs of coordinates, got d = 1"),
         (lambda: theory.tree_fourth_moment(X, X, "gamma"), "angles must be one of 'uniform', 'beta', got 'gamma'"),
         (lambda: theory.complex_argument(X, X, np.ones(3)), r"A must be a number, a diagonal \(2,\) or a matrix"),
-        (lambda: theory.complex_exponential_log_relative_mse(3.0), "z must be finite numbers"),
+        (lambda: theory.complex_exponential_log_relative_mse(3.0), "z must be vectors"),
         (lambda: theory.angular_hybrid_log_relative_mse(PAIRS, 2, 0, 2), "n must be an integer of at least 1, got 0"),
         (
             lambda: theory.gaussian_hybrid_log_relative_mse(PAIRS, 2, 2, 2, sigma=-1.0, radius=1.0),
