@@ -37,7 +37,7 @@ COUPLED = {"orthogonal": (Orthogonal(), orthogonal_blocks), "simplex": (Simplex(
 def test_whole_blocks(coupling, feature_map, kernel, seed):
     """Blocks of four rows, of which one large draw has many."""
     projection, blocks = COUPLED[coupling]
-    s = 1 if feature_map.positive else -1
+    s = 1 if isinstance(feature_map, maps.Positive) else -1
     spec = Approximation(kernel, feature_map, projection, 4 * BLOCKS)
     pairs = shrunk(0.5) if s == 1 else PAIRS
     for (x, y), rows in zip(pairs, single_rows(spec, pairs, seed), strict=True):
@@ -60,7 +60,7 @@ def cut(kind, r):
 def test_cut_blocks(coupling, feature_map, seed):
     """Two or three rows of four dimensions, and ten rows as 4 + 4 + 2; a cut simplex block is an r-simplex."""
     projection, blocks = COUPLED[coupling]
-    s = 1 if feature_map.positive else -1
+    s = 1 if isinstance(feature_map, maps.Positive) else -1
     pairs = shrunk(0.5) if s == 1 else PAIRS
 
     def sums(law, r, rng):
@@ -82,7 +82,7 @@ def test_cut_blocks(coupling, feature_map, seed):
 def test_ten_rows_drawn_again_and_again(coupling, feature_map, seed):
     """The same through the library's own cutting of the last block."""
     projection, blocks = COUPLED[coupling]
-    s = 1 if feature_map.positive else -1
+    s = 1 if isinstance(feature_map, maps.Positive) else -1
     spec = Approximation(GAUSSIAN, feature_map, projection, 10)
     assert spec.projection.sample(4, 10, 0).block_sizes == (4, 4, 2)
     x, y = np.array([0.3, 0.1, -0.2, 0.4]), np.array([0.2, -0.1, 0.1, 0.3])

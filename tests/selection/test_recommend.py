@@ -10,7 +10,7 @@ import pytest
 
 import bochner
 from bochner import Approximation, kernels
-from bochner.approximation.error import squared_errors
+from bochner.approximation import squared_errors
 from bochner.selection import applicable
 from bochner.selection.candidates import at_width, label
 from bochner.selection.sample import Sample
@@ -57,7 +57,7 @@ def true_errors(specs, X, Y, n_draws, seed):
     rngs = np.random.default_rng(seed).spawn(len(specs))
     return np.array(
         [
-            np.sqrt(np.mean([e.sum() for e in squared_errors(s, X, Y, n_draws, rng)]) / exact)
+            np.sqrt(np.mean([e.sum() for e in squared_errors(s.plan(X, Y, 0), X, Y, n_draws, rng)]) / exact)
             for s, rng in zip(specs, rngs, strict=True)
         ]
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .. import datasets, names
+from .. import catalogue, datasets
 from ..datasets import Dataset, Table, TableError, read_table
 from ..kernels import Kernel, Softmax, resolve_bandwidth
 from ..selection import MOST_FEATURES
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser, features: str, default: int |
     """Options that say which data and which kernel."""
     parser.add_argument("data", nargs="?", default=DEFAULT, metavar="DATA",
                         help="CSV, NPZ or Parquet file, or the name of a data set (default: embedded data)")  # fmt: skip
-    parser.add_argument("--kernel", default="gaussian", choices=sorted(names.KERNELS), help="default: gaussian")
+    parser.add_argument("--kernel", default="gaussian", choices=sorted(catalogue.kernels()), help="default: gaussian")
     parser.add_argument(
         "--lengthscale",
         default="scale",
@@ -121,7 +121,7 @@ def _standardized(table: Table) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _kernel(options: argparse.Namespace, X: np.ndarray) -> Kernel:
-    kernel = names.kernel(options.kernel)
+    kernel = catalogue.kernel(options.kernel)
     if isinstance(kernel, Softmax) and options.scale is not None:
         return Softmax(_number("--scale", options.scale))
     if not kernel.has_bandwidth:

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from .._arrays import in_working_precision
 from ..approximation import Approximation, FeatureMap
+from ..catalogue import mechanism
 from ..kernels import Kernel, Softmax
-from ..names import mechanism
 from ._tensor_features import HeadFeatures, MapFeatures, QuadraticFeatures, TensorFeatures, quadratic_form
 
 _KEPT_ROWS = 256
@@ -92,7 +92,7 @@ class DrawnFeatures(nn.Module):
         super().__init__()
         assert spec.map is not None
         self.spec, self.d, self.heads, self.per_head, self.dtype = spec, d, heads, per_head, dtype
-        self.adaptive = spec.map.needs_data
+        self.adaptive = not spec.planned
         self._members: list[MapFeatures] = []
         self._waits = self.adaptive
         self.register_buffer("format_version", torch.tensor(_FORMAT))

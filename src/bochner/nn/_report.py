@@ -14,8 +14,8 @@ from .._progress import progress
 from .._table import format_table
 from .._validation import check_count, check_positive
 from ..approximation import Approximation
+from ..catalogue import mechanism
 from ..kernels import Softmax
-from ..names import mechanism
 from ._attention_checks import check_generator
 from ._drawn import attention_spec
 from ._recording import record

@@ -11,11 +11,9 @@ import torch
 from torch import Tensor
 
 from .._random import RNG, as_generator
-from ..approximation import Approximation, FeatureMap, width_of
+from ..approximation import Approximation, FeatureMap
 from ..approximation.log_features import key_values, log_features, query_values, stabiliser
-from ..maps import Map
-from ..maps.exponential import ExponentialFeatures
-from ..maps.features import Features
+from ..maps import ExponentialFeatures, Features, Map
 from ..projections import IID
 from ._recording import Recorded, exact_weights
 
@@ -241,4 +239,4 @@ def _row(
     # couplings do less in a part of a block, so errors are not carried over to fewer rows than that
     least = 1 if isinstance(spec.projection, IID) else min(d, spec.n_projections)
     rows = max(math.ceil(needed), least)
-    return MechanismRow(predicted, measured, expected, rows, width_of(spec, d).of(rows))
+    return MechanismRow(predicted, measured, expected, rows, replace(spec, n_projections=rows).n_features_out)

@@ -8,8 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from .._random import streams
-from ..approximation import Approximation, NoClosedForm
-from ..approximation.error import squared_errors
+from ..approximation import Approximation, NoClosedForm, squared_errors
 from ..projections import IID
 from .candidates import label
 from .sample import Sample
@@ -57,7 +56,7 @@ class Predictor:
     def _simulate(self, spec: Approximation, n_draws: int) -> Prediction:
         sample, rng = self.sample, streams(self.seed, f"{label(spec)}/{spec.n_projections}")[0]
         total, errors = np.zeros(sample.exact.shape), []
-        for squares in squared_errors(spec, sample.X, sample.Y, n_draws, rng):
+        for squares in squared_errors(spec.plan(sample.X, sample.Y, rng), sample.X, sample.Y, n_draws, rng):
             total += squares
             errors.append(sample.relative(squares) ** 2)
         mse, mean = total / n_draws, float(np.mean(errors))

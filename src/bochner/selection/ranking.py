@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import names
+from .. import catalogue
 from .._arrays import as_numpy
 from .._progress import progress
 from .._random import RNG, as_generator
 from .._validation import check_count, check_flag, check_instance, check_points, check_positive, check_rows
 from ..approximation import Approximation
-from ..approximation.width import probe
 from ..kernels import Kernel, resolve_bandwidth
 from .candidates import applicable, label
 from .cost import seconds_per_row
@@ -132,7 +131,7 @@ def _kernel(kernel: Kernel | str | None, X: np.ndarray) -> Kernel:
     if kernel is None:
         kernel = "gaussian"
     if isinstance(kernel, str):
-        named = names.kernel(kernel)
+        named = catalogue.kernel(kernel)
         return resolve_bandwidth(named, named.default_rule, X, owner="recommend")
     check_instance("recommend", "kernel", kernel, Kernel, "kernels.Gaussian()")
     return kernel
@@ -144,8 +143,8 @@ def _specs(kernel: Kernel, X: np.ndarray, width: int, positive: bool, symmetric:
     if not specs:
         raise ValueError(f"recommend: n_features={width} is too few for any mechanism of {kernel!r}; allow more.")
     if positive or symmetric:
-        drawn = [(spec, probe(spec, spec.n_projections if spec.n_projections < 3 else 3, d, X)) for spec in specs]
-        specs = [spec for spec, phi in drawn if phi.positive >= positive and phi.symmetric >= symmetric]
+        plans = [(spec, spec.plan(X, rng=0)) for spec in specs]
+        specs = [spec for spec, plan in plans if plan.positive >= positive and plan.symmetric >= symmetric]
     if not specs:
         kind = " and ".join(name for name, asked in (("positive", positive), ("symmetric", symmetric)) if asked)
         raise ValueError(

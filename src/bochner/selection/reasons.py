@@ -68,7 +68,7 @@ def _cause_of_map(family: str, facts: Facts) -> str:
 def _rows(ranking: Sequence[Candidate], facts: Facts) -> str:
     best = ranking[0]
     plain = next((c for c in ranking if c.spec.map == best.spec.map and isinstance(c.spec.projection, IID)), None)
-    if plain is None or plain is best or best.spec.map is None or best.spec.map.discrete:
+    if plain is None or plain is best or not best.spec.map.uses_rows:
         return ""
     return f"{_cause_of_rows(best.spec.projection, facts)} Independent rows have {_against(plain, best)}."
 

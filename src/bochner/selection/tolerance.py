@@ -56,7 +56,7 @@ def _sized(c: Candidate, m: int, predictor: Predictor) -> Candidate:
     rule, width = rows_of_rule(c.spec, d), width_at(c.spec, d)
     m = math.ceil(m / rule) * rule if m > rule else m
     factor = math.sqrt(c.spec.n_projections / m)
-    return replace(c, spec=replace(c.spec, n_projections=m), n_features=width.of(m), error=c.error * factor,
+    return replace(c, spec=replace(c.spec, n_projections=m), n_features=width.width(m), error=c.error * factor,
                    worst=c.worst * factor, standard_error=c.standard_error * factor,
                    seconds_per_row=c.seconds_per_row / factor**2)  # fmt: skip
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bochner._arrays import as_numpy
-from bochner._validation import check_count, check_flag, shown
+from bochner._validation import check_count, check_flag
 
 from ._pairs import check_paired_rows
 from ._special_functions import log_signed_sum
@@ -22,36 +21,29 @@ def complex_argument(X: Any, Y: Any, A: Any) -> np.ndarray:
     positive one: not, as printed there, the hyperbolic one, which is A = 1 with antithetic pairs.
     """
     X, Y = check_paired_rows("complex_argument", X, Y)
-    A, d = _complex("complex_argument", "A", A), X.shape[-1]
+    A, d = np.asarray(A), X.shape[-1]
+    if A.dtype.kind not in "iufc" or not np.all(np.isfinite(A)):
+        raise TypeError(f"complex_argument: A must be finite numbers, got {A!r}.")
     if A.shape not in ((), (d,), (d, d)):
         raise ValueError(
             f"complex_argument: A must be a number, a diagonal ({d},) or a matrix ({d}, {d}), got shape {A.shape}."
         )
-    if (np.linalg.det(A) if A.ndim == 2 else np.prod(A)) == 0:
-        raise ValueError("complex_argument: A must be invertible.")
+    A = A.astype(complex)
     if A.ndim < 2:
         return np.asarray(A * X + Y / A)
     return np.asarray(X @ A.T + Y @ np.linalg.inv(A))
 
 
-def _complex(owner: str, name: str, value: Any) -> np.ndarray:
-    """A finite complex array."""
-    try:
-        array = as_numpy(value) if hasattr(value, "detach") else np.asarray(value)
-    except (TypeError, ValueError, RuntimeError):
-        array = np.asarray(None)
-    if array.dtype.kind not in "iufc":
-        raise TypeError(f"{owner}: {name} must be real or complex numbers, got {shown(value)}.")
-    if not array.size or not np.isfinite(array).all():
-        raise ValueError(f"{owner}: {name} must be finite numbers, got {shown(value)}.")
-    return array.astype(complex)
-
-
 def _norms(z: Any) -> tuple[np.ndarray, np.ndarray]:
     """|z|^2 and the unconjugated square q(z)."""
-    z = _complex("complex_exponential_log_relative_mse", "z", z)
-    if not z.ndim:
-        raise ValueError(f"complex_exponential_log_relative_mse: z must be vectors of shape (..., d), got {shown(z)}.")
+    try:
+        z = np.asarray(z, dtype=complex)
+    except (TypeError, ValueError):
+        raise TypeError(f"complex_exponential_log_relative_mse: z must be complex vectors, got {z!r}.") from None
+    if not z.ndim or not np.all(np.isfinite(z)):
+        raise ValueError(
+            f"complex_exponential_log_relative_mse: z must be finite vectors of shape (..., d), got {z!r}."
+        )
     return (np.abs(z) ** 2).sum(-1), (z**2).sum(-1)
 
 

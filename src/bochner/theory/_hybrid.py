@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from bochner._validation import check_count, check_flag, check_option, check_positive
+from bochner._validation import check_count, check_flag, check_positive
 
 from ._exponential import hyperbolic_log_relative_mse, trigonometric_log_relative_mse
-from ._pairs import Pairs, check_broadcast, check_pairs, check_squares
-from ._rows import COUPLINGS
+from ._pairs import Pairs, check_numbers, check_pairs
 from ._special_functions import log_expm1, log_signed_sum
 
 
@@ -75,11 +74,10 @@ def normalized_gaussian_coefficient(minus: Any, radius: Any, sigma: float, n: in
     cosines, and then estimates another coefficient.  At r = 0 there is nothing to choose, and :math:`\lambda = 0`.
     """
     minus, radius = np.asarray(minus, dtype=np.float64), np.asarray(radius, dtype=np.float64)
-    square = min(sigma, 1e100) ** 2  # far beyond where the exponentials vanish
-    rho = -np.expm1(-2 * square * radius**2)
+    rho = -np.expm1(-2 * sigma**2 * radius**2)
     safe = np.where(rho > 0, rho, 1.0)
-    mean = -np.expm1(-square * minus / 2) / safe
-    return CoefficientMoments.of(mean, np.expm1(-square * minus) ** 2 / (2 * n * safe**2))
+    mean = -np.expm1(-(sigma**2) * minus / 2) / safe
+    return CoefficientMoments.of(mean, np.expm1(-(sigma**2) * minus) ** 2 / (2 * n * safe**2))
 
 
 def hybrid_mse(second_moments: Any, covariances: Any) -> np.ndarray:
@@ -113,8 +111,8 @@ def bipolar_log_relative_mse(
     Sharing helps if and only if :math:`E\lambda(1-\lambda) \ge 0`, which a Gaussian coefficient can violate.  Projections
     may be coupled where each base has its own; shared and coupled ones have no known closed form.
     """
+    check_pairs("bipolar_log_relative_mse", pairs)
     check_flag("bipolar_log_relative_mse", "shared", shared)
-    check_option("bipolar_log_relative_mse", "coupling", coupling, COUPLINGS)
     if shared and coupling != "iid":
         raise ValueError(
             f"bipolar_log_relative_mse: shared projections must be independent rows ('iid'), got coupling={coupling!r}."
@@ -138,10 +136,8 @@ def angular_hybrid_log_relative_mse(
     Eqs. 45 and 46 are right; Eq. 47 prints :math:`E\lambda(1-\lambda)` for the coefficient :math:`E(1-\lambda)^2`.  Zero at
     angles 0 and pi for points of one norm.
     """
-    pairs, n = (
-        check_pairs("angular_hybrid_log_relative_mse", pairs),
-        check_count("angular_hybrid_log_relative_mse", "n", n),
-    )
+    check_pairs("angular_hybrid_log_relative_mse", pairs)
+    n = check_count("angular_hybrid_log_relative_mse", "n", n)
     return bipolar_log_relative_mse(pairs, angular_coefficient(pairs.angle, n), m, d, shared=shared, coupling=coupling)
 
 
@@ -153,9 +149,9 @@ def gaussian_hybrid_log_relative_mse(
     The theorem's "remains the same with shared projections" holds for equal norms only; otherwise
     `bipolar_relative_covariance` enters.  Zero at angle 0, not at pi.
     """
-    owner = "gaussian_hybrid_log_relative_mse"
-    pairs, n, sigma = check_pairs(owner, pairs), check_count(owner, "n", n), check_positive(owner, "sigma", sigma)
-    radius = check_squares(owner, "radius", radius)
-    check_broadcast(owner, "radius", radius.shape, pairs.minus.shape)
+    check_pairs("gaussian_hybrid_log_relative_mse", pairs)
+    n = check_count("gaussian_hybrid_log_relative_mse", "n", n)
+    sigma = check_positive("gaussian_hybrid_log_relative_mse", "sigma", sigma)
+    radius = check_numbers("gaussian_hybrid_log_relative_mse", "radius", radius, "zero or more", lambda v: v >= 0)
     coefficient = normalized_gaussian_coefficient(pairs.minus, radius, sigma, n)
     return bipolar_log_relative_mse(pairs, coefficient, m, d, shared=shared, coupling=coupling)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import cmath
-import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bochner._arrays import as_numpy
-from bochner._validation import as_real, check_rows, shown
+from bochner._validation import as_real, check_rows
+
+LARGEST = 1e150
 
 
 @dataclass(frozen=True)
@@ -40,15 +39,6 @@ class Pairs:
     y2: np.ndarray
     plus: np.ndarray
     minus: np.ndarray
-
-    def __post_init__(self) -> None:
-        for name in ("x2", "y2", "plus", "minus"):
-            object.__setattr__(self, name, check_squares("Pairs", name, getattr(self, name)))
-        if len({self.x2.shape, self.y2.shape, self.plus.shape, self.minus.shape}) > 1:
-            raise ValueError(
-                f"Pairs: x2, y2, plus and minus must have one shape, got {self.x2.shape}, {self.y2.shape}, "
-                f"{self.plus.shape} and {self.minus.shape}; Pairs.of(X, Y) makes them."
-            )
 
     @classmethod
     def of(cls, X: Any, Y: Any) -> Pairs:
@@ -79,11 +69,11 @@ class Pairs:
 def check_numbers(owner: str, name: str, value: Any, need: str, holds: Callable[[np.ndarray], Any]) -> np.ndarray:
     """Return ``value`` as a float64 array all of whose entries hold; ``need`` says what they must be."""
     try:
-        array = as_numpy(value) if hasattr(value, "detach") else np.asarray(value)
-    except (TypeError, ValueError, RuntimeError):  # ragged lists, sparse tensors
+        array = np.asarray(value)
+    except ValueError:
         array = np.asarray(None)
     if array.dtype.kind not in "iuf":
-        raise TypeError(f"{owner}: {name} must be {need}, got {shown(value)}.")
+        raise TypeError(f"{owner}: {name} must be {need}, got {value!r}.")
     array = np.asarray(array, dtype=np.float64)
     wrong = ~np.asarray(holds(array), dtype=bool)
     if np.any(wrong):
@@ -91,64 +81,45 @@ def check_numbers(owner: str, name: str, value: Any, need: str, holds: Callable[
     return array
 
 
-def check_number(owner: str, name: str, value: Any, need: str, holds: Callable[[np.ndarray], Any]) -> float:
-    """Return one number that holds."""
-    array = check_numbers(owner, name, value, need, holds)
-    if array.ndim:
-        raise ValueError(f"{owner}: {name} must be one number, {need}, got shape {array.shape}.")
-    return float(array)
-
-
 def check_squares(owner: str, name: str, value: Any) -> np.ndarray:
     """Return squared lengths as a float64 array: not negative and not NaN; infinity stands for the limit."""
-    return check_numbers(owner, name, value, "zero or more", lambda v: v >= 0)
+    return check_numbers(owner, name, value, "a squared length, zero or more", lambda v: v >= 0)
+
+
+def check_finite_squares(owner: str, name: str, value: Any) -> np.ndarray:
+    """Return squared lengths as a float64 array, finite and not negative."""
+    need = "a finite squared length, zero or more"
+    return check_numbers(owner, name, value, need, lambda v: (v >= 0) & (v < np.inf))
 
 
 def check_cosine(owner: str, name: str, value: Any) -> float:
     """Return the cosine of an angle."""
-    return check_number(owner, name, value, "a cosine, between -1 and 1", lambda v: np.abs(v) <= 1)
+    return float(check_numbers(owner, name, value, "a cosine, between -1 and 1", lambda v: np.abs(v) <= 1))
 
 
-def check_pairs(owner: str, pairs: Any) -> Pairs:
-    """Return ``pairs`` if it is a `Pairs`."""
+def check_pairs(owner: str, pairs: Any) -> None:
+    """Refuse anything but `Pairs`."""
     if not isinstance(pairs, Pairs):
-        raise TypeError(f"{owner}: pairs must be Pairs, such as Pairs.of(X, Y), got {shown(pairs)}.")
-    return pairs
-
-
-def check_constant(owner: str, A: Any) -> complex:
-    """Return the constant A of generalised exponential features as a finite complex number."""
-    if isinstance(A, bool) or not isinstance(A, numbers.Complex):
-        raise TypeError(f"{owner}: A must be a real or complex number, got {shown(A)}.")
-    if not cmath.isfinite(A):
-        raise ValueError(f"{owner}: A must be finite, got {A}.")
-    return complex(A)
-
-
-def check_broadcast(owner: str, name: str, shape: tuple[int, ...], pairs: tuple[int, ...]) -> None:
-    """Refuse numbers that do not broadcast with the pairs."""
-    try:
-        np.broadcast_shapes(shape, pairs)
-    except ValueError:
-        raise ValueError(f"{owner}: {name} must broadcast with the pairs, {pairs}, got shape {shape}.") from None
-
-
-def check_finite_rows(owner: str, X: Any) -> np.ndarray:
-    """Return X as a finite float64 array with at least one number."""
-    X = as_real(owner, X)
-    width = X.shape[-1] if X.shape else 1
-    X = check_rows(owner, as_numpy(check_rows(owner, X, width)), width)
-    if not X.size:
-        raise ValueError(f"{owner}: expected at least one point of at least one coordinate, got shape {X.shape}.")
-    return np.asarray(X, dtype=np.float64)
+        raise TypeError(f"{owner}: pairs must be Pairs, made by Pairs.of(X, Y), got {pairs!r}.")
 
 
 def check_paired_rows(owner: str, X: Any, Y: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return X and Y as finite float64 arrays of one width whose leading axes broadcast."""
-    X, Y = check_finite_rows(owner, X), check_finite_rows(owner, Y)
-    Y = check_rows(owner, Y, X.shape[-1], remedy="X and Y must have the same width.")
+    X = check_vectors(owner, X)
+    Y = check_vectors(owner, check_rows(owner, Y, X.shape[-1], remedy="X and Y must have the same width."))
     try:
         np.broadcast_shapes(X.shape, Y.shape)
     except ValueError:
         raise ValueError(f"{owner}: the rows of X and Y must broadcast, got shapes {X.shape} and {Y.shape}.") from None
     return X, Y
+
+
+def check_vectors(owner: str, X: Any) -> np.ndarray:
+    """Return X (..., d) as a float64 array of numbers whose squares are finite."""
+    X = as_real(owner, X)
+    vectors: np.ndarray = np.asarray(check_rows(owner, X, X.shape[-1] if X.ndim else 1), dtype=np.float64)
+    if np.abs(vectors).max(initial=0.0) > LARGEST:
+        raise ValueError(
+            f"{owner}: expected numbers of at most {LARGEST:g}, whose squares are finite, got larger ones."
+        )
+    return vectors
