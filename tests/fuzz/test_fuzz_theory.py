@@ -29,7 +29,7 @@ GOOD: Good = {
     "gradient": lambda: rows(1, 4)[0],
     "m": constant(3),
     "mean_x2": lambda: np.array([1.5, 0.2]),
-    "mean_y2": lambda: np.array([0.5, 0.1]),
+    "mean_y2": lambda: np.array([0.5, 3.0]),
     "minus": lambda: np.array([0.0, 0.5, 30.0]),
     "n": constant(3),
     "n_rules": constant(2),
@@ -44,8 +44,8 @@ GOOD: Good = {
     "steps": constant(5),
     "theta": constant(0.5),
     "value": constant(0.5),
-    "x2": lambda: np.array([1.0, 2.0, 3.0]),
-    "y2": lambda: np.array([4.0, 0.0, 1.0]),
+    "x2": lambda: np.array([1.0]),
+    "y2": lambda: np.array([4.0]),
     "z": lambda: np.array([0.5, 1.5]),
 }
 
