@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from .._random import RNG, streams
+from .._validation import check_count
 from ..linalg.engine import single_threaded_blas
 from ._rotation import DenseRotation, Directions, DrawnMatrices, DrawnRotation
 
@@ -63,6 +64,7 @@ class Haar(DenseRotation):
         rng : int, numpy.random.Generator or None
             Source of randomness.
         """
+        d, n_rows = check_count(repr(self), "d", d), check_count(repr(self), "n_rows", n_rows)
         if d < _LARGE or 2 * n_rows > d:
             return super().sample_rows(d, n_rows, rng)
         (stream,) = streams(rng, "directions")

@@ -83,6 +83,7 @@ class Rotation(Catalogued, ABC):
         rng : int, numpy.random.Generator or None
             Source of randomness.
         """
+        check_count(repr(self), "n_rows", n_rows)
         return self.sample(d, 1, rng)
 
     @abstractmethod
