@@ -95,7 +95,7 @@ class Target:
         """Parameters that take rows, with every make of them."""
         for name, good in self.good.items():
             if isinstance(good(), np.ndarray) and good().shape == rows().shape:
-                yield from ((name, make) for make in MAKES)
+                yield from ((name, make) for make in MAKES if make.plain is not None)
 
 
 def target_of(name: str, call: Callable[..., Any], good: Good, **options: Any) -> Target:

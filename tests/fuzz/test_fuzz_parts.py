@@ -166,7 +166,8 @@ ALL_PROJECTIONS = [
 OPERATORS = [projection.sample(D, 7, rng=0) for projection in ALL_PROJECTIONS]
 
 METHODS = [
-    *methods(ALL_KERNELS, "__call__", "paired", "diagonal", "sample_rows", "with_bandwidth", "from_gamma"),
+    *methods(ALL_KERNELS, "__call__", "paired", "diagonal", "sample_rows"),
+    *methods([kernel for kernel in ALL_KERNELS if kernel.has_bandwidth], "with_bandwidth", "from_gamma"),
     *methods(ALL_ROTATIONS, "sample", "sample_rows"),
     *methods(ALL_PROJECTIONS, "sample"),
     *methods(OPERATORS, "__call__", "adjoint"),

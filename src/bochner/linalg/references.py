@@ -45,9 +45,7 @@ def fwht_reference(x: Any) -> Any:
     x = as_real("fwht_reference", x)
     d = x.shape[-1] if x.shape else 0
     if d & (d - 1) or not d:
-        raise ValueError(
-            f"fwht_reference: the last axis must be a power of two, got shape {tuple(x.shape)}."
-        )
+        raise ValueError(f"fwht_reference: the last axis must be a power of two, got shape {tuple(x.shape)}.")
     return walsh_levels(check_rows("fwht_reference", x, d), 0, int(d).bit_length() - 1)
 
 
