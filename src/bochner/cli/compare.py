@@ -14,7 +14,7 @@ import numpy as np
 from .._progress import progress
 from .._table import as_json, format_table, printable, seconds, size
 from ..approximation import Approximation
-from ..selection.candidates import applicable, at_width, label
+from ..selection._applicable import applicable, at_width, label
 from .bench import environment
 from .measurement import Ground, Measurement, measure
 from .problem import Problem, add_arguments, check_range, read_problem, writable
@@ -131,9 +131,10 @@ def _chosen(order: list[Approximation]) -> list[Approximation]:
 def _curve(spec: Approximation, ground: Ground, n_features: int) -> Curve:
     sized = [at_width(spec, ground.X.shape[1], max(n_features * 2**k // 8, 4), ground.X) for k in range(6)]
     kept = list(dict.fromkeys(s for s in sized if s is not None))
-    widths = [s.fit(ground.X, ground.Y, rng=ground.seed).n_features_out for s in kept]
-    measured = [float(np.sqrt((ground.errors(s, _CURVE_DRAWS) ** 2).mean())) for s in kept]
-    return Curve(label(spec), widths, measured, [ground.predictor(s).error for s in kept])
+    drawn = [ground.draws(s, _CURVE_DRAWS) for s in kept]
+    measured = [float(np.sqrt((errors**2).mean())) for errors, _ in drawn]
+    predicted = [ground.predictor(s).error for s in kept]
+    return Curve(label(spec), [phi.n_features_out for _, phi in drawn], measured, predicted)
 
 
 def _pictures(

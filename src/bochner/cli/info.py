@@ -15,7 +15,7 @@ import numpy as np
 from .._table import format_table, seconds, size
 from ..projections import IID, QMC, GaussHermite, Operator, Orthogonal, Projection, Quadrature, Simplex, SimplexPlus
 from ..rotations import Butterfly, Haar, Hadamard, Kac, MultiHadamard, StructuredGivens
-from ..selection.candidates import label
+from ..selection._applicable import label
 from .bench import best_of, environment
 from .problem import check_range, writable
 

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from .._random import streams
-from ..approximation import Approximation
+from ..approximation import Approximation, FeatureMap
 from ..kernels import Kernel
-from ..selection.candidates import label
-from ..selection.cost import seconds_per_row
-from ..selection.prediction import Predictor
-from ..selection.sample import Sample
+from ..selection._applicable import label
+from ..selection._prediction import Predictor, seconds_per_row
+from ..selection._sample import Sample
 
 
 @dataclass(frozen=True)
@@ -73,27 +72,33 @@ class Ground:
         self.exact, self.seed = sample.exact, seed
         self.predictor = Predictor(replace(sample, weights=np.full(sample.exact.shape, 1 / sample.exact.size)), seed)
 
-    def errors(self, spec: Approximation, n_draws: int) -> np.ndarray:
-        """Relative Frobenius errors of independent draws."""
-        rng = streams(self.seed, f"measure/{label(spec)}/{spec.n_projections}")[0]
-        size = np.linalg.norm(self.exact)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.array(
-                [
-                    np.linalg.norm(spec.fit(self.X, self.Y, rng).gram(self.X, self.Y) - self.exact) / size
-                    for _ in range(n_draws)
-                ]
-            )
+    def draws(self, spec: Approximation, n_draws: int) -> tuple[np.ndarray, FeatureMap]:
+        """Relative Frobenius errors of independent draws, and the last of them."""
+        rng, size, errors = streams(self.seed, "measure")[0], np.linalg.norm(self.exact), []
+        for _ in range(n_draws):
+            with np.errstate(over="ignore", invalid="ignore"):
+                phi = spec.fit(self.X, self.Y, rng)
+                errors.append(np.linalg.norm(phi.gram(self.X, self.Y) - self.exact) / size)
+        return np.array(errors), phi
 
 
 def measure(spec: Approximation, ground: Ground, n_draws: int) -> Measurement:
     """Everything about one mechanism."""
-    squares = ground.errors(spec, n_draws) ** 2
+    errors, phi = ground.draws(spec, n_draws)
+    squares = errors**2
     error = float(np.sqrt(squares.mean()))
-    spread = float(squares.std(ddof=1) / np.sqrt(n_draws)) / (2 * error) if error > 0 else 0.0
-    time, phi = seconds_per_row(spec, ground.X, ground.Y, ground.seed)
     expected = ground.predictor(spec)
     return Measurement(
-        label(spec), repr(spec), phi.n_features_out, error, spread, expected.error, expected.source, time,
-        len(pickle.dumps(phi)), phi.positive, phi.symmetric, spec.unbiased,
-    )  # fmt: skip
+        label=label(spec),
+        spec=repr(spec),
+        n_features=phi.n_features_out,
+        measured=error,
+        standard_error=float(squares.std(ddof=1) / np.sqrt(n_draws)) / (2 * error) if error > 0 else 0.0,
+        predicted=expected.error,
+        source=expected.source,
+        seconds_per_row=seconds_per_row(phi, ground.X),
+        nbytes=len(pickle.dumps(phi)),
+        positive=phi.positive,
+        symmetric=phi.symmetric,
+        unbiased=spec.unbiased,
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings as python_warnings
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,18 +16,16 @@ from .._validation import check_count, check_flag, check_instance, check_points,
 from ..approximation import Approximation
 from ..approximation.width import probe
 from ..kernels import Kernel, median_distance
-from .candidates import applicable, label
-from .cost import seconds_per_row
-from .facts import Facts
-from .prediction import MANY_DRAWS, Predictor
-from .reasons import reasons, warnings
-from .recommendation import Candidate, Recommendation
-from .sample import Sample
-from .tolerance import at_tolerance
+from ._applicable import applicable
+from ._prediction import ROUNDS, Predictor, seconds_per_row
+from ._reasons import reasons, warnings
+from ._recommendation import Candidate, Recommendation
+from ._sample import Facts, Sample
+from ._tolerance import at_tolerance
 
 DEFAULT_FEATURES, MOST_FEATURES = 512, 65536
-_CLOSE = 1.3
-"""Simulated errors up to this factor above the best are simulated again, with more draws."""
+_WORTH = 0.95
+"""Mechanisms are drawn again while they may be better than the best known one by this factor."""
 _TIMED = 12
 """Mechanisms that are measured again at the width that a tolerance asks for; times of the others are scaled by it."""
 
@@ -103,7 +100,7 @@ def recommend(
     width = limit if limit is not None and tolerance is None else min(limit or DEFAULT_FEATURES, DEFAULT_FEATURES)
     specs = _specs(chosen, predictor.sample.X, width, positive, symmetric)
     found = [_candidate(spec, X, predictor) for spec in progress(specs, label="recommend", shown=verbose)]
-    ranking = sorted(_simulated_again(found, predictor), key=lambda c: c.bound)
+    ranking = sorted(_raced(found, predictor), key=lambda c: c.bound)
     reached = True
     if tolerance is not None:
         most = limit or MOST_FEATURES
@@ -159,23 +156,38 @@ def _specs(kernel: Kernel, X: np.ndarray, width: int, positive: bool, symmetric:
 
 
 def _candidate(spec: Approximation, X: np.ndarray, predictor: Predictor) -> Candidate:
-    time, phi = seconds_per_row(spec, *_sampled(X, predictor), predictor.seed)
-    return Candidate(spec, phi.n_features_out, *predictor(spec), time, phi.positive, phi.symmetric, spec.unbiased)
+    prediction, phi = predictor(spec, ROUNDS[0]), predictor.features(spec)
+    time = seconds_per_row(phi, _sampled(X, predictor))
+    return Candidate(spec, phi.n_features_out, *prediction, time, phi.positive, phi.symmetric, spec.unbiased)
 
 
 def _timed(c: Candidate, X: np.ndarray, predictor: Predictor) -> Candidate:
-    return replace(c, seconds_per_row=seconds_per_row(c.spec, *_sampled(X, predictor), predictor.seed)[0])
+    return replace(c, seconds_per_row=seconds_per_row(predictor.features(c.spec), _sampled(X, predictor)))
 
 
-def _sampled(X: np.ndarray, predictor: Predictor) -> tuple[np.ndarray, np.ndarray]:
+def _sampled(X: np.ndarray, predictor: Predictor) -> np.ndarray:
     """The sampled rows in the precision of the data."""
-    dtype = X.dtype if X.dtype == np.float32 else np.float64
-    return predictor.sample.X.astype(dtype), predictor.sample.Y.astype(dtype)
+    return predictor.sample.X.astype(X.dtype if X.dtype == np.float32 else np.float64)
 
 
-def _simulated_again(found: Sequence[Candidate], predictor: Predictor) -> list[Candidate]:
-    """Those that may be the best, with more draws."""
-    least = min(c.error for c in found)
-    close = [c for c in found if c.source == "simulation" and c.error <= _CLOSE * least]
-    again = {label(c.spec): c.predicted(predictor.simulation(c.spec, MANY_DRAWS)) for c in close}
-    return [again.get(label(c.spec), c) for c in found]
+def _raced(found: list[Candidate], predictor: Predictor) -> list[Candidate]:
+    """Mechanisms that may still be the best, drawn more often in each round."""
+    for n_draws in ROUNDS[1:]:
+        doubts = _doubts(found, predictor)
+        least = min(c.error * (1 + 2 * doubt) for c, doubt in zip(found, doubts, strict=True))
+        again = [
+            doubt > 0 and c.error * (1 - 2 * doubt) < _WORTH * least for c, doubt in zip(found, doubts, strict=True)
+        ]
+        found = [
+            c.predicted(predictor.simulation(c.spec, n_draws)) if more else c
+            for c, more in zip(found, again, strict=True)
+        ]
+    return found
+
+
+def _doubts(found: list[Candidate], predictor: Predictor) -> list[float]:
+    """Relative standard errors of simulated errors: no smaller than is usual, since so few draws tell little of it."""
+    own = [c.standard_error / c.error if 0 < c.error < np.inf else 0.0 for c in found]
+    draws = [predictor.n_draws(c.spec) if c.source == "simulation" else 0 for c in found]
+    usual = np.median([r * n**0.5 for r, n in zip(own, draws, strict=True) if n] or [0.0])
+    return [max(r, float(usual) / n**0.5) if n else 0.0 for r, n in zip(own, draws, strict=True)]

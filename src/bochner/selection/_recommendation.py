@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib.util
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .._table import format_table, seconds
 from ..approximation import Approximation
-from .candidates import at_width, label
-from .facts import Facts
-from .prediction import Prediction, Predictor
+from ._applicable import at_width, label
+from ._prediction import Prediction, Predictor
+from ._sample import Facts
 
 _SHOWN = 12
 
@@ -109,7 +110,7 @@ class Recommendation:
         return curves
 
     def plot(self, ax: Any = None, *, n_features: Sequence[int] | None = None, top: int = 8) -> Any:
-        """Draw predicted error against the number of features, one curve a mechanism; needs matplotlib.
+        """Draw predicted error against the number of features, one curve per mechanism; needs matplotlib.
 
         Parameters
         ----------
@@ -124,11 +125,9 @@ class Recommendation:
         -------
         matplotlib Axes
         """
-        from .plot import draw_curves
-
         width = self.ranking[0].n_features
         widths = n_features or [max(width * 2**k // 16, 2) for k in range(7)]
-        return draw_curves(self.curves(widths, top), self.tolerance, ax)
+        return _draw_curves(self.curves(widths, top), self.tolerance, ax)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -143,9 +142,8 @@ class Recommendation:
 
     def table(self, top: int | None = _SHOWN) -> str:
         """The ranking as text; all of it with ``top=None``."""
-        header = ["mechanism", "features", "error", "worst entry", "time a row", "error by", "positive", "symmetric",
-                  "unbiased"]  # fmt: skip
-        return format_table(header, [_row(candidate) for candidate in self.ranking[:top]])
+        header = ["mechanism", "features", "error", "worst entry", "time per row", "error by", "positive", "symmetric"]
+        return format_table([*header, "unbiased"], [_row(candidate) for candidate in self.ranking[:top]])
 
     def __str__(self) -> str:
         hidden = len(self.ranking) - _SHOWN
@@ -162,3 +160,21 @@ def _row(c: Candidate) -> list[str]:
     flags = ["yes" if flag else "no" for flag in (c.positive, c.symmetric)]
     unbiased = "yes" if c.unbiased else "approx."
     return [c.label, str(c.n_features), error, f"{c.worst:.3g}", seconds(c.seconds_per_row), c.source, *flags, unbiased]
+
+
+def _draw_curves(curves: Mapping[str, Sequence[tuple[int, float]]], tolerance: float | None, ax: Any = None) -> Any:
+    """One line per mechanism, on logarithmic axes."""
+    if ax is None:
+        if importlib.util.find_spec("matplotlib") is None:
+            raise ImportError("Recommendation.plot: a plot needs matplotlib; pip install 'bochner[plot]'.")
+        from matplotlib.figure import Figure  # no window, whatever the backend
+
+        ax = Figure(figsize=(7, 4.5), layout="constrained").add_subplot()
+    for name, points in curves.items():
+        ax.loglog(*zip(*points, strict=True), marker="o", markersize=3, label=name)
+    if tolerance is not None:
+        ax.axhline(tolerance, color="black", linestyle=":", label="tolerance")
+    ax.set_xlabel("features")
+    ax.set_ylabel("predicted relative error")
+    ax.legend(fontsize="small")
+    return ax

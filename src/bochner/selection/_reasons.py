@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from ..kernels import Kernel, Softmax
 from ..projections import IID, QMC, Orthogonal, Projection, Quadrature, Simplex, SimplexPlus
-from .candidates import label
-from .facts import Facts
-from .recommendation import Candidate
+from ._applicable import label
+from ._recommendation import Candidate
+from ._sample import Facts
 
 _USELESS = 1.0
 """Relative error of the estimate that is zero everywhere."""
@@ -23,8 +23,10 @@ def reasons(ranking: Sequence[Candidate], facts: Facts) -> tuple[str, ...]:
 
 def _data(facts: Facts) -> str:
     spread = f", from {facts.smallest_norm2:.3g} to {facts.largest_norm2:.3g}" if facts.norms_vary else ""
-    return (f"At the kernel's scale |x|^2 averages {facts.norm2:.3g}{spread}; |x-y|^2 {facts.distance2:.3g} and "
-            f"|x+y|^2 {facts.sum2:.3g}.")  # fmt: skip
+    return (
+        f"At the kernel's scale |x|^2 averages {facts.norm2:.3g}{spread}; |x-y|^2 {facts.distance2:.3g} and "
+        f"|x+y|^2 {facts.sum2:.3g}."
+    )
 
 
 def _map(ranking: Sequence[Candidate], facts: Facts) -> str:
@@ -110,23 +112,33 @@ def warnings(
     best = min(ranking, key=lambda c: c.error)
     said = []
     if best.error >= _USELESS:
-        said.append(f"no mechanism estimates this kernel with {best.n_features} features: the least predicted error is "
-                    f"{best.error:.3g}, and zeros would have 1. {_remedy(facts, kernel)}")  # fmt: skip
+        said.append(
+            f"no mechanism estimates this kernel with {best.n_features} features: the least predicted error is "
+            f"{best.error:.3g}, and zeros would have 1. {_remedy(facts, kernel)}"
+        )
     elif tolerance is not None and not reached:
-        said.append(f"no mechanism reaches the tolerance {tolerance:g} with {best.n_features} features: the least predicted "
-                    f"error is {best.error:.3g}. {_remedy(facts, kernel)}")  # fmt: skip
+        said.append(
+            f"no mechanism reaches the tolerance {tolerance:g} with {best.n_features} features: the least predicted "
+            f"error is {best.error:.3g}. {_remedy(facts, kernel)}"
+        )
     if facts.diagonal_share > _NEARLY_ALL:
-        said.append(f"the diagonal holds {facts.diagonal_share:.4%} of the squared Gram matrix, so these errors tell of "
-                    f"x = y alone. {_remedy(facts, kernel)}")  # fmt: skip
+        said.append(
+            f"the diagonal holds {facts.diagonal_share:.4%} of the squared Gram matrix, so these errors tell of "
+            f"x = y alone. {_remedy(facts, kernel)}"
+        )
     return tuple(said)
 
 
 def _remedy(facts: Facts, kernel: Kernel) -> str:
     if isinstance(kernel, Softmax) and max(facts.norm2, facts.largest_norm2 / 4) > 4:
         longest = f" and reaches {facts.largest_norm2:.3g}" if facts.norms_vary else ""
-        return (f"|x|^2 averages {facts.norm2:.3g}{longest}: softmax features cannot estimate this kernel; normalise or "
-                f"lower the scale.")  # fmt: skip
+        return (
+            f"|x|^2 averages {facts.norm2:.3g}{longest}: softmax features cannot estimate this kernel; normalise or "
+            f"lower the scale."
+        )
     if kernel.shift_invariant and facts.distance2 > 8:
-        return (f"|x-y|^2 averages {facts.distance2:.3g} lengthscales squared, and the kernel {facts.kernel_mean:.1e}: the "
-                f"Gram matrix is nearly diagonal; standardise the columns or lengthen the lengthscale.")  # fmt: skip
+        return (
+            f"|x-y|^2 averages {facts.distance2:.3g} lengthscales squared, and the kernel {facts.kernel_mean:.1e}: the "
+            f"Gram matrix is nearly diagonal; standardise the columns or lengthen the lengthscale."
+        )
     return "Allow more features, or a larger tolerance."

@@ -15,8 +15,20 @@ from ..kernels import Kernel
 from ..maps import ClusterHybrid, Map
 from ..projections import IID, Projection, Quadrature
 
-_ALL = ("iid", "orthogonal", "fast-orthogonal", "hadamard", "simplex", "fast-simplex", "simplex+", "quadrature",
-        "orthoplex", "fast-orthoplex", "halton", "sobol")  # fmt: skip
+_ALL = (
+    "iid",
+    "orthogonal",
+    "fast-orthogonal",
+    "hadamard",
+    "simplex",
+    "fast-simplex",
+    "simplex+",
+    "quadrature",
+    "orthoplex",
+    "fast-orthoplex",
+    "halton",
+    "sobol",
+)
 _HYBRIDS = ("iid", "orthogonal", "fast-orthogonal", "simplex")
 _LARGE = ("iid", "orthogonal", "fast-orthogonal", "hadamard", "fast-simplex", "fast-orthoplex", "halton")
 _LARGE_DIMENSION = 1024

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .candidates import rows_of_rule, width_at
-from .prediction import MANY_DRAWS, Predictor
-from .recommendation import Candidate
+from ._applicable import rows_of_rule, width_at
+from ._prediction import Predictor
+from ._recommendation import Candidate
 
 _CLOSE = 1.5
 """Estimated widths up to this factor above the least are looked at exactly."""
@@ -56,14 +56,20 @@ def _sized(c: Candidate, m: int, predictor: Predictor) -> Candidate:
     rule, width = rows_of_rule(c.spec, d), width_at(c.spec, d)
     m = math.ceil(m / rule) * rule if m > rule else m
     factor = math.sqrt(c.spec.n_projections / m)
-    return replace(c, spec=replace(c.spec, n_projections=m), n_features=width.of(m), error=c.error * factor,
-                   worst=c.worst * factor, standard_error=c.standard_error * factor,
-                   seconds_per_row=c.seconds_per_row / factor**2)  # fmt: skip
+    return replace(
+        c,
+        spec=replace(c.spec, n_projections=m),
+        n_features=width.of(m),
+        error=c.error * factor,
+        worst=c.worst * factor,
+        standard_error=c.standard_error * factor,
+        seconds_per_row=c.seconds_per_row / factor**2,
+    )
 
 
 def _found(c: Candidate, tolerance: float, predictor: Predictor) -> Candidate:
     """The least number of rows at which the prediction itself meets the tolerance, by secant steps of that law."""
-    exact = c.predicted(predictor(c.spec, MANY_DRAWS))
+    exact = c.predicted(predictor.precisely(c.spec))
     best = exact if exact.bound <= tolerance else None
     for _ in range(_STEPS[c.source]):
         m = _scaled(exact, tolerance)
@@ -72,7 +78,7 @@ def _found(c: Candidate, tolerance: float, predictor: Predictor) -> Candidate:
         if m == exact.spec.n_projections or (best is not None and m >= best.spec.n_projections):
             break
         exact = _sized(exact, m, predictor)
-        exact = exact.predicted(predictor(exact.spec, MANY_DRAWS))
+        exact = exact.predicted(predictor.precisely(exact.spec))
         if exact.bound <= tolerance:
             best = exact
     return best or exact
