@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from bochner import Approximation, kernels, maps, projections, rotations
-from bochner.approximation import gram as gram_module
+from bochner.approximation import _feature_map
 from bochner.maps import coefficients
 from bochner.projections import IID, Orthogonal, Quadrature
 from bochner.rotations import Haar, Hadamard
@@ -116,11 +116,13 @@ def test_every_projection_works_with_every_map(feature_map, seed):
         phi = spec_of(feature_map, projection, 7).draw(D, seed)
         queries, keys = phi.queries(X), phi.keys(Y)
         assert queries.shape == keys.shape == (3, phi.n_features_out)
+        assert phi.spec.layout == (*phi.spec.layout[:2], phi.symmetric, phi.positive)
+        assert phi.spec.n_features_out == phi.n_features_out
         np.testing.assert_allclose(phi.gram(X, Y), queries @ keys.T, rtol=1e-12, atol=1e-12)
         if phi.symmetric:
             np.testing.assert_array_equal(phi.keys(X), queries)
         else:
-            assert not feature_map.symmetric or projection.sample(D, 7, 0).signed
+            assert projection.signed or not feature_map.layout(IID()).symmetric
         if phi.positive:
             assert (queries > 0).all() and (keys > 0).all()
         assert np.isfinite(queries).all() and np.isfinite(keys).all()
@@ -130,12 +132,12 @@ def test_every_projection_works_with_every_map(feature_map, seed):
 def test_symmetry_and_positivity_are_declared_truly(feature_map, seed):
     A, B = data(seed)
     phi = spec_of(feature_map, None, 9).fit(A, B, seed)
-    if feature_map.symmetric:
-        assert phi.symmetric
+    assert (phi.spec.symmetric, phi.spec.positive) == (phi.symmetric, phi.positive)
+    assert phi.spec.n_features_out == phi.n_features_out
+    if phi.symmetric:
         np.testing.assert_array_equal(phi.queries(B), phi.keys(B))
-    if not phi.symmetric:
+    else:
         assert np.abs(phi.queries(B) - phi.keys(B)).max() > 1e-3
-    assert phi.positive == (feature_map.positive or repr(feature_map) == repr(maps.GeneralizedExponential("optimal")))
     if phi.positive:
         np.testing.assert_allclose(np.exp(phi.log_queries(A)), phi.queries(A), rtol=1e-12)
         np.testing.assert_allclose(np.exp(phi.log_keys(B)), phi.keys(B), rtol=1e-12)
@@ -207,7 +209,8 @@ def test_gram_in_chunks_is_the_same(feature_map, seed, monkeypatch):
     A, B = data(seed)
     phi = spec_of(feature_map, None, 5).fit(A, B, seed)
     whole = phi.gram(A, B)
-    monkeypatch.setattr(gram_module, "_CHUNK_NUMBERS", 7 * phi.n_features_out)
+    monkeypatch.setattr(_feature_map, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(_feature_map, "rows_per_tile", lambda *arguments: 2)
     np.testing.assert_allclose(phi.gram(A, B), whole, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(phi.gram(A), phi.queries(A) @ phi.keys(A).T, rtol=1e-12, atol=1e-13)
 
@@ -221,7 +224,7 @@ def test_specs_and_drawn_maps_are_values(feature_map, seed):
     assert spec != Approximation(spec.kernel, spec.map, spec.projection, 6)
     A, B = data(seed)
     phi = spec.fit(A, B, seed)
-    assert spec.n_projections == 5 and phi.spec == spec
+    assert spec.n_projections == 5 and phi.spec.planned and phi.spec == spec.plan(A, B, seed)
     again = pickle.loads(pickle.dumps(phi))
     np.testing.assert_array_equal(again.queries(A), phi.queries(A))
     assert repr(again) == repr(phi) and f"{D} -> {phi.n_features_out} features" in repr(phi)
@@ -234,15 +237,15 @@ def test_one_int_gives_one_draw_and_one_generator_several(feature_map, seed):
     np.testing.assert_array_equal(spec.fit(A, B, seed).queries(A), spec.fit(A, B, seed).queries(A))
     rng = np.random.default_rng(seed)
     assert np.abs(spec.fit(A, B, rng).gram(A) - spec.fit(A, B, rng).gram(A)).max() > 1e-3
-    if not feature_map.needs_data:
+    if feature_map.planned:
         np.testing.assert_array_equal(spec.draw(D, seed).queries(A), spec.fit(A, B, seed).queries(A))
 
 
 def test_what_the_defaults_are():
     simplex = "Simplex(rotation=Haar(), radii='kernel')"
-    assert repr(Approximation(kernels.Softmax()).map) == "OptimalPositive(quantile=None, antithetic=False)"
+    assert repr(Approximation(kernels.Softmax()).map) == "OptimalPositive(quantile=None, antithetic=False, A=None)"
     assert repr(Approximation(kernels.Softmax()).projection) == simplex
-    assert repr(Approximation(kernels.Matern(1.5)).map) == "Trigonometric()"
+    assert repr(Approximation(kernels.Matern(1.5)).map) == "Trigonometric(single_last=False)"
     assert Approximation(kernels.Gaussian()).projection == Orthogonal(Haar())
     assert Approximation(kernels.Laplacian()).projection == IID()
     assert Approximation(kernels.Softmax(), maps.Hyperbolic()).projection == Orthogonal(Haar())

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from bochner import Approximation, maps
-from bochner.maps.coefficients import AngularCoefficient, NormalizedGaussianCoefficient
-from bochner.maps.coefficients.base import DrawnCoefficient
-from bochner.maps.features import parts_of
+from bochner.maps._features import parts_of
+from bochner.maps.coefficients import AngularCoefficient, DrawnCoefficient, NormalizedGaussianCoefficient
 from bochner.projections import IID, Orthogonal, Quadrature
 from bochner.rotations import StructuredGivens
 from support.map_laws import (
@@ -33,8 +32,8 @@ from support.points import XD, YD, X, Y
 class TauWithoutSigma(NormalizedGaussianCoefficient):
     """HRF Eq. 70 as printed: no sigma inside of cosine and sine."""
 
-    def draw(self, draws, data):
-        drawn = super().draw(draws, data)
+    def draw(self, draws):
+        drawn = super().draw(draws)
         one = np.asarray(1.0)
         parts = vars(drawn) | {"left": one, "right": one}
         return DrawnCoefficient(**parts)
@@ -43,9 +42,8 @@ class TauWithoutSigma(NormalizedGaussianCoefficient):
 class TauOfTheBases(AngularCoefficient):
     """A stream that is used again: the signs of the bases' own rows."""
 
-    def draw(self, draws, data):
-        drawn = super().draw(draws, data)
-        draws = draws.apart("")
+    def draw(self, draws):
+        drawn = super().draw(draws)
         draws._prefix = ""
         return DrawnCoefficient(**(vars(drawn) | {"tau": draws.independent_rows("base", self.n)}))
 
@@ -139,7 +137,10 @@ def epsilon_after_the_maximum(features, X, Y):
 
 @pytest.mark.parametrize("mutant", (maximum_of_each_key, maximum_of_each_feature, epsilon_after_the_maximum))
 def test_stabilisers_that_do_not_cancel_are_rejected(mutant, monkeypatch):
-    monkeypatch.setattr("bochner.approximation.feature_map.normalized_gram", mutant)
+    def broken(self, xp, X, Y):
+        return mutant(self.features, self.spec.at_unit_scale(X), self.spec.at_unit_scale(Y))
+
+    monkeypatch.setattr("bochner.approximation.FeatureMap._normalized", broken)
     with pytest.raises(AssertionError, match="Not equal to tolerance"):
         check_normalized(maps.Positive())
 

@@ -12,16 +12,13 @@ import math
 
 import numpy as np
 import pytest
-from scipy.special import gammaln
 
-from bochner import geometries, maps
-from bochner.maps.complex_exponential import ComplexExponentialFeatures
-from bochner.maps.discrete import PowerFeatures
-from bochner.maps.exponential import ExponentialFeatures, circle
-from bochner.maps.features import squared_norms
-from bochner.maps.linear import transform
+from bochner import maps
+from bochner.maps._complex import ComplexExponentialFeatures
+from bochner.maps._discrete import PowerFeatures
+from bochner.maps._exponential import ExponentialFeatures, circle
+from bochner.maps._features import squared_norms, transform
 from bochner.projections import Orthogonal
-from bochner.projections.base import block_sizes, draw_blocks, named_streams
 from bochner.radii import Chi
 from bochner.rotations import StructuredGivens
 from support.map_laws import COMPLEX, DIAGONAL, GAUSSIAN, PADDED, SOFTMAX, X5, Y5, check_unbiased
@@ -31,8 +28,8 @@ from support.points import XD, YD, X
 class DroppedRoot(maps.GeneralizedExponential):
     """D = (1 - 4A)^{d/2}: the constant of a product of two features in each of them."""
 
-    def draw(self, draws, kernel, data):
-        features = super().draw(draws, kernel, data)
+    def draw(self, draws, kernel):
+        features = super().draw(draws, kernel)
         log_D = features.nodes.dim / 4 * cmath.log(1 - 4 * self.A)
         features.constant, features.phase = features.constant + log_D.real, features.phase + log_D.imag
         return features
@@ -41,21 +38,18 @@ class DroppedRoot(maps.GeneralizedExponential):
 class DimensionOfTheData(maps.GeneralizedExponential):
     """D with the dimension of the data where rows live in the padded one."""
 
-    def draw(self, draws, kernel, data):
-        features = super().draw(draws, kernel, data)
+    def draw(self, draws, kernel):
+        features = super().draw(draws, kernel)
         excess = (features.nodes.dim - draws.d) / 4 * cmath.log(1 - 4 * self.A)
         features.constant, features.phase = features.constant - excess.real, features.phase - excess.imag
         return features
 
 
-class ChiOfTheWrongDimension(Orthogonal):
-    """Lengths chi_d where directions live in the padded dimension."""
+class ChiOfTheWrongDimension(Chi):
+    """Lengths chi_d where directions live in the padded dimension: d = 5 for 8."""
 
-    def _draw(self, name, d, m, rng, kernel):
-        directions, lengths = named_streams(rng)
-        sizes = block_sizes(m, self.rotation.padded(d))
-        radii = Chi().lengths(d, m, lengths)
-        return draw_blocks(name, d, self.rotation, geometries.Orthogonal(), sizes, radii, directions)
+    def unit_lengths(self, dim, sizes, rng):
+        return super().unit_lengths(5, sizes, rng)
 
 
 def plus_sine(parts, count, key):
@@ -76,15 +70,15 @@ class ConjugatedFeatures(ComplexExponentialFeatures):
 
 
 class PlusSineKeys(maps.GeneralizedExponential):
-    def draw(self, draws, kernel, data):
-        features = super().draw(draws, kernel, data)
+    def draw(self, draws, kernel):
+        features = super().draw(draws, kernel)
         features.__class__ = PlusSineFeatures
         return features
 
 
 class Conjugated(maps.ComplexExponential):
-    def draw(self, draws, kernel, data):
-        features = super().draw(draws, kernel, data)
+    def draw(self, draws, kernel):
+        features = super().draw(draws, kernel)
         features.__class__ = ConjugatedFeatures
         return features
 
@@ -101,8 +95,8 @@ class NormsForSquaresFeatures(ComplexExponentialFeatures):
 
 
 class NormsForSquares(maps.ComplexExponential):
-    def draw(self, draws, kernel, data):
-        features = super().draw(draws, kernel, data)
+    def draw(self, draws, kernel):
+        features = super().draw(draws, kernel)
         features.__class__ = NormsForSquaresFeatures
         return features
 
@@ -115,8 +109,8 @@ class AddedEpsilonFeatures(ExponentialFeatures):
 
 
 class AddedEpsilon(maps.Positive):
-    def draw(self, draws, kernel, data):
-        features = super().draw(draws, kernel, data)
+    def draw(self, draws, kernel):
+        features = super().draw(draws, kernel)
         features.__class__ = AddedEpsilonFeatures
         return features
 
@@ -135,7 +129,7 @@ def test_the_wrong_dimension_under_padding_is_rejected(A, s):
     with pytest.raises(AssertionError, match=r"DimensionOfTheData.*expected"):
         check_unbiased(DimensionOfTheData(A, s), GAUSSIAN, X5, Y5, Orthogonal(StructuredGivens()), **PADDED)
     with pytest.raises(AssertionError, match="expected"):
-        wrong = ChiOfTheWrongDimension(StructuredGivens())
+        wrong = Orthogonal(StructuredGivens(), ChiOfTheWrongDimension())
         check_unbiased(maps.GeneralizedExponential(A, s), GAUSSIAN, X5, Y5, wrong, **PADDED)
 
 
@@ -169,11 +163,8 @@ def test_an_added_epsilon_is_rejected():
 class StartsAtOne(maps.Geometric):
     """NumPy's geometric law as it comes: the number of trials, not of failures."""
 
-    def _features(self, draws, data, shift, softmax):
-        p = self.success
-        table = draws.stream("table").geometric(p, (draws.m, draws.d))
-        constants = -draws.d / 2 * math.log(p) - 0.5 * gammaln(table + 1.0).sum(axis=1)
-        return PowerFeatures(table, constants, 0.5 * math.log1p(-p), shift, softmax=softmax, positive=self.positive)
+    def _table(self, rng, shape):
+        return rng.geometric(self.success, shape)
 
 
 class UnsignedPowers(PowerFeatures):
@@ -185,8 +176,8 @@ class UnsignedPowers(PowerFeatures):
 
 
 class IgnoredSigns(maps.Poisson):
-    def _features(self, draws, data, shift, softmax):
-        features = super()._features(draws, data, shift, softmax)
+    def draw(self, draws, kernel):
+        features = super().draw(draws, kernel)
         features.__class__ = UnsignedPowers
         return features
 

@@ -7,14 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from bochner import geometries
 from bochner.projections import IID, Orthogonal, Simplex
-from bochner.projections.base import block_sizes, draw_blocks, named_streams
-from bochner.projections.dense import DenseOperator
+from bochner.projections._operator import DenseOperator
+from bochner.projections._projection import named_streams
 from bochner.radii import Chi
-from bochner.rotations import Haar, Hadamard, StructuredGivens
-from bochner.rotations.drawn import DenseRotation, FastRotation
-from bochner.rotations.stages import GivensLevel, GivensWalk
+from bochner.rotations import DrawnStages, GivensLevel, GivensWalk, Haar, Hadamard, StructuredGivens
 from support.projection_laws import (
     check_blocks_are_independent,
     check_dense_equals_apply,
@@ -29,65 +26,56 @@ from support.projection_laws import (
 class QRWithoutSignFix(Haar):
     """Q of LAPACK's QR as it comes: four well-known Performer codes do this."""
 
-    def _draw(self, name, dim, n_blocks, rng):
-        q, _ = np.linalg.qr(rng.standard_normal((n_blocks, dim, dim)))
-        return DenseRotation(name, q)
+    def matrices(self, dim, n_blocks, rng):
+        return np.linalg.qr(rng.standard_normal((n_blocks, dim, dim)))[0]
 
 
 @dataclass(frozen=True)
-class ChiOfTheWrongDimension(Orthogonal):
+class ChiOfTheWrongDimension(Chi):
     """Lengths chi_d where directions live in the padded dimension."""
 
-    def _draw(self, name, d, m, rng, kernel):
-        directions, lengths = named_streams(rng)
-        radii = Chi().lengths(d, m, lengths)
-        sizes = block_sizes(m, self.rotation.padded(d))
-        return draw_blocks(name, d, self.rotation, geometries.Orthogonal(), sizes, radii, directions)
+    d: int
+
+    def unit_lengths(self, dim, sizes, rng):
+        return super().unit_lengths(self.d, sizes, rng)
 
 
 @dataclass(frozen=True)
-class ChiSquaredForChi(Orthogonal):
+class ChiSquaredForChi(Chi):
     """Lengths without the square root."""
 
-    def _draw(self, name, d, m, rng, kernel):
-        directions, lengths = named_streams(rng)
-        radii = Chi().lengths(d, m, lengths) ** 2 / np.sqrt(d + 2)  # right second moment all the same
-        return draw_blocks(name, d, self.rotation, geometries.Orthogonal(), block_sizes(m, d), radii, directions)
+    def unit_lengths(self, dim, sizes, rng):
+        return super().unit_lengths(dim, sizes, rng) ** 2 / np.sqrt(dim + 2)  # right second moment all the same
 
 
 @dataclass(frozen=True)
-class SharedNorms(Simplex):
+class SharedNorms(Chi):
     """One set of lengths for all blocks, as the public SimRF+ code draws them."""
 
-    def _draw(self, name, d, m, rng, kernel):
-        directions, lengths = named_streams(rng)
-        sizes = block_sizes(m, d)
-        radii = np.resize(Chi().lengths(d, d, lengths), m)
-        return draw_blocks(name, d, self.rotation, geometries.Simplex(), sizes, radii, directions)
+    def unit_lengths(self, dim, sizes, rng):
+        return np.resize(super().unit_lengths(dim, sizes[:1], rng), sum(sizes))
 
 
 @dataclass(frozen=True)
 class OneRotationForAllBlocks(Orthogonal):
     """A stream that is used again: every block has the same directions."""
 
-    def _draw(self, name, d, m, rng, kernel):
+    def _draw(self, d, m, rng, kernel):
         directions, lengths = named_streams(rng)
         R = self.rotation.sample(d, 1, directions).to_dense()[0]
-        radii = Chi().lengths(d, m, lengths)
-        return DenseOperator(name, radii[:, None] * np.resize(R, (m, d)), d, radii, block_sizes(m, d))
+        radii = Chi().lengths(d, self.block_sizes(d, m), lengths)
+        return DenseOperator(self, radii[:, None] * np.resize(R, (m, d)), radii)
 
 
 class LengthsFromTheDirectionsStream(Orthogonal):
     """One stream for two ingredients: the lengths repeat the numbers of which the directions are made."""
 
-    def _draw(self, name, d, m, rng, kernel):
+    def _draw(self, d, m, rng, kernel):
         seed = int(np.random.default_rng(rng).integers(2**31)) if isinstance(rng, int) else int(rng.integers(2**31))
         normals = np.random.default_rng(seed).standard_normal((m, d))
         radii = np.linalg.norm(np.random.default_rng(seed).standard_normal((m, d)) + 0.5, axis=1)
         radii *= np.sqrt(d) / np.sqrt(d + d / 4)
-        return DenseOperator(
-            name, radii[:, None] * normals / np.linalg.norm(normals, axis=1, keepdims=True), d, radii, (1,) * m
-        )
+        return DenseOperator(self, radii[:, None] * normals / np.linalg.norm(normals, axis=1, keepdims=True), radii)
 
 
 class OverwritingWalk(GivensWalk):
@@ -122,17 +110,17 @@ def test_qr_without_sign_fix_is_rejected(d):
 
 def test_chi_of_the_wrong_dimension_is_rejected():
     with pytest.raises(AssertionError, match=r"E\(w\.v\)\^2"):
-        check_second_moments(ChiOfTheWrongDimension(StructuredGivens()), 5, 8, 0)
+        check_second_moments(Orthogonal(StructuredGivens(), ChiOfTheWrongDimension(5)), 5, 8, 0)
 
 
 def test_chi_squared_lengths_are_rejected():
     with pytest.raises(AssertionError, match="Kolmogorov-Smirnov"):
-        check_normal_law(ChiSquaredForChi(), 4, 4, 0, n_blocks=20000)
+        check_normal_law(Orthogonal(radii=ChiSquaredForChi()), 4, 4, 0, n_blocks=20000)
 
 
 def test_shared_norms_are_rejected():
     with pytest.raises(AssertionError, match="correlation of lengths"):
-        check_blocks_are_independent(SharedNorms(), 4, 4, 0)
+        check_blocks_are_independent(Simplex(radii=SharedNorms()), 4, 4, 0)
 
 
 def test_a_reused_rotation_is_rejected():
@@ -151,7 +139,7 @@ def test_an_overwriting_kac_walk_is_rejected():
         np.zeros((1, 30), np.int32), np.tile(np.arange(1, 4, dtype=np.int32), 10)[None], rng.uniform(0, 6, (1, 30))
     )
     with pytest.raises(AssertionError, match="Not equal to tolerance"):
-        check_orthogonal(FastRotation("Kac", 1, 4, [walk]))
+        check_orthogonal(DrawnStages("Kac", 1, 4, [walk]))
 
 
 def test_a_forgotten_transpose_is_rejected():

@@ -11,6 +11,8 @@ from typing import Any
 __version__ = "0.1.0.dev0"
 
 _MODULES = (
+    "approximation",
+    "catalogue",
     "datasets",
     "distributed",
     "geometries",
@@ -18,7 +20,6 @@ _MODULES = (
     "learn",
     "linalg",
     "maps",
-    "names",
     "nn",
     "projections",
     "radii",
@@ -31,7 +32,8 @@ _NAMES = {
     "FeatureMap": "approximation",
     "NoClosedForm": "approximation",
     "citation": "_citation",
-    "mechanism": "names",
+    "load": "approximation",
+    "mechanism": "catalogue",
     "recommend": "selection",
     "threads": "linalg",
 }

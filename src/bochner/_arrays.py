@@ -122,3 +122,8 @@ def root(xp: Any, q: Any) -> Any:
         return np.sqrt(q)
     positive = q > 0
     return xp.where(positive, xp.sqrt(xp.where(positive, q, xp.ones_like(q))), xp.zeros_like(q))
+
+
+def is_traced(x: Any) -> bool:
+    """Whether ``x`` stands for values inside a trace (of JAX, or of torch's fake tensors) and must not outlive it."""
+    return "Tracer" in type(x).__name__ or "FakeTensor" in type(x).__name__

@@ -27,3 +27,38 @@ class Catalogued:
     def variants(cls) -> dict[str, Any]:
         """Instances by name: the default one; a class with aliases or useful parameters lists those as well."""
         return {cls.name: cls()} if cls.name else {}
+
+
+_registered: list[type[Catalogued]] = []
+
+
+def register(cls: type[Catalogued]) -> type[Catalogued]:
+    """Add a class of your own to the catalogue: a kernel, rotation, geometry, radial law, projection or map.
+
+    Usable as a decorator.  From then on its named variants are found by name, tried by `recommend` and `compare`, and can
+    be saved to and loaded from files.
+
+    Parameters
+    ----------
+    cls : type
+        A subclass of `Kernel`, `Rotation`, `Geometry`, `RadialLaw`, `Projection` or `Map`.
+    """
+    if not (isinstance(cls, type) and issubclass(cls, Catalogued)):
+        raise TypeError(f"catalogue.register: expected a class of a kernel, rotation, geometry, radial law, projection or map, got {cls!r}.")
+    if cls not in _registered:
+        _registered.append(cls)
+    return cls
+
+
+def unregister(cls: type[Catalogued]) -> None:
+    """Take a registered class out of the catalogue again."""
+    if cls not in _registered:
+        raise ValueError(f"catalogue.unregister: {cls!r} is not registered.")
+    _registered.remove(cls)
+
+
+def classes(module: Any, kind: type) -> list[type]:
+    """The classes of that kind that a public module exports, then the registered ones."""
+    exported = [getattr(module, name) for name in module.__all__]
+    found = [cls for cls in exported if isinstance(cls, type) and issubclass(cls, kind)]
+    return found + [cls for cls in _registered if issubclass(cls, kind) and cls not in found]

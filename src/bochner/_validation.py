@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -191,3 +192,38 @@ def _refuse_non_finite(owner: str, X: np.ndarray) -> None:
             f"{owner}: expected finite numbers, got {X[tuple(bad[0])]} at index ({where}); "
             f"{len(bad)} of {X.size} entries are not finite."
         )
+
+
+def check_memory(owner: str, n_bytes: float, remedy: str) -> None:
+    """Refuse work whose results alone are larger than the memory of the machine."""
+    memory = _memory_of_the_machine()
+    if n_bytes > memory:
+        raise ValueError(
+            f"{owner}: this takes about {n_bytes / 2**30:.3g} GiB, more than the {memory / 2**30:.3g} GiB of memory of this "
+            f"machine; {remedy}."
+        )
+
+
+def _memory_of_the_machine() -> float:
+    """Bytes of memory; where the system does not say, what no machine has."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 2.0**44
+
+
+def stored_array(
+    owner: str, arrays: Mapping[str, Any], name: str, shape: tuple[int, ...], dtype: Any = np.float64
+) -> np.ndarray:
+    """Return a copy of the stored array of that name, refused if its shape, type or values are not as they must be."""
+    if name not in arrays:
+        raise ValueError(f"{owner}: the stored arrays have no {name!r}; they are {', '.join(arrays) or 'none'}.")
+    array = np.asarray(arrays[name])
+    if array.shape != shape or array.dtype != np.dtype(dtype):
+        raise ValueError(
+            f"{owner}: the stored array {name!r} must be {np.dtype(dtype)} of shape {shape}, got {array.dtype} of shape "
+            f"{array.shape}."
+        )
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ValueError(f"{owner}: the stored array {name!r} must be finite.")
+    return np.array(array, order="C")

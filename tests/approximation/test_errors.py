@@ -14,19 +14,23 @@ from support.catalogue import DISCRETE_MAPS, KERNELS, MAPS, PROJECTIONS, D, data
 every_map = pytest.mark.parametrize("feature_map", MAPS, ids=repr)
 
 
-@pytest.mark.parametrize("feature_map", [m for m in MAPS if m.needs_data], ids=repr)
+@pytest.mark.parametrize("feature_map", [m for m in MAPS if not m.planned], ids=repr)
 def test_maps_with_constants_to_choose_ask_for_data(feature_map):
     with pytest.raises(ValueError, match=r"has constants to choose; call fit\(X, Y\) with data"):
         spec_of(feature_map, None, 5).draw(D, 0)
 
 
-@every_map
-@pytest.mark.parametrize("kernel", [*KERNELS, None], ids=repr)
-def test_every_pair_of_kernel_and_map_works_or_says_why_not(feature_map, kernel):
-    if feature_map.serves(kernel):
-        spec = Approximation(kernel, feature_map, n_projections=3)
-        assert spec.fit(*data(), rng=0).gram(*data()).shape == (30, 21)
-        return
+PAIRS = [(feature_map, kernel) for feature_map in MAPS for kernel in [*KERNELS, None]]
+
+
+@pytest.mark.parametrize(("feature_map", "kernel"), [p for p in PAIRS if p[0].serves(p[1])], ids=repr)
+def test_every_map_works_with_the_kernels_it_serves(feature_map, kernel):
+    spec = Approximation(kernel, feature_map, n_projections=3)
+    assert spec.fit(*data(), rng=0).gram(*data()).shape == (30, 21)
+
+
+@pytest.mark.parametrize(("feature_map", "kernel"), [p for p in PAIRS if not p[0].serves(p[1])], ids=repr)
+def test_every_other_pair_of_kernel_and_map_says_why_not(feature_map, kernel):
     if kernel is None:
         message = r"Approximation: .* needs .*, and no kernel was given; pass kernel=\.\.\., or use Pointwise\(f\)"
     else:
@@ -36,15 +40,14 @@ def test_every_pair_of_kernel_and_map_works_or_says_why_not(feature_map, kernel)
 
 
 @pytest.mark.parametrize("feature_map", DISCRETE_MAPS, ids=repr)
-@pytest.mark.parametrize("projection", PROJECTIONS, ids=repr)
-def test_discrete_maps_have_no_rows_to_couple(feature_map, projection):
-    if projection == IID():
-        assert Approximation(kernels.Softmax(), feature_map, projection) == Approximation(
-            kernels.Softmax(), feature_map
-        )
-        return
-    with pytest.raises(ValueError, match=r"cannot use .*: it draws tables of integers .* use IID\(\)\."):
-        Approximation(kernels.Softmax(), feature_map, projection)
+def test_discrete_maps_are_independent_by_default(feature_map):
+    assert Approximation(kernels.Softmax(), feature_map).projection == IID()
+
+
+@pytest.mark.parametrize("projection", [p for p in PROJECTIONS if p != IID()], ids=repr)
+def test_discrete_maps_have_no_rows_to_couple(projection):
+    with pytest.raises(ValueError, match=r"cannot use .*: it has no rows of W to couple; .* use IID\(\)\."):
+        Approximation(kernels.Softmax(), maps.Poisson(), projection)
 
 
 BAD = [
@@ -164,7 +167,7 @@ def test_more_bad_data_is_explained():
         spec.fit(np.ones((2, 3)), torch.ones(2, 3))
     for value in (np.nan, 1e200):
         with pytest.raises(
-            ValueError, match=r"Approximation\.fit: expected finite numbers whose squares are finite too"
+            ValueError, match=r"Approximation\.plan: expected finite numbers whose squares are finite too"
         ):
             Approximation(kernels.Softmax()).fit(torch.full((5, 3), value, dtype=torch.float64))
     hybrid = maps.Hybrid((maps.Positive(), maps.Positive()), (coefficients.GaussianCoefficient((1, 2), (1, 2)),))

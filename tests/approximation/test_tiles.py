@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bochner import Approximation, kernels, maps, projections, threads
-from bochner.approximation import tiles
+from bochner.linalg import engine
 from bochner.rotations import StructuredGivens
 
 SPECS = [
@@ -38,7 +38,7 @@ def test_equal_to_the_map_on_all_rows(spec, dtype, key):
 
 @pytest.mark.parametrize("spec", [SPECS[0], SPECS[8]], ids=["dense", "fast"])
 def test_neither_threads_nor_walks_within_walks_change_a_bit(spec, monkeypatch):
-    monkeypatch.setattr(tiles, "_TILE_BYTES", 1 << 10)
+    monkeypatch.setattr(engine.rows_per_tile, "__defaults__", (1 << 10,))
     wide = Approximation(spec.kernel, spec.map, spec.projection, 3000)  # more columns than one tile of a product has
     phi, X = wide.draw(5, rng=0), np.random.default_rng(0).standard_normal((100, 5))
     results = []

@@ -8,7 +8,7 @@ import torch
 from scipy.linalg import hadamard
 
 from bochner.linalg import fwht, fwht_reference
-from bochner.linalg.simplex import simplex_adjoint, simplex_product, simplex_vertices
+from bochner.linalg.references import simplex_adjoint, simplex_product, simplex_vertices
 
 
 @pytest.mark.parametrize("level", range(10))

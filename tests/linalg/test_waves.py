@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bochner.linalg.waves import waves, waves_reference
+from bochner.linalg.references import waves_reference
+from bochner.linalg.transforms import waves
 
 DTYPES = (np.float32, np.float64)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bochner import Approximation, maps
-from bochner.maps.gerf_variance import A_of_rho, log_second_moment, minimise, optimal_rho
-from bochner.maps.statistics import Data
+from bochner import Approximation, maps, theory
+from bochner.maps import Data
 from bochner.projections import IID, Orthogonal
 from bochner.rotations import StructuredGivens
 from support.map_variances import (
@@ -48,17 +47,17 @@ def test_optimal_constants_have_their_known_values(seed):
         (64, 100.0, 0.2092525525, -0.4723642783, 38.778820),
         (64, 128.0, 0.1753905297, -0.5876952648, 44.134684),
     ):
-        assert optimal_rho(V, d) == pytest.approx(rho, rel=1e-9)
-        assert A_of_rho(optimal_rho(V, d)) == pytest.approx(A, rel=1e-8)
+        assert theory.optimal_rho(V, d) == pytest.approx(rho, rel=1e-9)
+        assert theory.optimal_A(V, d) == pytest.approx(A, rel=1e-8)
         if log_rel2 is not None:
-            assert log_second_moment(A, 1, V, d) == pytest.approx(log_rel2, abs=1e-6)
+            assert np.logaddexp(0, theory.gerf_log_relative_mse(A, 1, V, 1, d)) == pytest.approx(log_rel2, abs=1e-6)
         point = np.sqrt(V) / 2 * np.eye(d)[1]
         options = {"points": [(point, point)], "rtol": 1e-6 if V > 2 else 1e-7}
         assert_same(maps.OptimalPositive(), GERF(A, 1), SOFTMAX, seed, **options)
     for d in (1, 4, 64):
-        assert optimal_rho(0.0, d) == 1.0 and A_of_rho(1.0) == 0.0
-        assert optimal_rho(1e-8, d) == pytest.approx(1 - 4e-8 / d, rel=1e-15)  # where the printed form loses its digits
-        assert optimal_rho(1e9, d) == pytest.approx(d / 2e9, rel=1e-6)
+        assert theory.optimal_rho(0.0, d) == 1.0 and theory.optimal_A(0.0, d) == 0.0
+        assert theory.optimal_rho(1e-8, d) == pytest.approx(1 - 4e-8 / d, rel=1e-15)  # where the printed form loses its digits
+        assert theory.optimal_rho(1e9, d) == pytest.approx(d / 2e9, rel=1e-6)
 
 
 def test_optimal_positive_takes_statistics_of_all_pairs(seed):
@@ -86,10 +85,10 @@ def test_the_best_gerf_is_never_worse_than_its_special_cases(d, size, seed):
     }
     for sign in (None, 1, -1):
         chosen = GERF("optimal", sign)
-        drawn = Approximation(GAUSSIAN, chosen, n_projections=4).fit(P, Q, rng=seed).features
-        s, A = drawn.s, (1 - drawn.s * drawn.b**2) / 4
+        plan = Approximation(GAUSSIAN, chosen, n_projections=4).plan(P, Q, rng=seed)
+        s, A = plan.map.s, complex(plan.map.A)
         assert sign in (None, s)
-        attained = log_second_moment(A, s, V[s], d)
+        attained = np.logaddexp(0, theory.gerf_log_relative_mse(A, s, V[s], 1, d))
         rivals = special[1] + special[-1] if sign is None else special[sign]
         assert attained <= min(rivals) + 1e-9 * max(1.0, abs(min(rivals)))
         if attained < 200:
@@ -100,7 +99,7 @@ def test_the_best_gerf_is_never_worse_than_its_special_cases(d, size, seed):
 @pytest.mark.parametrize("V", (0.05, 0.5, 2.0))
 def test_the_best_cosines_satisfy_their_equation(V, d):
     """d (rho - 1) / (2 rho (1 + rho)) = V / (exp((1 + rho) V) + 1) at the best real A for s = -1."""
-    best, A = minimise(V, -1, d)
+    best, A = theory.optimal_gerf(V, -1, d)
     rho = 1 / (1 - 8 * A.real)
     assert A.imag == 0 and rho > 1
     left, right = d * (rho - 1) / (2 * rho * (1 + rho)), V / (np.exp((1 + rho) * V) + 1)
@@ -126,7 +125,7 @@ def test_rate_of_poisson(size, seed):
     products = np.mean((P[:, None] * Q[None]) ** 2, axis=(0, 1)).sum()
     assert grid[np.argmin(3 * grid + products / grid)] == pytest.approx(rate, rel=1e-3)
     shifted = maps.Poisson(positive=True)
-    c = Approximation(GAUSSIAN, shifted, n_projections=4).fit(P, Q, rng=seed).features.shift
+    c = np.array(Approximation(GAUSSIAN, shifted, n_projections=4).plan(P, Q, rng=seed).map.shift)
     rate = np.sqrt(np.sum(np.mean((P - c) ** 2, axis=0) * np.mean((Q - c) ** 2, axis=0)) / 3)
     one, two = (
         Approximation(SOFTMAX, f, n_projections=50).fit(P, Q, rng=seed).queries(P)

@@ -154,7 +154,7 @@ GOLDEN = [
 
 @pytest.mark.parametrize(("feature_map", "kernel", "variance"), GOLDEN, ids=repr)
 def test_golden_values(feature_map, kernel, variance, seed):
-    fit = (X[None], Y[None]) if feature_map.needs_data else None
+    fit = None if feature_map.planned else (X[None], Y[None])
     rel2 = 1 + variance / value(kernel, X, Y) ** 2
     check_rows(feature_map, kernel, lambda x, y: rel2, [(X, Y)], seed, fit=fit, rows=4 * ROWS)
 

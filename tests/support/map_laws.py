@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from bochner import Approximation, kernels, maps
-from bochner.maps.draws import Draws
+from bochner.maps import Draws
 from bochner.projections import IID
 from support.checks import check_mean
 from support.points import X, Y
@@ -44,7 +44,7 @@ def check_unbiased_over_redraws(spec, x=X, y=Y, draws=600):
 
 def check_coefficient(coefficient, expected, x, y):
     """The mean of lambda over its independent projections."""
-    drawn = coefficient.draw(Draws(IID(), len(x), 1, None, 0), None)
+    drawn = coefficient.draw(Draws(IID(), len(x), 1, None))
     products = drawn.features(x[None], key=False) * drawn.features(y[None], key=True)
     rows = products.reshape(-1, coefficient.n).sum(axis=0) * coefficient.n
     check_mean(drawn.a + drawn.s * rows, expected, f"{coefficient!r}:")

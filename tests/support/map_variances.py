@@ -263,7 +263,7 @@ def features_of(feature_map, kernel, seed, points=PAIRS, projection=None, m=6):
     """Queries and keys of all points, side by side."""
     points = np.concatenate(points)
     spec = Approximation(kernel, feature_map, projection or IID(), m)
-    phi = spec.fit(points, rng=seed) if feature_map.needs_data else spec.draw(points.shape[1], rng=seed)
+    phi = spec.fit(points, rng=seed)
     return phi.queries(points), phi.keys(points)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import stats
 
 from bochner.projections import Operator, Projection
-from bochner.projections.structured import StructuredOperator
+from bochner.projections._structured import StructuredOperator
 from bochner.rotations import DrawnRotation
 from support.checks import check_law, check_mean, probes
 

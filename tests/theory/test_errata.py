@@ -59,3 +59,9 @@ def test_the_printed_root_leaves_the_domain_of_bounded_features():
 def test_a_gap_is_never_negative():
     entry = next(e for e in TABLE.values() if "Eq. 25" in e.equation)
     assert entry.printed_value < 0 < entry.right_value
+
+
+def test_every_erratum_differs_in_four_digits():
+    """The table of the documentation prints four digits: both numbers must differ there."""
+    for entry in theory.errata():
+        assert f"{entry.printed_value:.4g}" != f"{entry.right_value:.4g}", entry

@@ -6,80 +6,81 @@ import numpy as np
 import pytest
 from scipy.special import hyp1f1
 
-from bochner import theory
+from bochner.theory._rows import block_sizes, chi_mean, coupled_pairs, pair_fraction, sine_law, sine_moment
+from bochner.theory._special_functions import hyp1f1_negative, log_hyp1f1
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 4, 8, 65, 256])
 def test_log_hyp1f1_is_scipys_where_that_is_finite(d):
     t = np.array([0.0, 1e-9, 0.3, 2.0, 40.0, 150.0])
-    np.testing.assert_allclose(theory.log_hyp1f1(d, t), np.log(hyp1f1(d, d / 2, t)), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(log_hyp1f1(d, t), np.log(hyp1f1(d, d / 2, t)), rtol=1e-12, atol=1e-14)
 
 
 def test_log_hyp1f1_of_two_and_four_dimensions_is_elementary():
     t = np.array([0.0, 0.5, 30.0, 450.0, 5000.0])
-    np.testing.assert_allclose(theory.log_hyp1f1(2, t), t + np.log1p(t), rtol=1e-12)
-    np.testing.assert_allclose(theory.log_hyp1f1(4, t), t + np.log1p(t + t**2 / 6), rtol=1e-12)
+    np.testing.assert_allclose(log_hyp1f1(2, t), t + np.log1p(t), rtol=1e-12)
+    np.testing.assert_allclose(log_hyp1f1(4, t), t + np.log1p(t + t**2 / 6), rtol=1e-12)
 
 
 @pytest.mark.parametrize("d", [3, 64, 4096])
 def test_log_hyp1f1_lies_between_its_bounds_at_large_arguments(d):
     t = np.array([1.0, 100.0, 450.0, 2000.0])
-    value = theory.log_hyp1f1(d, t)
+    value = log_hyp1f1(d, t)
     assert np.all((t < value) & (value < 2 * t))
 
 
 def test_hyp1f1_at_negative_arguments_is_a_laguerre_polynomial_for_even_dimensions():
     t = np.linspace(0, 9, 20)
-    np.testing.assert_allclose(theory.hyp1f1_negative(2, t), np.exp(-t) * (1 - t), atol=1e-15)
-    np.testing.assert_allclose(theory.hyp1f1_negative(4, t), np.exp(-t) * (1 - t + t**2 / 6), atol=1e-15)
+    np.testing.assert_allclose(hyp1f1_negative(2, t), np.exp(-t) * (1 - t), atol=1e-15)
+    np.testing.assert_allclose(hyp1f1_negative(4, t), np.exp(-t) * (1 - t + t**2 / 6), atol=1e-15)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 8, 64, 256, 1024, 4096])
 def test_sine_law_has_its_moments(d):
-    s, w = theory.sine_law(d)
+    s, w = sine_law(d)
     for p in (1, 2, 7):
-        np.testing.assert_allclose(w @ s**p, theory.sine_moment(d, p), rtol=1e-11)
-    np.testing.assert_allclose(w @ (1 - s), 1 - theory.sine_moment(d, 1), rtol=1e-7)
+        np.testing.assert_allclose(w @ s**p, sine_moment(d, p), rtol=1e-11)
+    np.testing.assert_allclose(w @ (1 - s), 1 - sine_moment(d, 1), rtol=1e-7)
 
 
 def test_sine_law_is_that_of_chi_lengths():
     rng = np.random.default_rng(0)
     a, b = np.sqrt(rng.chisquare(5, (2, 200_000)))
     s = 2 * a * b / (a**2 + b**2)
-    assert abs(s.mean() - theory.sine_moment(5, 1)) < 5 * s.std() / np.sqrt(s.size)
+    assert abs(s.mean() - sine_moment(5, 1)) < 5 * s.std() / np.sqrt(s.size)
 
 
 @pytest.mark.parametrize("d", [1, 2, 8, 64, 4096])
 def test_chi_mean_and_first_sine_moment_agree(d):
     # E s = E[2 w1 w2]/E[w1^2 + w2^2], because s and the sum of squares are independent
-    np.testing.assert_allclose(theory.chi_mean(d) ** 2 / d, theory.sine_moment(d, 1), rtol=1e-11)
+    np.testing.assert_allclose(chi_mean(d) ** 2 / d, sine_moment(d, 1), rtol=1e-11)
 
 
 @pytest.mark.parametrize(
     "m, d, sizes", [(3, 4, (3,)), (4, 4, (4,)), (10, 4, (4, 4, 2)), (9, 4, (4, 4, 1)), (3, 1, (1, 1, 1))]
 )
 def test_blocks_are_whole_but_the_last(m, d, sizes):
-    assert theory.block_sizes(m, d) == sizes
-    assert theory.pair_fraction(m, d) == pytest.approx(sum(n * (n - 1) for n in sizes) / m**2)
+    assert block_sizes(m, d) == sizes
+    assert pair_fraction(m, d) == pytest.approx(sum(n * (n - 1) for n in sizes) / m**2)
 
 
 @pytest.mark.parametrize("m, d", [(1, 4), (3, 4), (8, 4), (10, 4), (9, 4), (5, 1), (2, 2)])
 def test_couplings_share_one_pair_fraction(m, d):
     for coupling in ("orthogonal", "simplex"):
-        assert sum(f for f, _ in theory.coupled_pairs(m, d, coupling)) == pytest.approx(theory.pair_fraction(m, d))
-    assert theory.coupled_pairs(m, d, "iid") == ()
+        assert sum(f for f, _ in coupled_pairs(m, d, coupling)) == pytest.approx(pair_fraction(m, d))
+    assert coupled_pairs(m, d, "iid") == ()
 
 
 def test_pair_fraction_of_one_block_and_of_whole_blocks():
-    assert theory.pair_fraction(5, 8) == pytest.approx(4 / 5)
-    assert theory.pair_fraction(24, 8) == pytest.approx(7 / 24)
+    assert pair_fraction(5, 8) == pytest.approx(4 / 5)
+    assert pair_fraction(24, 8) == pytest.approx(7 / 24)
 
 
 def test_an_unknown_coupling_is_refused():
     with pytest.raises(ValueError, match="coupling must be one of 'iid', 'orthogonal', 'simplex', got 'haar'"):
-        theory.coupled_pairs(4, 4, "haar")
+        coupled_pairs(4, 4, "haar")
 
 
 def test_counts_are_checked():
     with pytest.raises(ValueError, match="m must be an integer of at least 1, got 0"):
-        theory.pair_fraction(0, 4)
+        pair_fraction(0, 4)

@@ -1,9 +1,21 @@
-"""Approximation: kernel x map x projection."""
+"""Approximation: kernel x map x projection, from specification to plan to draw."""
 
-from .closed_forms import NoClosedForm
-from .error import SimulatedError
-from .feature_map import FeatureMap
-from .spec import Approximation
-from .width import Width, width_of
+from ..maps import NoClosedForm
+from ._feature_map import FeatureMap
+from ._simulation import SimulatedError, squared_errors
+from ._specification import Approximation
+from .files import load, plan_from_json, plan_to_json
+from .log_features import KeySums, LogFeatures
 
-__all__ = ["Approximation", "FeatureMap", "NoClosedForm", "SimulatedError", "Width", "width_of"]
+__all__ = [
+    "Approximation",
+    "FeatureMap",
+    "KeySums",
+    "LogFeatures",
+    "NoClosedForm",
+    "SimulatedError",
+    "load",
+    "plan_from_json",
+    "plan_to_json",
+    "squared_errors",
+]

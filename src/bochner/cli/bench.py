@@ -17,7 +17,7 @@ from typing import Any
 
 from .. import __version__
 from .._table import as_json, format_table
-from ..linalg.tiles import available_threads
+from ..linalg.engine import available_threads
 
 
 @dataclass(frozen=True)

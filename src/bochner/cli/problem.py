@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import datasets, names
+from .. import catalogue, datasets
 from ..datasets import Dataset, Table, TableError, read_table
 from ..kernels import Kernel, Laplacian, Softmax, median_distance
 from ..selection import MOST_FEATURES
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser, features: str, default: int |
     """Options that say which data and which kernel."""
     parser.add_argument("data", nargs="?", default=DEFAULT, metavar="DATA",
                         help="CSV, NPZ or Parquet file, or the name of a data set (default: embedded data)")  # fmt: skip
-    parser.add_argument("--kernel", default="gaussian", choices=sorted(names.KERNELS), help="default: gaussian")
+    parser.add_argument("--kernel", default="gaussian", choices=sorted(catalogue.kernels()), help="default: gaussian")
     parser.add_argument("--lengthscale", default="median", help="a number, or 'median': the median distance (default)")
     parser.add_argument(
         "--scale", default="auto", help="of softmax: a number, or 'auto': d**-0.5 as in attention (default)"
@@ -120,11 +120,11 @@ def _standardized(table: Table) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _kernel(options: argparse.Namespace, X: np.ndarray) -> Kernel:
-    kernel: Any = names.kernel(options.kernel)
+    kernel: Any = catalogue.kernel(options.kernel)
     if isinstance(kernel, Softmax):
         return Softmax(X.shape[1] ** -0.5 if options.scale == "auto" else _number("--scale", options.scale, "auto"))
     if not hasattr(kernel, "lengthscale"):
-        return names.kernel(options.kernel)
+        return catalogue.kernel(options.kernel)
     if options.lengthscale != "median":
         lengthscale = _number("--lengthscale", options.lengthscale, "median")
     else:

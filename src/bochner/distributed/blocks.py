@@ -15,7 +15,7 @@ from dask.delayed import Delayed
 from sklearn.utils import check_array
 
 from ..learn.base import FLOATS
-from ..linalg.tiles import threads
+from ..linalg.engine import threads
 from ._dask import is_dask
 from .reduction import tree_sum
 

@@ -10,7 +10,7 @@ import dask
 import numpy as np
 import sklearn
 
-from ..linalg.tiles import threads
+from ..linalg.engine import threads
 from .blocks import as_dask_array, check_block, name_of_block, working_dtype
 
 

@@ -1,9 +1,10 @@
-"""Geometries S: how the directions of one block stand to each other."""
+"""Geometries S: how the directions of one block relate to each other.
 
-from .base import FastGeometry, Geometry
-from .orthogonal import Orthogonal
-from .simplex import Simplex
-from .simplex_plus import SimplexPlus
-from .vertices import SimplexVertices
+A geometry of one's own inherits from `Geometry` and returns its directions, or from `FastGeometry` and writes its
+products; `bochner.projections.Blocks` takes either, with every rotation and every radial law.
+"""
+
+from ._geometry import FastGeometry, Geometry, Orthogonal, Simplex, SimplexVertices
+from ._simplex_plus import SimplexPlus
 
 __all__ = ["FastGeometry", "Geometry", "Orthogonal", "Simplex", "SimplexPlus", "SimplexVertices"]

@@ -71,6 +71,13 @@ class Kernel(ABC):
         """Return the inputs on which random features of the kernel at unit scale act: here, X itself."""
         return self._check_inputs(X)
 
+    def at_unit_scale(self, X: Any) -> Any:
+        """`scaled` of checked rows: any leading axes, no checks."""
+        return X
+
+    def check_columns(self, d: int) -> None:
+        """Refuse data of d columns that the parameters do not fit."""
+
     def sample_scales(self, shape: int | tuple[int, ...], rng: RNG) -> np.ndarray:
         r"""Draw the scales s of random rows :math:`s\,g`, independent: here, ones.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,6 +36,18 @@ class ShiftInvariant(Kernel):
         xp, dtype = array_namespace(X), X.dtype
         X = cast(X, working_dtype(xp, dtype))
         return cast(X / like(np.asarray(self.lengthscale), X), dtype)
+
+    def at_unit_scale(self, X: Any) -> Any:
+        """Return checked rows divided by the lengthscale."""
+        return X / like(np.asarray(self.lengthscale), X)
+
+    def check_columns(self, d: int) -> None:
+        """Refuse data of d columns if there are another number of lengthscales."""
+        check_lengthscale_width(type(self).__name__, self.lengthscale, d)
+
+    def with_bandwidth(self, value: Any) -> Any:
+        """The same kernel with another lengthscale."""
+        return dataclasses.replace(self, lengthscale=value)  # type: ignore[type-var]
 
     def _check_inputs(self, X: Any) -> Any:
         X = super()._check_inputs(X)

@@ -57,5 +57,9 @@ class Softmax(Kernel):
         xp, dtype = array_namespace(X), X.dtype
         return cast(cast(X, working_dtype(xp, dtype)) * math.sqrt(self.scale), dtype)
 
+    def at_unit_scale(self, X: Any) -> Any:
+        """Return checked rows times the root of the scale."""
+        return X * math.sqrt(self.scale)
+
     def _gram(self, xp: Any, X: Any, Y: Any) -> Any:
         return xp.exp(self.scale * (X @ xp.matrix_transpose(Y)))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..approximation import FeatureMap
-from ..maps.features import parts_of
+from ..maps._features import parts_of
 from .streaming import chunks, dense_rows
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._validation import check_option
 from ..approximation import FeatureMap
-from ..projections.dense import product
+from ..linalg.engine import multiply
 from .ridge import Dual, Primal, Problem, Spectrum
 from .statistics import RegressionStatistics
 from .streaming import chunks, dense_rows, features_of, regression_statistics
@@ -136,7 +136,7 @@ class RidgeMachine:
         B = found.coefficients.astype(X.dtype)
         out = np.empty((X.shape[0], B.shape[1]), X.dtype)
         for rows in chunks(X.shape[0], X.shape[1] + phi.n_features_out):
-            product(phi.queries(dense_rows(X, rows)), B, out[rows])
+            multiply(phi.queries(dense_rows(X, rows)), B, out[rows])
         out += found.intercept.astype(X.dtype)
         return out
 

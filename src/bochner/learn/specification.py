@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from .. import names
+from .. import catalogue
 from .._validation import check_count
-from ..approximation import Approximation, FeatureMap, width_of
-from ..approximation.width import PROBE_ROWS, probe
+from ..approximation import Approximation, FeatureMap
 from ..kernels import Kernel
 from ..maps import Map
 from ..projections import Projection
@@ -28,7 +26,7 @@ class FeatureParameters(NamedTuple):
     Attributes
     ----------
     kernel : Kernel, str or None
-        A kernel, or its name (`bochner.names.KERNELS`); None for a map that has its own (`maps.Pointwise`).
+        A kernel, or its name (`bochner.catalogue.kernels()`); None for a map that has its own (`maps.Pointwise`).
     gamma : "scale", "median", float or None
         See `bochner.learn.bandwidth`.  None leaves a kernel as it is, and means ``"scale"`` for a name.
     map, projection : Map, Projection, str or None
@@ -84,14 +82,12 @@ def draw_features(
     """
     rng = as_generator(random_state)
     spec = _approximation(owner, parameters, X, rng, weights)
+    if not spec.planned:
+        spec = spec.plan(_looked_at(X), rng=rng)
     if symmetric:
-        _check_symmetric(owner, spec, X)
-    width = check_count(owner, "n_components", parameters.n_components)
-    spec = replace(spec, n_projections=_rows_for(owner, spec, width, X))
-    assert spec.map is not None
-    drawn = spec.fit(_looked_at(X), rng=rng) if spec.map.needs_data else spec.draw(X.shape[1], rng)
-    assert drawn.n_features_out == width
-    return Drawn(drawn, spec.kernel)
+        _check_symmetric(owner, spec)
+    spec = _with_width(owner, spec, check_count(owner, "n_components", parameters.n_components))
+    return Drawn(spec.draw(X.shape[1], rng), spec.kernel)
 
 
 def as_generator(random_state: Any) -> np.random.Generator:
@@ -107,7 +103,7 @@ def _approximation(
     """The parts with their names looked up; refusals name the estimator."""
     kernel, gamma = parameters.kernel, parameters.gamma
     if isinstance(kernel, str):
-        kernel = _named(owner, names.kernel, kernel)
+        kernel = _named(owner, catalogue.kernel, kernel)
         gamma = "scale" if gamma is None and has_bandwidth(kernel) else gamma
     if kernel is not None and not isinstance(kernel, Kernel):
         raise TypeError(f"{owner}: kernel must be a kernel such as kernels.Gaussian() or its name, got {kernel!r}.")
@@ -115,8 +111,8 @@ def _approximation(
         if kernel is None:
             raise ValueError(f"{owner}: gamma={gamma!r} needs a kernel whose bandwidth it sets; pass gamma=None.")
         kernel = with_gamma(owner, kernel, gamma, X, rng, weights)
-    feature_map = _part(owner, "map", parameters.map, names.feature_map, Map, "maps.Trigonometric()")
-    rows = _part(owner, "projection", parameters.projection, names.projection, Projection, "projections.Orthogonal()")
+    feature_map = _part(owner, "map", parameters.map, catalogue.map, Map, "maps.Trigonometric()")
+    rows = _part(owner, "projection", parameters.projection, catalogue.projection, Projection, "projections.Orthogonal()")
     try:
         return Approximation(kernel, feature_map, rows)
     except (TypeError, ValueError) as error:
@@ -138,39 +134,37 @@ def _named(owner: str, look_up: Any, name: str) -> Any:
         raise ValueError(f"{owner}: {error}") from None
 
 
-def _check_symmetric(owner: str, spec: Approximation, X: Any) -> None:
-    if not probe(spec, 1, X.shape[1], _some_rows(spec, X)).symmetric:
+def _check_symmetric(owner: str, plan: Approximation) -> None:
+    if not plan.symmetric:
         raise ValueError(
-            f"{owner}: {spec.map!r} with {spec.projection!r} has different features for queries and keys, and there is no "
+            f"{owner}: {plan.map!r} with {plan.projection!r} has different features for queries and keys, and there is no "
             f"single one to return; use a symmetric map such as Trigonometric(), Positive() or OptimalPositive() on rows of "
             f"equal weight, such as Orthogonal() or Simplex(), or Approximation.fit(X, Y) with queries and keys."
         )
 
 
-def _rows_for(owner: str, spec: Approximation, n_components: int, X: Any) -> int:
-    """How many projections make features of that width."""
-    width = width_of(spec, X.shape[1], _some_rows(spec, X))
-    m = width.rows_within(n_components)
-    if m and width.of(m) == n_components:
-        return m
-    nearest = sorted({width.of(max(m, 1)), width.of(m + 1)})
-    made = f"{width.per_row} feature{'s' if width.per_row > 1 else ''} a row"
-    made += f" and {width.extra} more" if width.extra else ""
+def _with_width(owner: str, plan: Approximation, n_components: int) -> Approximation:
+    """As many projections as make features of that width."""
+    layout = plan.layout
+    m = layout.rows_within(n_components)
+    nearest = sorted({layout.width(max(m, 1)), layout.width(m + 1)})
+    try:
+        sized = plan.with_width(n_components, exactly=True)
+        if sized.n_features_out == n_components:
+            return sized
+    except ValueError:
+        pass  # not even one row fits: said below
+    made = f"{layout.per_row} feature{'s' if layout.per_row > 1 else ''} per row"
+    made += f" and {layout.extra} more" if layout.extra else ""
     raise ValueError(
-        f"{owner}: n_components={n_components} cannot be met, since {spec.map!r} with {spec.projection!r} makes {made}; the "
+        f"{owner}: n_components={n_components} cannot be met, since {plan.map!r} with {plan.projection!r} makes {made}; the "
         f"nearest width{'s are' if len(nearest) > 1 else ' is'} {' and '.join(map(str, nearest))}."
     )
 
 
-def _some_rows(spec: Approximation, X: Any) -> np.ndarray | None:
-    """A few rows for maps that adapt to data; none is looked at for the others."""
-    assert spec.map is not None
-    return _dense(X[:PROBE_ROWS]) if spec.map.needs_data else None
-
-
 def _looked_at(X: Any) -> np.ndarray:
     """Rows that maps choose their constants from: all of them, but of a sparse matrix no more than fit the memory set."""
-    n, most = X.shape[0], max(_DENSE_NUMBERS // X.shape[1], PROBE_ROWS)
+    n, most = X.shape[0], max(_DENSE_NUMBERS // X.shape[1], 64)
     if not sparse.issparse(X) or n <= most:
         return _dense(X)
     return _dense(X[np.sort(np.random.default_rng(0).choice(n, most, replace=False))])

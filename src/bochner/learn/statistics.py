@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..linalg.tiles import for_each_tile, single_threaded_blas
+from ..linalg.engine import for_each_tile, single_threaded_blas
 
 _COLUMNS = 320
 """Columns of a block of the scatter matrix: enough for BLAS to reach its speed, few enough to share among threads."""

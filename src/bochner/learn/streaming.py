@@ -13,7 +13,7 @@ from scipy import sparse
 from .._progress import progress
 from .._validation import check_count
 from ..approximation import FeatureMap
-from ..linalg.tiles import available_threads, threads
+from ..linalg.engine import available_threads, threads
 from .statistics import RegressionStatistics
 
 _CHUNK_NUMBERS = 1 << 23

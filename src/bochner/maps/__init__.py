@@ -1,28 +1,36 @@
-"""Maps: nonlinearities that turn random projections into features of a kernel."""
+"""Maps: nonlinearities that turn random projections into features of a kernel.
 
-from .angular_hybrid import AngularHybrid
-from .base import Map
-from .cluster_hybrid import ClusterHybrid
-from .complex_exponential import ComplexExponential
-from .features import Features
-from .gaussian_hybrid import GaussianHybrid
-from .generalized_exponential import GeneralizedExponential
-from .geometric import Geometric
-from .hybrid import Hybrid
-from .hyperbolic import Hyperbolic
-from .identity import Identity
-from .optimal_positive import OptimalPositive
-from .pointwise import Pointwise
-from .poisson import Poisson
-from .positive import Positive
-from .rectified import Rectified
-from .sign import Sign
-from .trigonometric import Trigonometric
+Each map is a plain value.  `Trigonometric` serves every shift-invariant kernel; `OptimalPositive` is the default for
+softmax; `AngularHybrid`, `GaussianHybrid` and `ClusterHybrid` mix several; `Poisson` and `Geometric` use powers; `Sign`,
+`Rectified` and `Identity` have kernels of their own, and `Pointwise` takes any function.  A new map subclasses `Map`
+and returns `Features`.
+"""
+
+from . import coefficients
+from ._classical import Hyperbolic, Positive, Trigonometric
+from ._cluster_hybrid import ClusterHybrid
+from ._complex import ComplexExponential
+from ._data import Data
+from ._discrete import Geometric, Poisson
+from ._drawing import Directions, Draws, Nodes
+from ._error import ErrorCase, NoClosedForm
+from ._exponential import ExponentialFeatures
+from ._features import Features, Quadratic
+from ._gaussian_hybrid import GaussianHybrid
+from ._generalized import GeneralizedExponential, OptimalPositive
+from ._homogeneous import Identity, Pointwise, Rectified, Sign
+from ._hybrid import AngularHybrid, Hybrid
+from ._map import Layout, Map
 
 __all__ = [
     "AngularHybrid",
     "ClusterHybrid",
     "ComplexExponential",
+    "Data",
+    "Directions",
+    "Draws",
+    "ErrorCase",
+    "ExponentialFeatures",
     "Features",
     "GaussianHybrid",
     "GeneralizedExponential",
@@ -30,12 +38,17 @@ __all__ = [
     "Hybrid",
     "Hyperbolic",
     "Identity",
+    "Layout",
     "Map",
+    "NoClosedForm",
+    "Nodes",
     "OptimalPositive",
     "Pointwise",
     "Poisson",
     "Positive",
+    "Quadratic",
     "Rectified",
     "Sign",
     "Trigonometric",
+    "coefficients",
 ]

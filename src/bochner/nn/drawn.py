@@ -56,7 +56,7 @@ class DrawnFeatures(nn.Module):
         super().__init__()
         assert spec.map is not None
         self.spec, self.d, self.heads, self.per_head, self.dtype = spec, d, heads, per_head, dtype
-        self.adaptive = spec.map.needs_data
+        self.adaptive = not spec.planned
         self._members: list[MapFeatures] = []
         self._waits = self.adaptive
         self.register_buffer("format_version", torch.tensor(_FORMAT))

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from ..approximation import FeatureMap
 from ..kernels import Softmax
-from ..maps.exponential import ExponentialFeatures
 
 
 class TensorFeatures(ABC):
@@ -87,21 +86,12 @@ class QuadraticFeatures(TensorFeatures):
 
 def quadratic_form(phi: FeatureMap) -> tuple[Tensor, float, Tensor | None] | None:
     """Matrix, c and signs of a map whose logarithms are quadratic, in float64; None for other maps."""
-    features = phi.features
-    if not (isinstance(features, ExponentialFeatures) and features.real and phi.spec.kernel == Softmax()):
+    form = phi.features.quadratic()
+    if form is None or phi.spec.kernel != Softmax():
         return None
-    nodes = features.nodes
-    rows = torch.as_tensor(nodes.operator.to_dense() * features.b.real)
-    parts = [rows, -rows] if nodes.reflect else [rows]
-    if nodes.origin:
-        parts.append(torch.zeros(1, rows.shape[1], dtype=rows.dtype))
-    constants = torch.as_tensor(features.constant)
-    signs = None
-    if nodes.signed:
-        signs = torch.ones_like(constants)
-        signs[-1] = -1.0 if nodes.negative_origin else 1.0
-    matrix = torch.cat([torch.cat(parts), torch.stack([torch.ones_like(constants), constants], dim=1)], dim=1).mT
-    return matrix.contiguous(), features.c, signs
+    rows, constants = torch.as_tensor(form.rows), torch.as_tensor(form.constants)
+    matrix = torch.cat([rows, torch.stack([torch.ones_like(constants), constants], dim=1)], dim=1).mT
+    return matrix.contiguous(), form.c, None if form.signs is None else torch.as_tensor(form.signs)
 
 
 _converted: weakref.WeakKeyDictionary[FeatureMap, dict[tuple[torch.dtype, torch.device], TensorFeatures]] = (

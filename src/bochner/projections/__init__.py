@@ -1,18 +1,19 @@
-"""Projections: laws of the rows of W = D S R, and the drawn operators."""
+"""Projections: laws of the rows of W = D S R, and the drawn operators.
 
-from .base import Projection
-from .gauss_hermite import GaussHermite
-from .iid import IID
-from .operator import Operator
-from .orthogonal import Orthogonal
-from .qmc import QMC
-from .quadrature import Quadrature
-from .simplex import Simplex
-from .simplex_plus import SimplexPlus
+`Blocks` takes any rotation R, geometry S and radial law D; `Orthogonal`, `Simplex`, `SimplexPlus` and `Quadrature` are
+presets of it.  `IID`, `QMC` and `GaussHermite` have no blocks.
+"""
+
+from ._blocks import Blocks
+from ._operator import Operator
+from ._points import IID, QMC, GaussHermite
+from ._presets import Orthogonal, Quadrature, Simplex, SimplexPlus
+from ._projection import Projection
 
 __all__ = [
     "IID",
     "QMC",
+    "Blocks",
     "GaussHermite",
     "Operator",
     "Orthogonal",

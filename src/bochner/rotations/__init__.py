@@ -1,24 +1,36 @@
 """Rotations R: random orthogonal matrices, exact (`Haar`) or fast.
 
 `StructuredGivens` is the fast rotation to take when in doubt: its rows are exactly uniform on the sphere.
+
+A rotation of one's own inherits from `FastRotation` and lists its stages (`hd_block`, `SignedWalsh`, `GivensLevel`,
+`GivensWalk`, `Permutation`, or a `Stage` of its own), or from `DenseRotation` and returns its matrices.
 """
 
-from .base import Rotation
-from .butterfly import Butterfly
-from .drawn import DrawnRotation
-from .haar import Haar
-from .hadamard import Hadamard
-from .kac import Kac
-from .multi_hadamard import MultiHadamard
-from .structured_givens import StructuredGivens
+from ._givens import Butterfly, Kac, StructuredGivens, draw_angles
+from ._haar import Haar
+from ._hadamard import Hadamard, MultiHadamard
+from ._rotation import DenseRotation, DrawnMatrices, DrawnRotation, DrawnStages, FastRotation, Rotation
+from ._stages import GivensLevel, GivensWalk, Permutation, SignedWalsh, Stage, hd_block, rademacher
 
 __all__ = [
     "Butterfly",
+    "DenseRotation",
+    "DrawnMatrices",
     "DrawnRotation",
+    "DrawnStages",
+    "FastRotation",
+    "GivensLevel",
+    "GivensWalk",
     "Haar",
     "Hadamard",
     "Kac",
     "MultiHadamard",
+    "Permutation",
     "Rotation",
+    "SignedWalsh",
+    "Stage",
     "StructuredGivens",
+    "draw_angles",
+    "hd_block",
+    "rademacher",
 ]

@@ -6,22 +6,26 @@ Simulations are a race: all mechanisms are drawn a few times, and those that may
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import numpy as np
 
+from .._random import streams
 from ..approximation import Approximation, FeatureMap, NoClosedForm
-from ..linalg.tiles import single_threaded_blas
+from ..linalg.engine import single_threaded_blas
+from ..maps import Draws
 from ..projections import IID
 from ._sample import Sample
 
-ROUNDS = (3, 8, 20, 48, 120)
+ROUNDS = (3, 8, 24, 80, 240)
 """Draws of a mechanism after each round of the race."""
-PRECISE = 0.015
+_PRECISE = 0.02
 """Relative standard error below which no more draws are needed."""
 _SEEN = 0.5
 """Share of the closed form below which a simulation is said to have missed the rare draws that carry the error."""
+_KEPT_NUMBERS = 2**25
 _TIMED_ROWS, _TIMES = 512, 3
 
 
@@ -34,22 +38,40 @@ class Prediction(NamedTuple):
     source: Literal["theory", "simulation"]
 
 
-class Simulation:
-    """Errors of the draws of one mechanism so far, and the last draw; the n-th draw is the same however it is reached."""
+class Rows:
+    """Draws of plans; maps that use the same rows share each drawn W, and the latest are kept for the next map."""
 
-    def __init__(self, spec: Approximation, sample: Sample, seed: int) -> None:
-        self.spec, self.sample, self.rng = spec, sample, np.random.default_rng(seed)
+    def __init__(self, d: int, seed: int) -> None:
+        self.d, self.seed = d, seed
+        self._latest: OrderedDict[tuple[object, ...], Draws] = OrderedDict()
+
+    def draw(self, plan: Approximation, k: int) -> FeatureMap:
+        """The k-th draw of a plan."""
+        seed = int(streams(self.seed, f"draw/{k}")[0].integers(2**62))
+        draws = Draws(plan.projection, self.d, plan.n_projections, plan.kernel, seed)
+        key = (plan.projection, plan.n_projections, k)
+        if key in self._latest:
+            draws = draws.sharing(self._latest[key])
+        self._latest[key] = draws
+        while len(self._latest) * self.d * plan.n_projections > _KEPT_NUMBERS:
+            self._latest.popitem(last=False)
+        return FeatureMap(plan, draws)
+
+
+class Simulation:
+    """Errors of the draws of one plan so far; the n-th draw is the same however it is reached."""
+
+    def __init__(self, plan: Approximation, sample: Sample, rows: Rows) -> None:
+        self.plan, self.sample, self.rows = plan, sample, rows
         self.squares: list[float] = []
         self.total = np.zeros(sample.exact.shape)
-        self.features: FeatureMap | None = None
 
     def extend(self, n_draws: int) -> None:
         """Draw until there are that many draws."""
         X, Y, exact = self.sample.X, self.sample.Y, self.sample.exact
-        while len(self.squares) < n_draws:
+        for k in range(len(self.squares), n_draws):
             with single_threaded_blas, np.errstate(over="ignore", invalid="ignore"):  # threads cost more than they save
-                self.features = self.spec.fit(X, Y, self.rng)
-                squares = (self.features.gram(X, Y) - exact) ** 2
+                squares = (self.rows.draw(self.plan, k).gram(X, Y) - exact) ** 2
             self.total += squares
             self.squares.append(self.sample.relative(squares) ** 2)
 
@@ -64,72 +86,66 @@ class Simulation:
 
 
 class Predictor:
-    """Predicts errors on one sample of pairs; all mechanisms meet the same random numbers."""
+    """Predicts errors of plans on one sample of pairs; all mechanisms meet the same random numbers."""
 
     def __init__(self, sample: Sample, seed: int) -> None:
         self.sample, self.seed = sample, seed
+        self.rows = Rows(sample.X.shape[1], seed)
         self._simulations: dict[Approximation, Simulation] = {}
         self._closed_forms: dict[Approximation, Prediction | None] = {}
 
-    def __call__(self, spec: Approximation, n_draws: int = ROUNDS[1]) -> Prediction:
+    def __call__(self, plan: Approximation, n_draws: int = ROUNDS[1]) -> Prediction:
         """The closed form, or a simulation of that many draws."""
-        return self.theory(spec) or self.simulation(spec, n_draws)
+        return self.theory(plan) or self.simulation(plan, n_draws)
 
-    def theory(self, spec: Approximation) -> Prediction | None:
+    def theory(self, plan: Approximation) -> Prediction | None:
         """The closed form, if there is one."""
-        if spec not in self._closed_forms:
-            self._closed_forms[spec] = self._closed_form(spec)
-        return self._closed_forms[spec]
+        if plan not in self._closed_forms:
+            self._closed_forms[plan] = self._closed_form(plan)
+        return self._closed_forms[plan]
 
-    def simulation(self, spec: Approximation, n_draws: int) -> Prediction:
+    def simulation(self, plan: Approximation, n_draws: int) -> Prediction:
         """Errors over draws, times the share of the error that so few draws do not see."""
-        plain, tail = self._simulated(spec, n_draws), self._tail(spec, n_draws)
+        plain, tail = self._simulated(plan, n_draws), self._tail(plan, n_draws)
         if not np.isfinite(tail):
             return Prediction(np.inf, np.inf, 0.0, "simulation")
         return Prediction(plain.error * tail, plain.worst * tail, plain.standard_error * tail, "simulation")
 
-    def precisely(self, spec: Approximation) -> Prediction:
+    def precisely(self, plan: Approximation) -> Prediction:
         """The closed form, or a simulation of as many draws as make it precise."""
-        found = self.theory(spec)
-        for n_draws in ROUNDS:
-            if found is not None and found.standard_error <= PRECISE * found.error:
-                break
-            found = self.simulation(spec, n_draws)
-        assert found is not None
+        found = self(plan, ROUNDS[0])
+        for n_draws in ROUNDS[1:]:
+            if found.standard_error > _PRECISE * found.error:
+                found = self.simulation(plan, n_draws)
         return found
 
-    def n_draws(self, spec: Approximation) -> int:
-        """How often a mechanism was drawn."""
-        return len(self._simulations[spec].squares) if spec in self._simulations else 0
+    def n_draws(self, plan: Approximation) -> int:
+        """How often a plan was drawn."""
+        return len(self._simulations[plan].squares) if plan in self._simulations else 0
 
-    def features(self, spec: Approximation) -> FeatureMap:
-        """One draw of the mechanism."""
-        drawn = self._simulations[spec].features if spec in self._simulations else None
-        return drawn or spec.fit(self.sample.X, self.sample.Y, self.seed)
-
-    def _closed_form(self, spec: Approximation) -> Prediction | None:
+    def _closed_form(self, plan: Approximation) -> Prediction | None:
         try:
-            mse = spec.mse(self.sample.X, self.sample.Y)
+            mse = plan.mse(self.sample.X, self.sample.Y)
         except NoClosedForm:
             return None
         return Prediction(self.sample.relative(mse), self.sample.worst(mse), 0.0, "theory")
 
-    def _simulated(self, spec: Approximation, n_draws: int) -> Prediction:
-        found = self._simulations.setdefault(spec, Simulation(spec, self.sample, self.seed))
+    def _simulated(self, plan: Approximation, n_draws: int) -> Prediction:
+        found = self._simulations.setdefault(plan, Simulation(plan, self.sample, self.rows))
         found.extend(n_draws)
         return found.prediction()
 
-    def _tail(self, spec: Approximation, n_draws: int) -> float:
+    def _tail(self, plan: Approximation, n_draws: int) -> float:
         """How much too small such simulations are where rare draws carry the error: seen at independent rows.
 
         The exponential of a long vector is huge with a tiny probability.  Simulations hardly ever draw that, and would make
         every mechanism without a closed form look better than those that have one.
         """
-        rows = replace(spec, projection=IID())
-        known = self.theory(rows)
+        independent = replace(plan, projection=IID())
+        known = self.theory(independent)
         if known is None:
             return 1.0
-        seen = self._simulated(rows, n_draws).error
+        seen = self._simulated(independent, n_draws).error
         return known.error / seen if 0 < seen < _SEEN * known.error else 1.0
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..kernels import Kernel, Softmax
-from ..projections import IID, QMC, Orthogonal, Projection, Quadrature, Simplex, SimplexPlus
-from ._applicable import label
+from ..kernels import Kernel
 from ._recommendation import Candidate
 from ._sample import Facts
 
@@ -31,62 +29,18 @@ def _data(facts: Facts) -> str:
 
 def _map(ranking: Sequence[Candidate], facts: Facts) -> str:
     best = ranking[0]
-    other = next((c for c in ranking if _family(c) != _family(best)), None)
+    other = next((c for c in ranking if c.plan.map.family != best.plan.map.family), None)
     if other is None:
         return ""
-    cause = _cause_of_map(_family(best), facts)
-    return f"{cause} The best of another kind is {other.label} with {_against(other, best)}."
-
-
-def _family(candidate: Candidate) -> str:
-    name = type(candidate.spec.map).__name__
-    if name == "GeneralizedExponential":  # the data decided between them
-        return "positive" if candidate.positive else "cosines"
-    groups = {
-        "Positive": "positive",
-        "OptimalPositive": "positive",
-        "Hyperbolic": "positive",
-        "Trigonometric": "cosines",
-    }
-    return groups.get(name, "hybrid" if name.endswith("Hybrid") else name)
-
-
-def _cause_of_map(family: str, facts: Facts) -> str:
-    near = facts.distance2 < facts.sum2
-    if family == "cosines":
-        where = "points are nearer to each other than to each other's reflections" if near else "norms are moderate"
-        return f"Cosines win: they err least where x is near y, and {where} (|x-y|^2 against |x+y|^2)."
-    if family == "positive":
-        if facts.norms_vary and not near:
-            return (
-                "Exponentials win: norms vary and sums x + y are short, where the kernel is small and they err least."
-            )
-        return "Exponentials win: they err least where x + y is short" + ("." if near else ", as it is here.")
-    if family == "hybrid":
-        return "A hybrid wins: pairs are near as well as opposite, and it leans on what errs least for each."
-    return f"{family} features win on these data."
+    return f"{best.plan.map.why(facts)} The best of another kind is {other.label} with {_against(other, best)}."
 
 
 def _rows(ranking: Sequence[Candidate], facts: Facts) -> str:
     best = ranking[0]
-    plain = next((c for c in ranking if c.spec.map == best.spec.map and isinstance(c.spec.projection, IID)), None)
-    if plain is None or plain is best or best.spec.map is None or best.spec.map.discrete:
+    plain = next((c for c in ranking if c.spec.map == best.spec.map and c.spec.projection.coupling == "iid"), None)
+    if plain is None or plain is best or not best.spec.map.uses_rows:
         return ""
-    return f"{_cause_of_rows(best.spec.projection, facts)} Independent rows have {_against(plain, best)}."
-
-
-def _cause_of_rows(projection: Projection | None, facts: Facts) -> str:
-    if isinstance(projection, Simplex | SimplexPlus):
-        why = "vectors are short" if facts.sum2 < facts.d / 4 else "features are positive"
-        return f"{why.capitalize()}, so simplex rows win: at obtuse angles their errors cancel most."
-    if isinstance(projection, Quadrature):
-        why = "points are close" if facts.distance2 < facts.d / 4 else "the rule is exact for polynomials of low degree"
-        return f"{why.capitalize()}, so quadrature wins: it integrates low degrees without error."
-    if isinstance(projection, Orthogonal):
-        return "Orthogonal rows repeat each other least."
-    if isinstance(projection, QMC):
-        return "In so few dimensions a low-discrepancy sequence fills the space more evenly than chance."
-    return f"{label(projection)} has the lowest error."
+    return f"{best.spec.projection.why(facts)} Independent rows have {_against(plain, best)}."
 
 
 def _faster(ranking: Sequence[Candidate]) -> str:
@@ -130,10 +84,10 @@ def warnings(
 
 
 def _remedy(facts: Facts, kernel: Kernel) -> str:
-    if isinstance(kernel, Softmax) and max(facts.norm2, facts.largest_norm2 / 4) > 4:
+    if kernel.has_bandwidth and not kernel.shift_invariant and max(facts.norm2, facts.largest_norm2 / 4) > 4:
         longest = f" and reaches {facts.largest_norm2:.3g}" if facts.norms_vary else ""
         return (
-            f"|x|^2 averages {facts.norm2:.3g}{longest}: softmax features cannot estimate this kernel; normalise or "
+            f"|x|^2 averages {facts.norm2:.3g}{longest}: {kernel.name} features cannot estimate this kernel; normalise or "
             f"lower the scale."
         )
     if kernel.shift_invariant and facts.distance2 > 8:

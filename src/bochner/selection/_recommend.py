@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import names
+from .. import catalogue
 from .._arrays import as_numpy
 from .._progress import progress
 from .._random import RNG, as_generator
 from .._validation import check_count, check_flag, check_instance, check_points, check_positive, check_rows
 from ..approximation import Approximation
-from ..approximation.width import probe
 from ..kernels import Kernel, median_distance
-from ._applicable import applicable
+from ._applicable import planned
 from ._prediction import ROUNDS, Predictor, seconds_per_row
 from ._reasons import reasons, warnings
 from ._recommendation import Candidate, Recommendation
@@ -95,17 +94,18 @@ def recommend(
     check_flag("recommend", "symmetric", symmetric)
     limit = None if n_features is None else check_count("recommend", "n_features", n_features)
     tolerance = None if tolerance is None else check_positive("recommend", "tolerance", tolerance)
-    seed, chosen = int(as_generator(rng).integers(2**31)), _kernel(kernel, X)
+    seed = int(as_generator(rng).integers(2**31))
+    chosen = _kernel(kernel, X)
     predictor = Predictor(Sample.of(X, Y, chosen, np.random.default_rng(seed)), seed)
     width = limit if limit is not None and tolerance is None else min(limit or DEFAULT_FEATURES, DEFAULT_FEATURES)
-    specs = _specs(chosen, predictor.sample.X, width, positive, symmetric)
-    found = [_candidate(spec, X, predictor) for spec in progress(specs, label="recommend", shown=verbose)]
+    mechanisms = _mechanisms(chosen, predictor, width, positive, symmetric)
+    rows = predictor.sample.X.astype(X.dtype if X.dtype == np.float32 else np.float64)
+    found = [_candidate(*one, rows, predictor) for one in progress(mechanisms, label="recommend", shown=verbose)]
     ranking = sorted(_raced(found, predictor), key=lambda c: c.bound)
     reached = True
     if tolerance is not None:
-        most = limit or MOST_FEATURES
-        ranking, reached = at_tolerance(ranking, tolerance, most, predictor)
-        ranking = [_timed(c, X, predictor) if place < _TIMED else c for place, c in enumerate(ranking)]
+        ranking, reached = at_tolerance(ranking, tolerance, limit or MOST_FEATURES, predictor)
+        ranking = [_timed(c, rows, predictor) if place < _TIMED else c for place, c in enumerate(ranking)]
     facts = Facts.of(predictor.sample, chosen)
     said = warnings(ranking, facts, chosen, tolerance, reached)
     for sentence in said:
@@ -129,7 +129,7 @@ def _kernel(kernel: Kernel | str | None, X: np.ndarray) -> Kernel:
     if kernel is None:
         kernel = "gaussian"
     if isinstance(kernel, str):
-        named: Any = names.kernel(kernel)
+        named: Any = catalogue.kernel(kernel)
         metric = "cityblock" if kernel == "laplacian" else "euclidean"
         scaled: Kernel = (
             replace(named, lengthscale=median_distance(X, metric=metric)) if hasattr(named, "lengthscale") else named
@@ -139,35 +139,34 @@ def _kernel(kernel: Kernel | str | None, X: np.ndarray) -> Kernel:
     return kernel
 
 
-def _specs(kernel: Kernel, X: np.ndarray, width: int, positive: bool, symmetric: bool) -> list[Approximation]:
-    d = X.shape[1]
-    specs = list(applicable(kernel, d, width, X))
-    if not specs:
+def _mechanisms(
+    kernel: Kernel, predictor: Predictor, width: int, positive: bool, symmetric: bool
+) -> list[tuple[Approximation, Approximation]]:
+    """Specifications and plans that are asked for; those with the same rows one after the other, so that they are drawn once."""
+    sample = predictor.sample
+    found = list(planned(kernel, sample.X, sample.Y, width, predictor.seed))
+    if not found:
         raise ValueError(f"recommend: n_features={width} is too few for any mechanism of {kernel!r}; allow more.")
-    if positive or symmetric:
-        drawn = [(spec, probe(spec, spec.n_projections if spec.n_projections < 3 else 3, d, X)) for spec in specs]
-        specs = [spec for spec, phi in drawn if phi.positive >= positive and phi.symmetric >= symmetric]
-    if not specs:
-        kind = " and ".join(name for name, asked in (("positive", positive), ("symmetric", symmetric)) if asked)
+    asked = [pair for pair in found if pair[1].positive >= positive and pair[1].symmetric >= symmetric]
+    if not asked:
+        kind = " and ".join(name for name, wanted in (("positive", positive), ("symmetric", symmetric)) if wanted)
         raise ValueError(
             f"recommend: {kernel!r} has no {kind} features; leave {kind.replace(' and ', '=True and ')}=True out."
         )
-    return specs
+    return sorted(asked, key=lambda pair: _rows_of(pair[1]))
 
 
-def _candidate(spec: Approximation, X: np.ndarray, predictor: Predictor) -> Candidate:
-    prediction, phi = predictor(spec, ROUNDS[0]), predictor.features(spec)
-    time = seconds_per_row(phi, _sampled(X, predictor))
-    return Candidate(spec, phi.n_features_out, *prediction, time, phi.positive, phi.symmetric, spec.unbiased)
+def _rows_of(plan: Approximation) -> tuple[str, int]:
+    return repr(plan.projection), plan.n_projections
 
 
-def _timed(c: Candidate, X: np.ndarray, predictor: Predictor) -> Candidate:
-    return replace(c, seconds_per_row=seconds_per_row(predictor.features(c.spec), _sampled(X, predictor)))
+def _candidate(spec: Approximation, plan: Approximation, rows: np.ndarray, predictor: Predictor) -> Candidate:
+    time = seconds_per_row(predictor.rows.draw(plan, 0), rows)
+    return Candidate(spec, plan, *predictor(plan, ROUNDS[0]), time)
 
 
-def _sampled(X: np.ndarray, predictor: Predictor) -> np.ndarray:
-    """The sampled rows in the precision of the data."""
-    return predictor.sample.X.astype(X.dtype if X.dtype == np.float32 else np.float64)
+def _timed(c: Candidate, rows: np.ndarray, predictor: Predictor) -> Candidate:
+    return replace(c, seconds_per_row=seconds_per_row(predictor.rows.draw(c.plan, 0), rows))
 
 
 def _raced(found: list[Candidate], predictor: Predictor) -> list[Candidate]:
@@ -179,7 +178,7 @@ def _raced(found: list[Candidate], predictor: Predictor) -> list[Candidate]:
             doubt > 0 and c.error * (1 - 2 * doubt) < _WORTH * least for c, doubt in zip(found, doubts, strict=True)
         ]
         found = [
-            c.predicted(predictor.simulation(c.spec, n_draws)) if more else c
+            c.predicted(predictor.simulation(c.plan, n_draws)) if more else c
             for c, more in zip(found, again, strict=True)
         ]
     return found
@@ -188,6 +187,6 @@ def _raced(found: list[Candidate], predictor: Predictor) -> list[Candidate]:
 def _doubts(found: list[Candidate], predictor: Predictor) -> list[float]:
     """Relative standard errors of simulated errors: no smaller than is usual, since so few draws tell little of it."""
     own = [c.standard_error / c.error if 0 < c.error < np.inf else 0.0 for c in found]
-    draws = [predictor.n_draws(c.spec) if c.source == "simulation" else 0 for c in found]
+    draws = [predictor.n_draws(c.plan) if c.source == "simulation" else 0 for c in found]
     usual = np.median([r * n**0.5 for r, n in zip(own, draws, strict=True) if n] or [0.0])
     return [max(r, float(usual) / n**0.5) if n else 0.0 for r, n in zip(own, draws, strict=True)]

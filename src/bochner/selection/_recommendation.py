@@ -9,7 +9,7 @@ from typing import Any
 
 from .._table import format_table, seconds
 from ..approximation import Approximation
-from ._applicable import at_width, label
+from ._applicable import label_of, rows_within
 from ._prediction import Prediction, Predictor
 from ._sample import Facts
 
@@ -23,8 +23,8 @@ class Candidate:
     Attributes
     ----------
     spec : Approximation
-    n_features : int
-        Width of the features.
+    plan : Approximation
+        The same with the constants that it chose from the sampled rows.
     error : float
         Predicted relative Frobenius error of the Gram matrix, a root mean square over draws.
     worst : float
@@ -34,26 +34,40 @@ class Candidate:
     source : {"theory", "simulation"}
     seconds_per_row : float
         Measured time of the features.
-
-    Flags tell whether the features are positive, whether queries and keys share them, and whether the estimate is exactly
-    unbiased.
     """
 
     spec: Approximation
-    n_features: int
+    plan: Approximation
     error: float
     worst: float
     standard_error: float
     source: str
     seconds_per_row: float
-    positive: bool
-    symmetric: bool
-    unbiased: bool
+
+    @property
+    def n_features(self) -> int:
+        """Width of the features."""
+        return self.plan.n_features_out
+
+    @property
+    def positive(self) -> bool:
+        """Whether all features are positive."""
+        return self.plan.positive
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether queries and keys have the same features."""
+        return self.plan.symmetric
+
+    @property
+    def unbiased(self) -> bool:
+        """Whether the mean of the estimate is exactly the kernel."""
+        return self.plan.unbiased
 
     @property
     def label(self) -> str:
         """Map and projection in short."""
-        return label(self.spec)
+        return label_of(self.spec)
 
     @property
     def bound(self) -> float:
@@ -66,8 +80,9 @@ class Candidate:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: the specification as its ``repr``."""
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return values | {"spec": repr(self.spec), "label": self.label}
+        shown = ("label", "n_features", "error", "worst", "standard_error", "source", "seconds_per_row", "positive")
+        values = {name: getattr(self, name) for name in (*shown, "symmetric", "unbiased")}
+        return {"spec": repr(self.spec), "plan": repr(self.plan), **values}
 
 
 @dataclass(frozen=True)
@@ -103,10 +118,9 @@ class Recommendation:
         """Predicted error against width, for the best mechanisms: (width, error) points by label."""
         curves: dict[str, list[tuple[int, float]]] = {}
         for candidate in self.ranking[:top]:
-            sized = {at_width(candidate.spec, self.facts.d, width, self.predictor.sample.X) for width in n_features}
-            points = [(spec, self.predictor(spec).error) for spec in sized if spec is not None]
-            per_row = candidate.n_features / candidate.spec.n_projections
-            curves[candidate.label] = sorted((round(spec.n_projections * per_row), error) for spec, error in points)
+            rows = {rows_within(candidate.plan, width, self.facts.d) for width in n_features}
+            plans = [replace(candidate.plan, n_projections=m) for m in sorted(rows) if m]
+            curves[candidate.label] = [(plan.n_features_out, self.predictor(plan).error) for plan in plans]
         return curves
 
     def plot(self, ax: Any = None, *, n_features: Sequence[int] | None = None, top: int = 8) -> Any:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ..approximation import Approximation
 from ..kernels import Kernel
 from ..theory import Pairs
 
@@ -94,8 +93,7 @@ class Facts:
     @classmethod
     def of(cls, sample: Sample, kernel: Kernel) -> Facts:
         """The facts of a sample."""
-        spec = Approximation(kernel, n_projections=1)
-        x, y = (np.asarray(spec.at_unit_scale(Z)) for Z in (sample.X, sample.Y))
+        x, y = (np.asarray(kernel.at_unit_scale(Z)) for Z in (sample.X, sample.Y))
         pairs = Pairs.of(x[:, None], y[None])
         norms = np.concatenate([(x**2).sum(1), (y**2).sum(1)])
         apart = pairs.minus > 0 if (pairs.minus > 0).any() else np.ones_like(pairs.minus, bool)

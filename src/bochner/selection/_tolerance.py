@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ._applicable import rows_of_rule, width_at
+from ._applicable import rows_within
 from ._prediction import Predictor
 from ._recommendation import Candidate
 
@@ -29,8 +29,9 @@ def at_tolerance(
     rough = [_sized(c, _scaled(c, tolerance), predictor) for c in found]
     reaching = [c for c in rough if c.n_features <= most]
     if not reaching:
-        widest = [_sized(c, _rows_within(c, most, predictor), predictor) for c in found]
-        exact = [c.predicted(predictor(c.spec)) for c in sorted(widest, key=lambda c: c.error)[:_LOOKED_AT]]
+        d = predictor.sample.X.shape[1]
+        widest = [_sized(c, max(1, rows_within(c.plan, most, d)), predictor) for c in found]
+        exact = [c.predicted(predictor(c.plan)) for c in sorted(widest, key=lambda c: c.error)[:_LOOKED_AT]]
         exact.sort(key=lambda c: c.error)
         reaching = [c for c in exact if c.bound <= tolerance]
         return (reaching or exact), bool(reaching)
@@ -46,20 +47,15 @@ def _scaled(c: Candidate, tolerance: float) -> int:
     return max(1, math.ceil(min(c.spec.n_projections * (c.bound / tolerance) ** 2, 1e12)))
 
 
-def _rows_within(c: Candidate, width: int, predictor: Predictor) -> int:
-    return max(1, width_at(c.spec, predictor.sample.X.shape[1]).rows_within(width))
-
-
 def _sized(c: Candidate, m: int, predictor: Predictor) -> Candidate:
     """With m rows (whole rules of a quadrature), errors scaled as for independent ones."""
-    d = predictor.sample.X.shape[1]
-    rule, width = rows_of_rule(c.spec, d), width_at(c.spec, d)
+    rule = c.plan.projection.rows_per_rule(predictor.sample.X.shape[1])
     m = math.ceil(m / rule) * rule if m > rule else m
     factor = math.sqrt(c.spec.n_projections / m)
     return replace(
         c,
         spec=replace(c.spec, n_projections=m),
-        n_features=width.of(m),
+        plan=replace(c.plan, n_projections=m),
         error=c.error * factor,
         worst=c.worst * factor,
         standard_error=c.standard_error * factor,
@@ -69,7 +65,7 @@ def _sized(c: Candidate, m: int, predictor: Predictor) -> Candidate:
 
 def _found(c: Candidate, tolerance: float, predictor: Predictor) -> Candidate:
     """The least number of rows at which the prediction itself meets the tolerance, by secant steps of that law."""
-    exact = c.predicted(predictor.precisely(c.spec))
+    exact = c.predicted(predictor.precisely(c.plan))
     best = exact if exact.bound <= tolerance else None
     for _ in range(_STEPS[c.source]):
         m = _scaled(exact, tolerance)
@@ -78,7 +74,7 @@ def _found(c: Candidate, tolerance: float, predictor: Predictor) -> Candidate:
         if m == exact.spec.n_projections or (best is not None and m >= best.spec.n_projections):
             break
         exact = _sized(exact, m, predictor)
-        exact = exact.predicted(predictor.precisely(exact.spec))
+        exact = exact.predicted(predictor.precisely(exact.plan))
         if exact.bound <= tolerance:
             best = exact
     return best or exact

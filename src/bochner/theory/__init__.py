@@ -1,165 +1,90 @@
-r"""Closed-form errors of random features, from the papers and corrected where their print is wrong.
+r"""Closed-form errors of random features, from the papers and corrected where their formulas are wrong.
 
 Formula and simulation check each other: nothing here sees a map or a projection.  All functions take arrays and work
-pair by pair; `Pairs` holds the squared norms that most of them are written in.  Relative errors are logarithms of
-:math:`\mathrm{MSE}/k^2`, the same number for the Gaussian and the softmax kernel, finite where the error itself
-overflows, and minus infinity where an estimator is exact.
+pair by pair; `Pairs` holds the squared norms that most of them are written in.
 
-- rows: `block_sizes`, `pair_fraction`, `coupled_pairs`; `log_conformity`, `conformity_gap`, `trigonometric_pair`,
-  `sum_density`, `orthogonality_gap`;
-- one projection: `trigonometric_variance`, `positive_variance`, `hyperbolic_variance`, `gerf_variance`,
-  `optimal_positive_variance`, `poisson_variance`, `geometric_variance`, `complex_exponential_variance`;
-- any number of projections, independent, orthogonal or simplex: `trigonometric_log_relative_mse`,
-  `trigonometric_mse`, `positive_mse`, `hyperbolic_mse`, `gerf_mse`, `optimal_positive_mse`;
-- hybrids: `hybrid_mse`, `bipolar_mse`, `angular_hybrid_mse`, `gaussian_hybrid_mse`, `log_max_angular_error_bound`;
-- quadrature: `spherical_radial_variance`, `origin_weight`, `fixed_norm_bias`;
-- dot products, gradients, discrepancy: `subsampled_dot_mse`, `chi_dot_mse`, `smoothing_gradient_mse`,
-  `log_uniform_similarity`;
-- concentration: `log_tail_bound`; and `errata`, the table of wrong prints.
+The name says what is returned.  ``..._log_relative_mse`` is the logarithm of :math:`\mathrm{MSE}/k^2`, the same number for
+the Gaussian and the softmax kernel, finite where the error itself overflows, and minus infinity where an estimator is exact.
+``..._mse`` and ``..._variance`` are the error itself.  ``m`` is the number of projections, ``d`` the dimension.
+
+- exponential features, independent, orthogonal or simplex: `trigonometric_log_relative_mse`, `trigonometric_mse`,
+  `positive_log_relative_mse`, `hyperbolic_log_relative_mse`, `gerf_log_relative_mse`, `optimal_positive_log_relative_mse`;
+- complex exponentials, Poisson and geometric features: `complex_argument`, `complex_exponential_log_relative_mse`,
+  `poisson_log_relative_mse`, `geometric_log_relative_mse`;
+- the constants that minimise them: `optimal_rho`, `optimal_A`, `optimal_gerf`, `optimal_poisson_rate`,
+  `optimal_geometric_p`;
+- hybrids: `angular_hybrid_log_relative_mse`, `gaussian_hybrid_log_relative_mse`;
+- quadrature and rows that are not Gaussian: `spherical_radial_variance`, `origin_weight`, `fixed_norm_bias`;
+- dot products: `dot_product_mse`, `subsampled_dot_product_mse` with `hadamard_fourth_moment`, `kac_fourth_moment` or
+  `tree_fourth_moment`;
+- smoothed gradients and discrepancy: `smoothing_gradient_mse`, `fixed_length_gradient_mse`, `log_uniform_similarity`;
+- bounds: `log_tail_bound`, `log_max_angular_error_bound`; and `errata`, the table of errors in the published formulas.
 """
 
-from .blocks import COUPLINGS, block_sizes, coupled_pairs, pair_fraction
-from .coefficients import CoefficientMoments, angular_coefficient, gaussian_coefficient, normalised_gaussian_coefficient
-from .complex_exponential import (
-    antithetic_complex_exponential_variance,
-    complex_argument,
-    complex_exponential_covariance,
-    complex_exponential_variance,
+from ._bounds import log_max_angular_error_bound, log_tail_bound
+from ._complex_exponential import complex_argument, complex_exponential_log_relative_mse
+from ._discrete import (
+    geometric_log_relative_mse,
+    optimal_geometric_p,
+    optimal_poisson_rate,
+    poisson_log_relative_mse,
 )
-from .concentration import log_supremum, log_tail_bound
-from .conformity import conformity_gap, even_excess, log_conformity, orthogonality_gap, small_norm_factor
-from .coupled_mse import (
-    gerf_mse,
-    hyperbolic_mse,
-    optimal_positive_mse,
-    positive_mse,
+from ._errata import Erratum, errata
+from ._exponential import (
+    gerf_log_relative_mse,
+    hyperbolic_log_relative_mse,
+    optimal_positive_log_relative_mse,
+    positive_log_relative_mse,
     trigonometric_log_relative_mse,
     trigonometric_mse,
 )
-from .discrepancy import log_uniform_similarity
-from .discrete import geometric_variance, optimal_geometric_p, optimal_poisson_rate, poisson_variance
-from .dot_product import (
-    chi_dot_mse,
-    gaussian_dot_mse,
-    haar_fourth_moment,
+from ._hybrid import angular_hybrid_log_relative_mse, gaussian_hybrid_log_relative_mse
+from ._optimal_positive import optimal_A, optimal_gerf, optimal_rho
+from ._orthogonal_monte_carlo import (
+    dot_product_mse,
+    fixed_length_gradient_mse,
     hadamard_fourth_moment,
     kac_fourth_moment,
-    subsampled_dot_mse,
+    log_uniform_similarity,
+    smoothing_gradient_mse,
+    subsampled_dot_product_mse,
     tree_fourth_moment,
 )
-from .errata import errata
-from .erratum import Erratum
-from .fixed_norm import fixed_norm_bias, hadamard_block_mean
-from .hybrid import angular_hybrid_mse, bipolar_covariance, bipolar_mse, gaussian_hybrid_mse, hybrid_mse
-from .hypergeometric import hyp1f1_negative, log_hyp1f1
-from .optimal_positive import (
-    antithetic_optimal_positive_variance,
-    optimal_A,
-    optimal_positive_variance,
-    optimal_rho,
-    rho_log_second_moment,
-)
-from .origin_weight import OriginWeight, origin_weight
-from .pairs import Pairs
-from .projection_variance import (
-    gerf_log_second_moment,
-    gerf_variance,
-    hyperbolic_variance,
-    positive_variance,
-    trigonometric_variance,
-)
-from .relative_error import (
-    log_angular_error,
-    log_hyperbolic_error,
-    log_max_angular_error_bound,
-    log_max_error,
-    log_small_angle_slope,
-    log_trigonometric_error,
-)
-from .sine_law import chi_mean, sine_law, sine_moment
-from .smoothing import fixed_length_gradient_mse, smoothing_gradient_mse
-from .spherical_radial import largest_variance, spherical_radial_variance, variance_bound
-from .sum_density import sum_density, sum_second_moment
-from .trigonometric_pair import trigonometric_excess, trigonometric_pair
+from ._pairs import Pairs
+from ._quadrature import fixed_norm_bias, origin_weight, spherical_radial_variance
 
 __all__ = [
-    "COUPLINGS",
-    "CoefficientMoments",
     "Erratum",
-    "OriginWeight",
     "Pairs",
-    "angular_coefficient",
-    "angular_hybrid_mse",
-    "antithetic_complex_exponential_variance",
-    "antithetic_optimal_positive_variance",
-    "bipolar_covariance",
-    "bipolar_mse",
-    "block_sizes",
-    "chi_dot_mse",
-    "chi_mean",
+    "angular_hybrid_log_relative_mse",
     "complex_argument",
-    "complex_exponential_covariance",
-    "complex_exponential_variance",
-    "conformity_gap",
-    "coupled_pairs",
+    "complex_exponential_log_relative_mse",
+    "dot_product_mse",
     "errata",
-    "even_excess",
     "fixed_length_gradient_mse",
     "fixed_norm_bias",
-    "gaussian_coefficient",
-    "gaussian_dot_mse",
-    "gaussian_hybrid_mse",
-    "geometric_variance",
-    "gerf_log_second_moment",
-    "gerf_mse",
-    "gerf_variance",
-    "haar_fourth_moment",
-    "hadamard_block_mean",
+    "gaussian_hybrid_log_relative_mse",
+    "geometric_log_relative_mse",
+    "gerf_log_relative_mse",
     "hadamard_fourth_moment",
-    "hybrid_mse",
-    "hyp1f1_negative",
-    "hyperbolic_mse",
-    "hyperbolic_variance",
+    "hyperbolic_log_relative_mse",
     "kac_fourth_moment",
-    "largest_variance",
-    "log_angular_error",
-    "log_conformity",
-    "log_hyp1f1",
-    "log_hyperbolic_error",
     "log_max_angular_error_bound",
-    "log_max_error",
-    "log_small_angle_slope",
-    "log_supremum",
     "log_tail_bound",
-    "log_trigonometric_error",
     "log_uniform_similarity",
-    "normalised_gaussian_coefficient",
     "optimal_A",
     "optimal_geometric_p",
+    "optimal_gerf",
     "optimal_poisson_rate",
-    "optimal_positive_mse",
-    "optimal_positive_variance",
+    "optimal_positive_log_relative_mse",
     "optimal_rho",
     "origin_weight",
-    "orthogonality_gap",
-    "pair_fraction",
-    "poisson_variance",
-    "positive_mse",
-    "positive_variance",
-    "rho_log_second_moment",
-    "sine_law",
-    "sine_moment",
-    "small_norm_factor",
+    "poisson_log_relative_mse",
+    "positive_log_relative_mse",
     "smoothing_gradient_mse",
     "spherical_radial_variance",
-    "subsampled_dot_mse",
-    "sum_density",
-    "sum_second_moment",
+    "subsampled_dot_product_mse",
     "tree_fourth_moment",
-    "trigonometric_excess",
     "trigonometric_log_relative_mse",
     "trigonometric_mse",
-    "trigonometric_pair",
-    "trigonometric_variance",
-    "variance_bound",
 ]

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from ...linalg.tiles import single_threaded_blas
+from ...linalg.engine import single_threaded_blas
 from ..streaming import n_jobs_threads
 
 _ORDER = 2048

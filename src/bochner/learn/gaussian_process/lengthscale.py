@@ -54,7 +54,7 @@ def stretched(phi: FeatureMap, values: np.ndarray) -> FeatureMap:
     True
     """
     spec = replace(phi.spec, kernel=with_lengthscales(phi.spec.kernel, values))
-    return FeatureMap(spec, phi.n_features_in, phi.features)
+    return phi.with_kernel(spec.kernel)  # type: ignore[arg-type]
 
 
 def pull_back(phi: FeatureMap, X: np.ndarray, Phi: np.ndarray, G: np.ndarray, n_scales: int) -> np.ndarray:

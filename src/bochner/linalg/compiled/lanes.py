@@ -1,12 +1,34 @@
-"""Moving rows into lanes and back: transposition, in squares of one vector's width."""
+"""Everything that is done on lanes: rows moved in and out, Walsh-Hadamard levels, plane rotations, the simplex product.
+
+Rows are transposed in squares of one vector's width.  The Walsh-Hadamard transform of n lines is done radix eight (three
+levels to a pass over memory) and depth first: once a part of the data fits the first-level cache, all its remaining
+levels are done there.  All transforms work in place.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
-from ..lanes import LANES
-from .vectors import VECTOR_BYTES, transpose_scaled, transpose_square
+from ..engine import LANES
+from .vectors import (
+    VECTOR_BYTES,
+    add_vector,
+    rotate_vectors,
+    scale_and_add_vector,
+    scale_vector,
+    transpose_scaled,
+    transpose_square,
+    walsh2,
+    walsh4,
+    walsh8,
+)
+
+_CACHED_BYTES = 16384
+"""Part of the data whose remaining levels are done together: half a first-level cache."""
+
+_CHAINS = 4
+"""Partial sums kept apart, so that additions do not wait for each other."""
 
 
 @njit(cache=True, nogil=True)
@@ -74,3 +96,158 @@ def add_to(lanes: np.ndarray, rows: np.ndarray) -> None:
             for l in range(valid):
                 for i in range(i0, i1):
                     rows[g * LANES + l, i] += lanes[g, i, l]
+
+
+@njit(cache=True, nogil=True)
+def _pass8(flat: np.ndarray, start: int, count: int, stride: int, step: int) -> None:
+    for block in range(start, start + count, 8 * stride):
+        for at in range(block, block + stride, step):
+            walsh8(flat, at, stride)
+
+
+@njit(cache=True, nogil=True)
+def _pass4(flat: np.ndarray, start: int, count: int, stride: int, step: int) -> None:
+    for block in range(start, start + count, 4 * stride):
+        for at in range(block, block + stride, step):
+            walsh4(flat, at, stride)
+
+
+@njit(cache=True, nogil=True)
+def _pass2(flat: np.ndarray, start: int, count: int, stride: int, step: int) -> None:
+    for block in range(start, start + count, 2 * stride):
+        for at in range(block, block + stride, step):
+            walsh2(flat, at, stride)
+
+
+@njit(cache=True, nogil=True)
+def _transform(flat: np.ndarray, start: int, count: int, run: int, step: int) -> None:
+    """All levels of the ``count`` elements at ``start``, whose lines are ``run`` elements long."""
+    if count > 8 * run and count * flat.itemsize > _CACHED_BYTES:
+        part = count // 8
+        _pass8(flat, start, count, part, step)
+        for first in range(start, start + count, part):
+            _transform(flat, first, part, run, step)
+        return
+    stride = count
+    while stride >= 8 * run:
+        stride //= 8
+        _pass8(flat, start, count, stride, step)
+    if stride == 4 * run:
+        _pass4(flat, start, count, run, step)
+    elif stride == 2 * run:
+        _pass2(flat, start, count, run, step)
+
+
+@njit(cache=True, nogil=True)
+def walsh_levels(lanes: np.ndarray, dim: int, low: int, high: int) -> None:
+    """Unnormalised Walsh-Hadamard transform over index bits ``low`` to ``high - 1`` of the first ``dim`` lines."""
+    flat = lanes.reshape(-1)
+    capacity, width = lanes.shape[1], lanes.shape[2]
+    step = VECTOR_BYTES // flat.itemsize
+    run, count = width << low, width << high
+    for g in range(lanes.shape[0]):
+        group = g * capacity * width
+        for start in range(group, group + dim * width, count):
+            _transform(flat, start, count, run, step)
+
+
+@njit(cache=True, nogil=True)
+def scale_lines(lanes: np.ndarray, signs: np.ndarray, factor: float) -> None:
+    """Multiply line i by ``signs[i] * factor``."""
+    flat = lanes.reshape(-1)
+    capacity, width = lanes.shape[1], lanes.shape[2]
+    step = VECTOR_BYTES // flat.itemsize
+    for g in range(lanes.shape[0]):
+        for i in range(signs.shape[0]):
+            start = (g * capacity + i) * width
+            by = flat.dtype.type(signs[i] * factor)
+            for at in range(start, start + width, step):
+                scale_vector(flat, at, by)
+
+
+@njit(cache=True, nogil=True)
+def givens_level(lanes: np.ndarray, dim: int, half: int, c: np.ndarray, s: np.ndarray, back: bool) -> None:
+    """Rotate each pair of lines ``half`` apart; row u of ``c``, ``s``: the angles of group u, or the one it shares."""
+    flat = lanes.reshape(-1)
+    capacity, width = lanes.shape[1], lanes.shape[2]
+    step = VECTOR_BYTES // flat.itemsize
+    for g in range(lanes.shape[0]):
+        for block in range(dim // (2 * half)):
+            for t in range(half):
+                angle = t if c.shape[1] > 1 else 0
+                sine = -s[block, angle] if back else s[block, angle]
+                a = (g * capacity + 2 * half * block + t) * width
+                b = a + half * width
+                for lane in range(0, width, step):
+                    rotate_vectors(flat, a + lane, b + lane, c[block, angle], sine)
+
+
+@njit(cache=True, nogil=True)
+def givens_walk(lanes: np.ndarray, i: np.ndarray, j: np.ndarray, c: np.ndarray, s: np.ndarray, back: bool) -> None:
+    """Rotate lines (i[t], j[t]) by angle t, for all t in order, or undo it in the reverse order."""
+    flat = lanes.reshape(-1)
+    capacity, width = lanes.shape[1], lanes.shape[2]
+    step = VECTOR_BYTES // flat.itemsize
+    count = i.shape[0]
+    for g in range(lanes.shape[0]):
+        group = g * capacity * width
+        for t in range(count):
+            k = count - 1 - t if back else t
+            sine = -s[k] if back else s[k]
+            a, b = group + i[k] * width, group + j[k] * width
+            for lane in range(0, width, step):
+                rotate_vectors(flat, a + lane, b + lane, c[k], sine)
+
+
+@njit(cache=True, nogil=True)
+def _sum_of_lines(flat: np.ndarray, start: int, count: int, width: int, sums: np.ndarray) -> None:
+    """Sum of ``count`` lines from offset ``start`` into the first ``width`` entries of ``sums`` (4 * width,)."""
+    step = VECTOR_BYTES // flat.itemsize
+    sums[:] = 0
+    for i in range(count):
+        slot = i % _CHAINS * width
+        for lane in range(0, width, step):
+            add_vector(sums, slot + lane, flat, start + i * width + lane)
+    for l in range(width):
+        sums[l] = (sums[l] + sums[width + l]) + (sums[2 * width + l] + sums[3 * width + l])
+
+
+@njit(cache=True, nogil=True)
+def _scale_and_add(flat: np.ndarray, start: int, count: int, width: int, factor: float, line: np.ndarray) -> None:
+    """Each of ``count`` lines times ``factor`` plus ``line``."""
+    step = VECTOR_BYTES // flat.itemsize
+    by = flat.dtype.type(factor)
+    for i in range(count):
+        for lane in range(0, width, step):
+            scale_and_add_vector(flat, start + i * width + lane, by, line, lane)
+
+
+@njit(cache=True, nogil=True)
+def simplex_lines(lanes: np.ndarray, r: int) -> None:
+    """Lines 0..r-1 become the products of the first r - 1 lines with the r vertices of a simplex."""
+    flat = lanes.reshape(-1)
+    capacity, width = lanes.shape[1], lanes.shape[2]
+    sums = np.empty(_CHAINS * width, lanes.dtype)
+    for g in range(lanes.shape[0]):
+        start = g * capacity * width
+        _sum_of_lines(flat, start, r - 1, width, sums)
+        for l in range(width):
+            last = sums[l] / np.sqrt(r - 1.0)
+            lanes[g, r - 1, l] = last
+            sums[l] = -(np.sqrt(float(r)) + 1.0) / (r - 1.0) * last
+        _scale_and_add(flat, start, r - 1, width, np.sqrt(r / (r - 1.0)), sums)
+
+
+@njit(cache=True, nogil=True)
+def simplex_lines_adjoint(lanes: np.ndarray, r: int) -> None:
+    """Lines 0..r-2 become the sum over the r vertices, times the r lines; line r - 1 becomes zero."""
+    flat = lanes.reshape(-1)
+    capacity, width = lanes.shape[1], lanes.shape[2]
+    sums = np.empty(_CHAINS * width, lanes.dtype)
+    for g in range(lanes.shape[0]):
+        start = g * capacity * width
+        _sum_of_lines(flat, start, r - 1, width, sums)
+        for l in range(width):
+            sums[l] = (lanes[g, r - 1, l] - (np.sqrt(float(r)) + 1.0) / (r - 1.0) * sums[l]) / np.sqrt(r - 1.0)
+            lanes[g, r - 1, l] = 0
+        _scale_and_add(flat, start, r - 1, width, np.sqrt(r / (r - 1.0)), sums)

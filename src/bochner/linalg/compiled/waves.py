@@ -24,10 +24,23 @@ _K32 = (f32(-0.5), f32(4.166664568298827e-2), f32(-1.388731625493765e-3), f32(2.
 _QUARTER32, _HALF32, _ONE32, _TWO32, _THREE32, _FOUR32 = (f32(c) for c in (0.25, 0.5, 1, 2, 3, 4))
 
 _TURNS64, _A64, _B64 = 2 / math.pi, 1.57079632673412561417e00, 6.07710050650619224932e-11
-_S64 = (-1.66666666666666324348e-01, 8.33333333332248946124e-03, -1.98412698298579493134e-04,
-        2.75573137070700676789e-06, -2.50507602534068634195e-08, 1.58969099521155010221e-10)  # fmt: skip
-_K64 = (-0.5, 4.16666666666666019037e-02, -1.38888888888741095749e-03, 2.48015872894767294178e-05,
-        -2.75573143513906633035e-07, 2.08757232129817482790e-09, -1.13596475577881948265e-11)  # fmt: skip
+_S64 = (
+    -1.66666666666666324348e-01,
+    8.33333333332248946124e-03,
+    -1.98412698298579493134e-04,
+    2.75573137070700676789e-06,
+    -2.50507602534068634195e-08,
+    1.58969099521155010221e-10,
+)
+_K64 = (
+    -0.5,
+    4.16666666666666019037e-02,
+    -1.38888888888741095749e-03,
+    2.48015872894767294178e-05,
+    -2.75573143513906633035e-07,
+    2.08757232129817482790e-09,
+    -1.13596475577881948265e-11,
+)
 
 _FAST = {"contract"}  # fused multiply-adds: one rounding less
 
@@ -53,7 +66,7 @@ def _by_library(
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def waves32(phases: np.ndarray, frequency: np.float32, amplitudes: np.ndarray, out: np.ndarray, sines: int) -> None:
-    """`bochner.linalg.waves.waves` in float32."""
+    """`bochner.linalg.transforms.waves` in float32."""
     n, m = phases.shape
     for i in range(n):
         row, cosines, tail = phases[i], out[i, :m], out[i, sines : sines + m]
@@ -77,7 +90,7 @@ def waves32(phases: np.ndarray, frequency: np.float32, amplitudes: np.ndarray, o
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def waves64(phases: np.ndarray, frequency: float, amplitudes: np.ndarray, out: np.ndarray, sines: int) -> None:
-    """`bochner.linalg.waves.waves` in float64."""
+    """`bochner.linalg.transforms.waves` in float64."""
     n, m = phases.shape
     for i in range(n):
         row, cosines, tail = phases[i], out[i, :m], out[i, sines : sines + m]

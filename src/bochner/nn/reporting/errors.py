@@ -8,8 +8,8 @@ import numpy as np
 
 from ..._random import RNG, as_generator
 from ...approximation import Approximation, FeatureMap
-from ...maps.exponential import ExponentialFeatures
-from ...maps.features import Features, parts_of
+from ...maps import ExponentialFeatures, Features
+from ...maps._features import parts_of
 from .heads import HeadSample
 
 

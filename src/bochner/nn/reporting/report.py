@@ -14,7 +14,7 @@ from ..._table import format_table
 from ..._validation import check_count, check_positive
 from ...approximation import Approximation
 from ...kernels import Softmax
-from ...names import mechanism
+from ...catalogue import mechanism
 from .heads import head_samples
 from .recording import record
 from .rows import HeadRow, cheapest, cost, head_row

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...approximation import Approximation, width_of
+from ...approximation import Approximation
 from ...maps import Map
 from ...projections import IID
 from .errors import measured_error, predicted_row_error, squared_errors
@@ -106,4 +106,4 @@ def _row(
     # couplings do less in a part of a block, so errors are not carried over to fewer rows than that
     least = 1 if isinstance(spec.projection, IID) else min(d, spec.n_projections)
     rows = max(math.ceil(needed), least)
-    return MechanismRow(predicted, measured, expected, rows, width_of(spec, d).of(rows))
+    return MechanismRow(predicted, measured, expected, rows, replace(spec, n_projections=rows).n_features_out)

@@ -1,0 +1,235 @@
+"""The drawn features of an approximation, and the engine that evaluates them on rows of data."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._arrays import array_namespace, cast, common_namespace, working_dtype
+from .._validation import check_points, check_rows
+from ..kernels import Kernel
+from ..linalg.engine import CHUNK_BYTES, for_each_tile, rows_per_tile
+from ..maps import Draws
+from .log_features import LogFeatures, key_values, log_features, query_values, stabiliser, weights_of
+
+if TYPE_CHECKING:
+    from ._specification import Approximation
+
+
+class FeatureMap:
+    r"""Features :math:`\phi_q`, :math:`\phi_k` with :math:`k(x, y) \approx \phi_q(x)\cdot\phi_k(y)`, all numbers drawn.
+
+    Made by `Approximation.fit` and `Approximation.draw`, and by `bochner.load` from a file.
+
+    Attributes
+    ----------
+    spec : Approximation
+        The plan that it was drawn from, with every constant.
+    features : Features
+        The drawn map, on data at unit scale.
+    n_features_in, n_features_out : int
+        Dimension of the data, width of the features.
+    symmetric : bool
+        Whether queries and keys have the same features.
+    positive : bool
+        Whether all features are positive; for shifted discrete maps, on data that do not fall below what was planned.
+    nbytes : int
+        Bytes of the drawn numbers.
+    """
+
+    def __init__(self, spec: Approximation, draws: Draws) -> None:
+        self.spec, self._draws = spec, draws
+        self.features = spec.map.draw(draws, spec.kernel)
+        self.n_features_in, self.n_features_out = draws.d, self.features.width
+        self.symmetric, self.positive = self.features.symmetric, self.features.positive
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the drawn numbers."""
+        return self._draws.nbytes
+
+    def queries(self, X: Any) -> Any:
+        """Features of X (..., n, d), shape (..., n, n_features_out)."""
+        return self._evaluate("queries", X, key=False)
+
+    def keys(self, Y: Any) -> Any:
+        """Features of Y (..., p, d), shape (..., p, n_features_out)."""
+        return self._evaluate("keys", Y, key=True)
+
+    def log_queries(self, X: Any) -> Any:
+        """Logarithms of the features of X, which do not overflow; for positive maps."""
+        return self._logarithms("log_queries", X, key=False)
+
+    def log_keys(self, Y: Any) -> Any:
+        """Logarithms of the features of Y, which do not overflow; for positive maps."""
+        return self._logarithms("log_keys", Y, key=True)
+
+    def log_features(self, X: Any, *, key: bool) -> LogFeatures:
+        """Features of checked rows X (..., n, d) as mantissa times exponential, for stabilised ratios."""
+        return log_features(self.features, self.spec.at_unit_scale(X), key=key)
+
+    def gram(self, X: Any, Y: Any = None, *, normalize: bool = False) -> Any:
+        r"""Estimated Gram matrix ``queries(X) @ keys(Y).T``; of NumPy matrices, in tiles of bounded memory.
+
+        Parameters
+        ----------
+        X : array (..., n, d)
+            Queries.
+        Y : array (..., p, d), optional
+            Keys; None means X.
+        normalize : bool
+            Whether rows are divided by their sums, as softmax attention does.  The logarithms are stabilised where that
+            cancels exactly, so the result is finite however large the data; an estimate that is not positive can have
+            a row sum of zero or near it, which no stabiliser repairs.  All features of the keys are held at once.
+
+        Returns
+        -------
+        array (..., n, p)
+        """
+        X = check_rows("FeatureMap.gram", check_points("FeatureMap.gram", X), self.n_features_in)
+        same = Y is None or Y is X
+        if not same:
+            Y = check_rows("FeatureMap.gram", check_points("FeatureMap.gram", Y), self.n_features_in)
+        xp = array_namespace(X) if same else common_namespace("FeatureMap.gram", X, Y)
+        dtype = X.dtype if same else xp.result_type(X, Y)
+        working = working_dtype(xp, dtype)
+        x = cast(X, working)
+        y = x if same else cast(Y, working)
+        return cast(self._normalized(xp, x, y) if normalize else self._products(xp, x, y), dtype)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """All drawn numbers, as arrays under stable names: with the plan, they rebuild the features without a draw."""
+        return self._draws.to_arrays()
+
+    @classmethod
+    def from_arrays(cls, plan: Approximation, d: int, arrays: Mapping[str, np.ndarray]) -> FeatureMap:
+        """The features of a plan from the arrays of an earlier draw; nothing is drawn.
+
+        Parameters
+        ----------
+        plan : Approximation
+        d : int
+            Dimension of the data.
+        arrays : mapping of str to array
+            As `to_arrays` gives them; names, shapes and types are checked.
+        """
+        try:
+            return cls(plan, Draws(plan.projection, d, plan.n_projections, plan.kernel, arrays=arrays))
+        except ValueError as error:
+            raise ValueError(f"FeatureMap.from_arrays: these arrays do not belong to {plan!r}: {error}") from None
+
+    def with_kernel(self, kernel: Kernel) -> FeatureMap:
+        """The same drawn numbers for a kernel of the same kind with another lengthscale or scale.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            Of the class of ``spec.kernel``.
+        """
+        if type(kernel) is not type(self.spec.kernel):
+            raise TypeError(f"FeatureMap.with_kernel: expected a kernel such as {self.spec.kernel!r}, got {kernel!r}.")
+        kernel.check_columns(self.n_features_in)
+        return FeatureMap(replace(self.spec, kernel=kernel), self._draws)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the features to a file that `bochner.load` reads: a versioned ``.npz`` without pickled objects.
+
+        Parameters
+        ----------
+        path : str or path
+            Where to write; an existing file is replaced when the new one is complete.
+        """
+        from .files import save
+
+        save(self, path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        from .files import to_state
+
+        return to_state(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        from .files import from_state
+
+        self.__dict__.update(from_state(state).__dict__)
+
+    def __repr__(self) -> str:
+        return f"<{self.spec!r} drawn: {self.n_features_in} -> {self.n_features_out} features>"
+
+    def _evaluate(self, method: str, X: Any, *, key: bool) -> Any:
+        X = check_rows(f"FeatureMap.{method}", X, self.n_features_in)
+        if not isinstance(X, np.ndarray):
+            return cast(self.features(self.spec.at_unit_scale(X), key=key), X.dtype)
+        rows = X.reshape(-1, X.shape[-1])
+        out = np.empty((len(rows), self.n_features_out), X.dtype)
+        tile = rows_per_tile(self.n_features_out * X.itemsize)
+        for_each_tile(len(rows), tile, lambda i, j: self._fill(rows[i:j], out[i:j], key=key))
+        return out.reshape(*X.shape[:-1], self.n_features_out)
+
+    def _fill(self, rows: np.ndarray, out: np.ndarray, *, key: bool) -> None:
+        """Write the features of a tile of rows; half precision is computed in float32."""
+        x = self.spec.at_unit_scale(rows)
+        if x.dtype == out.dtype:
+            self.features.fill(x, out, key=key)
+        else:
+            out[...] = self.features(x, key=key)
+
+    def _products(self, xp: Any, X: Any, Y: Any) -> Any:
+        """Features of a tile of queries, and their products with those of all keys that may be held, in one walk."""
+        if xp is not np or X.ndim > 2 or Y.ndim > 2:
+            x = self.spec.at_unit_scale(X)
+            y = x if Y is X else self.spec.at_unit_scale(Y)
+            return xp.matmul(self.features(x, key=False), xp.matrix_transpose(self.features(y, key=True)))
+        D, out = self.n_features_out, np.empty((len(X), len(Y)), X.dtype)
+        # keys are held as long as they take no more memory than the result
+        step = max(rows_per_tile(D * X.itemsize, CHUNK_BYTES), out.size // D)
+        for start in range(0, len(Y), step):
+            held = self.keys(Y[start : start + step])
+            same = Y is X and self.symmetric and len(held) == len(X)
+            self._tiles_of_products(X, held, out[:, start : start + step], held if same else None)
+        return out
+
+    def _tiles_of_products(self, X: np.ndarray, keys: np.ndarray, out: np.ndarray, queries: np.ndarray | None) -> None:
+        """``out`` tile by tile; ``queries`` are the features of X where they are known already."""
+
+        def tile(i: int, j: int) -> None:
+            if queries is not None:
+                np.matmul(queries[i:j], keys.T, out=out[i:j])
+                return
+            features = np.empty((j - i, self.n_features_out), X.dtype)
+            self._fill(X[i:j], features, key=False)
+            np.matmul(features, keys.T, out=out[i:j])
+
+        for_each_tile(len(X), rows_per_tile(self.n_features_out * X.itemsize), tile)
+
+    def _normalized(self, xp: Any, X: Any, Y: Any) -> Any:
+        keys = self.log_features(Y, key=True)
+        shift = stabiliser(keys)
+        values = key_values(keys, shift)
+
+        def rows(part: Any) -> Any:
+            return weights_of(query_values(self.log_features(part, key=False), shift), values)
+
+        if xp is not np or X.ndim != 2:
+            return rows(X)
+        step = rows_per_tile(self.n_features_out * X.itemsize, CHUNK_BYTES)
+        return np.concatenate([rows(X[i : i + step]) for i in range(0, len(X), step)])
+
+    def _logarithms(self, method: str, X: Any, *, key: bool) -> Any:
+        if not self.positive:
+            raise ValueError(
+                f"FeatureMap.{method}: the features of {self.spec.map!r} with {self.spec.projection!r} are not positive; "
+                f"use a positive map, such as Positive() with Simplex()."
+            )
+        X = check_rows(f"FeatureMap.{method}", X, self.n_features_in)
+        mantissa, logarithm = self.features.scaled(self.spec.at_unit_scale(X), key=key)
+        if mantissa is not None:
+            raise ValueError(
+                f"FeatureMap.{method}: some rows fall below the data that {self.spec.map!r} was fitted to, and their "
+                f"features are not positive; fit on data that reaches as low."
+            )
+        return cast(logarithm, X.dtype)

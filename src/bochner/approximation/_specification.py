@@ -1,0 +1,332 @@
+"""The specification of random features: what was asked for, the plan with every constant, and the draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .._arrays import as_numpy, common_namespace, in_working_precision
+from .._random import RNG, as_generator, streams
+from .._validation import check_count, check_flag, check_instance, check_points, check_rows
+from ..kernels import Kernel
+from ..maps import Data, Draws, ErrorCase, Layout, Map
+from ..projections import Projection
+from ._compatibility import check_map, check_projection, default_map, default_projection
+from ._feature_map import FeatureMap
+from ._simulation import SimulatedError, simulate
+
+_CASE_NUMBERS = 1 << 22
+"""Numbers of the pairs whose closed-form errors are computed at a time."""
+
+
+@dataclass(frozen=True)
+class Approximation:
+    r"""Random features of a kernel: which kernel, which nonlinearity, which rows, and how many.
+
+    A plain value: ``repr`` rebuilds it, ``==`` compares it, and nothing in it is random.  Parts that do not work together
+    are refused at construction, with the reason and what would work.  Its life has three stages: the specification;
+    the plan, `plan(X, Y)`, which is again an `Approximation`, with every constant that depends on data filled in; and
+    the draw, a `FeatureMap` with :math:`k(x, y) \approx \phi_q(x)\cdot\phi_k(y)`.  A specification without such constants
+    is already a plan, and `fit` is plan and draw in one.
+
+    Parameters
+    ----------
+    kernel : Kernel, optional
+        The kernel; left out for `maps.Pointwise`, whose function induces its own.
+    map : Map, optional
+        The nonlinearity; a good default for the kernel without it.
+    projection : Projection, optional
+        The law of the rows; a good default for the map without it.
+    n_projections : int
+        Number of rows m.  The width of the features, `n_features_out`, depends on the map.
+
+    Attributes
+    ----------
+    planned : bool
+        Whether every constant has a value.
+    n_features_out : int
+        Width of the features.
+    symmetric : bool
+        Whether queries and keys have the same features.
+    positive : bool
+        Whether all features are positive; for shifted discrete maps, on data that do not fall below what was planned.
+    unbiased : bool
+        Whether the mean of the estimate is exactly the kernel.
+
+    See Also
+    --------
+    bochner.recommend : Choose the map, the projection and the width from data.
+    bochner.mechanism : A specification by the name that a paper gave it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner import Approximation, kernels
+    >>> spec = Approximation(kernels.Gaussian(lengthscale=2.0), n_projections=64)
+    >>> spec.map, spec.projection, spec.n_features_out
+    (Trigonometric(single_last=False), Orthogonal(rotation=Haar(), radii='kernel'), 128)
+    >>> X = np.random.default_rng(0).standard_normal((10, 3))
+    >>> phi = spec.fit(X, rng=0)
+    >>> phi.queries(X).shape
+    (10, 128)
+    >>> bool(np.abs(phi.gram(X) - spec.kernel(X)).max() < 0.3)
+    True
+    """
+
+    kernel: Kernel | None = None
+    map: Map = None  # type: ignore[assignment]  # filled in below: never None afterwards
+    projection: Projection = None  # type: ignore[assignment]
+    n_projections: int = 256
+
+    def __post_init__(self) -> None:
+        if self.kernel is not None:
+            check_instance("Approximation", "kernel", self.kernel, Kernel, "kernels.Gaussian()")
+        if self.map is None:
+            if self.kernel is None:
+                raise ValueError("Approximation: give a kernel, or a map that induces one (maps.Pointwise).")
+            object.__setattr__(self, "map", default_map(self.kernel))
+        check_instance("Approximation", "map", self.map, Map, "maps.Trigonometric()")
+        check_map(self.kernel, self.map)
+        if self.projection is None:
+            object.__setattr__(self, "projection", default_projection(self.kernel, self.map))
+        check_instance("Approximation", "projection", self.projection, Projection, "projections.Orthogonal()")
+        check_projection(self.kernel, self.map, self.projection)
+        object.__setattr__(self, "n_projections", check_count("Approximation", "n_projections", self.n_projections))
+
+    @property
+    def planned(self) -> bool:
+        """Whether every constant has a value."""
+        return self.map.planned
+
+    @property
+    def layout(self) -> Layout:
+        """Features per row, symmetry and sign; a ValueError where they depend on constants still to be planned."""
+        try:
+            return self.map.layout(self.projection)
+        except ValueError as error:
+            raise ValueError(f"Approximation: {error}") from None
+
+    @property
+    def n_features_out(self) -> int:
+        """Width of the features."""
+        return self.layout.width(self.n_projections)
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether queries and keys have the same features."""
+        return self.layout.symmetric
+
+    @property
+    def positive(self) -> bool:
+        """Whether all features are positive."""
+        return self.layout.positive
+
+    @property
+    def unbiased(self) -> bool:
+        """Whether the mean of the estimate is exactly the kernel (that of ``f``, for `maps.Pointwise`)."""
+        return self.map.unbiased(self.projection)
+
+    def with_width(self, width: int, *, exactly: bool = False) -> Approximation:
+        """The same with as many rows as fit in a width of the features.
+
+        Parameters
+        ----------
+        width : int
+            Most features.
+        exactly : bool
+            Whether a last feature that two per row leave free is filled by a single one, where the map can.
+
+        Returns
+        -------
+        Approximation
+            Its ``n_features_out`` is at most ``width``; with ``exactly``, equal to it for cosines and for maps of one
+            feature per row.
+
+        Examples
+        --------
+        >>> from bochner import Approximation, kernels
+        >>> spec = Approximation(kernels.Gaussian())
+        >>> spec.with_width(101).n_features_out, spec.with_width(101, exactly=True).n_features_out
+        (100, 101)
+        """
+        check_count("Approximation.with_width", "width", width)
+        check_flag("Approximation.with_width", "exactly", exactly)
+        layout = self.layout
+        rows = layout.rows_within(width)
+        narrowed = self.map.narrowed() if exactly and layout.width(rows) < width else None
+        if narrowed is not None and narrowed.layout(self.projection).width(rows + 1) == width:
+            return replace(self, map=narrowed, n_projections=rows + 1)
+        if not rows:
+            raise ValueError(
+                f"Approximation.with_width: one row of {self.map!r} with {self.projection!r} already makes "
+                f"{layout.width(1)} features, more than the width {width}."
+            )
+        return replace(self, n_projections=rows)
+
+    def plan(self, X: Any, Y: Any = None, rng: RNG = None) -> Approximation:
+        """The same with every constant that depends on data filled in.
+
+        Parameters
+        ----------
+        X : array (..., n, d)
+            Queries.
+        Y : array (..., p, d), optional
+            Keys; None means X.
+        rng : int, numpy.random.Generator or None
+            For maps that look at a random part of the data only.
+
+        Returns
+        -------
+        Approximation
+            A plan: print it to see what was chosen.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bochner import Approximation, kernels, maps
+        >>> X = np.random.default_rng(0).standard_normal((50, 3))
+        >>> spec = Approximation(kernels.Softmax(), maps.GeneralizedExponential("optimal"))
+        >>> spec.planned, spec.plan(X).map.s
+        (False, 1)
+        """
+        X, Y = self._data("plan", X, Y)
+        return self._plan(X, Y, int(as_generator(rng).integers(2**63)))
+
+    def fit(self, X: Any, Y: Any = None, rng: RNG = None) -> FeatureMap:
+        """Plan on the data, then draw the features.
+
+        Parameters
+        ----------
+        X : array (..., n, d)
+            Queries.
+        Y : array (..., p, d), optional
+            Keys; None means X.
+        rng : int, numpy.random.Generator or None
+            Source of randomness.
+
+        Returns
+        -------
+        FeatureMap
+            Its ``spec`` is the plan.
+        """
+        X, Y = self._data("fit", X, Y)
+        seed = int(as_generator(rng).integers(2**63))
+        return self._plan(X, Y, seed)._draw(int(X.shape[-1]), seed)
+
+    def draw(self, d: int, rng: RNG = None) -> FeatureMap:
+        """Draw the features of a plan for data of dimension ``d``.
+
+        Parameters
+        ----------
+        d : int
+            Dimension of the data.
+        rng : int, numpy.random.Generator or None
+            Source of randomness.
+        """
+        d = check_count("Approximation.draw", "d", d)
+        if not self.planned:
+            raise ValueError(
+                f"Approximation.draw: {self.map!r} has constants to choose; {self.map.remedy_without_data}."
+            )
+        return self._draw(d, int(as_generator(rng).integers(2**63)))
+
+    def mse(self, X: Any, Y: Any = None) -> np.ndarray:
+        r"""Mean squared error of each entry of the estimated Gram matrix, in closed form.
+
+        Parameters
+        ----------
+        X : array (n, d)
+            Queries.
+        Y : array (p, d), optional
+            Keys; None means X.  Constants that are not planned yet are planned on X and Y.
+
+        Returns
+        -------
+        float64 array (n, p)
+
+        Raises
+        ------
+        NoClosedForm
+            Where no closed form is known; the message names the nearest that has one, and `simulate_mse` estimates.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bochner import Approximation, kernels
+        >>> X = np.random.default_rng(0).standard_normal((4, 3))
+        >>> error = Approximation(kernels.Gaussian(), n_projections=32).mse(X)
+        >>> error.shape, bool(np.allclose(np.diag(error), 0))      # cosines are exact at x = y
+        ((4, 4), True)
+        """
+        X, Y = self._matrices("mse", X, Y)
+        plan = self._plan(X, Y, 0)
+        x, y = (np.asarray(self.at_unit_scale(Z), dtype=np.float64) for Z in (X, Y))
+        step = max(1, _CASE_NUMBERS // y.size)
+        parts = [plan._error(x[i : i + step], y) for i in range(0, len(x), step)]
+        return np.concatenate(parts)
+
+    def simulate_mse(self, X: Any, Y: Any = None, n_draws: int = 100, rng: RNG = None) -> SimulatedError:
+        """Mean squared error of each entry of the estimated Gram matrix over redraws, with its standard error.
+
+        Parameters
+        ----------
+        X : array (n, d)
+            Queries.
+        Y : array (p, d), optional
+            Keys; None means X.  Constants that are not planned yet are planned once, on X and Y.
+        n_draws : int
+            Number of redraws.
+        rng : int, numpy.random.Generator or None
+            Source of randomness.
+        """
+        if self.kernel is None:
+            raise ValueError(f"Approximation.simulate_mse: {self.map!r} induces a kernel that has no exact value here.")
+        X, Y = self._matrices("simulate_mse", X, Y)
+        n_draws = check_count("Approximation.simulate_mse", "n_draws", n_draws, 2)
+        return simulate(self._plan(X, Y, 0), X, Y, n_draws, rng)
+
+    def at_unit_scale(self, X: Any) -> Any:
+        """Checked data in working precision, divided by the kernel's lengthscale: what the features act on."""
+        X = in_working_precision(X)
+        return X if self.kernel is None else self.kernel.at_unit_scale(X)
+
+    def _plan(self, X: Any, Y: Any, seed: int) -> Approximation:
+        """Plan on checked data."""
+        if self.planned:
+            return self
+        data = Data(self.at_unit_scale(X), self.at_unit_scale(Y))
+        return replace(self, map=self.map.plan(data, self.projection, self.kernel, streams(seed, "plan")[0]))
+
+    def _draw(self, d: int, seed: int) -> FeatureMap:
+        """Draw a plan; a lengthscale for other columns is refused here."""
+        if self.kernel is not None:
+            self.kernel.check_columns(d)
+        draws = Draws(self.projection, d, self.n_projections, self.kernel, seed)
+        return FeatureMap(self, draws)
+
+    def _error(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        if self.kernel is None:
+            raise ValueError(f"Approximation.mse: {self.map!r} induces a kernel that has no exact value here.")
+        return self.map.mse(ErrorCase(self.kernel, self.projection, self.n_projections, X, Y))
+
+    def _data(self, method: str, X: Any, Y: Any) -> tuple[Any, Any]:
+        """Queries and keys, checked."""
+        owner = f"Approximation.{method}"
+        X = check_points(owner, X)
+        if Y is not None:
+            Y = check_rows(owner, check_points(owner, Y), X.shape[-1], remedy="Y must have X's columns.")
+            common_namespace(owner, X, Y)
+        if self.kernel is not None:
+            self.kernel.check_columns(int(X.shape[-1]))
+        return X, X if Y is None else Y
+
+    def _matrices(self, method: str, X: Any, Y: Any) -> tuple[np.ndarray, np.ndarray]:
+        X, Y = self._data(method, X, Y)
+        if X.ndim != 2 or Y.ndim != 2:
+            raise ValueError(
+                f"Approximation.{method}: expected matrices of points as rows, got {tuple(X.shape)} and {tuple(Y.shape)}."
+            )
+        same, X = Y is X, as_numpy(X).astype(np.float64)
+        return X, X if same else as_numpy(Y).astype(np.float64)

@@ -1,0 +1,242 @@
+"""Files of drawn features: a format version, the plan as JSON, and arrays under stable names; nothing that executes.
+
+The JSON of a plan names public classes by their public module (``"maps.OptimalPositive"``) and holds their parameters, so
+files outlive changes of the private modules.  Classes of a user's own must be registered (`bochner.catalogue.register`)
+before they can be saved or loaded.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import math
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import geometries, kernels, maps, projections, radii, rotations
+from .._facts import Catalogued, classes
+from .._validation import check_count
+from ..maps import Pointwise, coefficients
+from ._feature_map import FeatureMap
+from ._specification import Approximation
+
+FORMAT = 1
+"""Version of what `save` writes; `load` reads this one and all earlier ones."""
+_MODULES: dict[str, tuple[Any, type]] = {
+    "kernels": (kernels, kernels.Kernel),
+    "rotations": (rotations, rotations.Rotation),
+    "geometries": (geometries, geometries.Geometry),
+    "radii": (radii, radii.RadialLaw),
+    "projections": (projections, projections.Projection),
+    "maps": (maps, maps.Map),
+    "maps.coefficients": (coefficients, coefficients.Coefficient),
+}
+_LARGEST_JSON = 1 << 26
+_DEEPEST = 64
+
+
+def plan_to_json(spec: Approximation) -> str:
+    """The specification as JSON: public names of classes, and their parameters.
+
+    Examples
+    --------
+    >>> from bochner import Approximation, kernels
+    >>> from bochner.approximation.files import plan_from_json, plan_to_json
+    >>> spec = Approximation(kernels.Gaussian(2.0), n_projections=16)
+    >>> plan_from_json(plan_to_json(spec)) == spec
+    True
+    """
+    fields = {field.name: _encode(getattr(spec, field.name)) for field in dataclasses.fields(spec)}
+    return json.dumps({"type": "Approximation", **fields}, allow_nan=False)
+
+
+def plan_from_json(text: str | bytes) -> Approximation:
+    """The specification that the JSON describes; anything but plain values of public classes is refused."""
+    if len(text) > _LARGEST_JSON:
+        raise ValueError(f"bochner.load: the description of the plan has {len(text)} characters, more than {_LARGEST_JSON}.")
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ValueError("bochner.load: the description of the plan is not JSON.") from None
+    if not isinstance(value, dict) or value.pop("type", None) != "Approximation":
+        raise ValueError("bochner.load: the description of the plan is not that of an Approximation.")
+    return _built(Approximation, "Approximation", value, 0)
+
+
+def save(phi: FeatureMap, path: str | os.PathLike[str]) -> None:
+    """Write drawn features to a file; an existing one is replaced when the new one is complete."""
+    target = Path(path)
+    state = to_state(phi)
+    if "plan" not in state:
+        raise TypeError(f"FeatureMap.save: {phi.spec.map!r} holds a function, and a file holds no code; keep f in your program and save phi.to_arrays().")
+    members = {f"arrays/{name}": values for name, values in state["arrays"].items()}
+    plan = np.frombuffer(state["plan"].encode(), dtype=np.uint8)
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, format=np.int64(FORMAT), plan=plan, d=np.int64(state["d"]), **members)
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def load(path: str | os.PathLike[str]) -> FeatureMap:
+    """Read drawn features from a file that `FeatureMap.save` wrote.
+
+    Nothing in the file is executed and nothing is drawn: the plan is rebuilt from public names, and the arrays are checked
+    against it.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    FeatureMap
+        With the same features, bit for bit.
+
+    Raises
+    ------
+    ValueError
+        Where the file is not of this format, is of a later version, or does not fit its own plan.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import numpy as np, bochner
+    >>> phi = bochner.mechanism("orf", n_projections=8).draw(3, rng=0)
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "orf.npz"
+    >>> phi.save(path)
+    >>> X = np.ones((2, 3))
+    >>> bool((bochner.load(path).queries(X) == phi.queries(X)).all())
+    True
+    """
+    members = _members(Path(path))
+    for name in ("format", "plan", "d"):
+        if name not in members:
+            raise ValueError(f"bochner.load: {path} lacks {name!r}; expected a file of FeatureMap.save.")
+    arrays = {name.removeprefix("arrays/"): a for name, a in members.items() if name.startswith("arrays/")}
+    plan = members["plan"]
+    if plan.dtype != np.uint8 or members["format"].shape or members["d"].shape:
+        raise ValueError(f"bochner.load: {path} is damaged: its plan, format or dimension has the wrong type.")
+    return from_state({"format": int(members["format"]), "plan": plan.tobytes().decode("utf-8", "replace"),
+                       "d": int(members["d"]), "arrays": arrays})
+
+
+def to_state(phi: FeatureMap) -> dict[str, Any]:
+    """Drawn features as plain data: what `save` writes and what a pickle holds.
+
+    A plan with a function of the user's own has no JSON: a pickle holds the specification itself.
+    """
+    state: dict[str, Any] = {"format": FORMAT, "d": phi.n_features_in, "arrays": phi.to_arrays()}
+    if isinstance(phi.spec.map, Pointwise):
+        return state | {"spec": phi.spec}
+    return state | {"plan": plan_to_json(phi.spec)}
+
+
+def from_state(state: Mapping[str, Any]) -> FeatureMap:
+    """The features of `to_state`."""
+    version = state.get("format")
+    if not isinstance(version, int) or version < 1:
+        raise ValueError(f"bochner.load: expected a format version, got {version!r}.")
+    if version > FORMAT:
+        raise ValueError(f"bochner.load: this file has format version {version}, and this bochner reads up to {FORMAT}; upgrade bochner.")
+    spec = state["spec"] if "spec" in state else plan_from_json(state["plan"])
+    if not isinstance(spec, Approximation) or not spec.planned:
+        raise ValueError("bochner.load: the plan has constants that were never chosen.")
+    return FeatureMap.from_arrays(spec, check_count("bochner.load", "d", state["d"]), state["arrays"])
+
+
+def _encode(value: Any) -> Any:
+    """Plain JSON for numbers, strings, tuples and public values."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"a plan must hold finite numbers, got {value}.")
+        return value
+    if isinstance(value, complex):
+        return {"complex": [value.real, value.imag]}
+    if isinstance(value, tuple | list):
+        return [_encode(part) for part in value]
+    name = _public_name(type(value))
+    if name is None:
+        raise TypeError(f"{value!r} cannot be saved: its class is not public in bochner; register it with bochner.catalogue.register.")
+    return {"type": name} | {field.name: _encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
+
+
+def _decode(value: Any, depth: int) -> Any:
+    if depth > _DEEPEST:
+        raise ValueError(f"bochner.load: the plan is nested more than {_DEEPEST} deep.")
+    if isinstance(value, list):
+        return tuple(_decode(part, depth + 1) for part in value)
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"complex"}:
+        parts = value["complex"]
+        if not (isinstance(parts, list) and len(parts) == 2 and all(isinstance(p, int | float) for p in parts)):
+            raise ValueError(f"bochner.load: expected a complex number as two numbers, got {parts!r}.")
+        return complex(*parts)
+    name = value.pop("type", None)
+    cls = _public_class(name)
+    if cls is None:
+        raise ValueError(f"bochner.load: the plan names {name!r}, which is not a class of this bochner; if it is your own, register it first.")
+    return _built(cls, str(name), value, depth)
+
+
+def _built(cls: type, name: str, fields: dict[str, Any], depth: int) -> Any:
+    known = {field.name for field in dataclasses.fields(cls)}
+    unknown = sorted(set(fields) - known)
+    if unknown:
+        raise ValueError(f"bochner.load: {name} has no parameter {unknown[0]!r}; it has {', '.join(sorted(known))}.")
+    try:
+        return cls(**{key: _decode(part, depth + 1) for key, part in fields.items()})
+    except TypeError as error:
+        raise ValueError(f"bochner.load: {name} cannot be built from the plan: {error}") from None
+
+
+def _public_name(cls: type) -> str | None:
+    return next((name for name, found in _public_classes().items() if found is cls), None)
+
+
+def _public_class(name: Any) -> type | None:
+    return _public_classes().get(name) if isinstance(name, str) else None
+
+
+def _public_classes() -> dict[str, type]:
+    """All classes that a plan may hold, by public name; registered ones under the module of their kind."""
+    found = {}
+    for module, (exported, kind) in _MODULES.items():
+        for cls in classes(exported, kind):
+            if dataclasses.is_dataclass(cls) and (issubclass(cls, Catalogued) or module == "maps.coefficients"):
+                found[f"{module}.{cls.__name__}"] = cls
+    found.pop("maps.Pointwise", None)  # its parameter is a function
+    return found
+
+
+def _members(path: Path) -> dict[str, np.ndarray]:
+    """Arrays of an ``.npz`` file, with nothing unpickled and no more bytes than the file itself accounts for."""
+    try:
+        data = path.read_bytes()
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+        if size > 4 * len(data) + (1 << 20):
+            raise ValueError(f"bochner.load: {path} would unpack to {size} bytes; files of FeatureMap.save are not compressed.")
+        with np.load(io.BytesIO(data), allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (zipfile.BadZipFile, EOFError, KeyError, OSError) as error:
+        if isinstance(error, OSError) and not isinstance(error, zipfile.BadZipFile):
+            raise
+        raise ValueError(f"bochner.load: {path} is not a file of FeatureMap.save.") from None
+    except ValueError as error:
+        if str(error).startswith("bochner.load"):
+            raise
+        raise ValueError(f"bochner.load: {path} is not a file of FeatureMap.save: {error}") from None

@@ -1,0 +1,295 @@
+"""The catalogue: every kernel, rotation, geometry, radial law, projection, map and named mechanism, by name.
+
+Each class declares its facts once (`name`, variants, references, what it serves, when it is worth trying).  This module
+collects them, and `recommend`, `compare`, the command line, the benchmarks, the tables of the documentation, the error
+messages and the common tests iterate over it.  A class of your own joins by `register`.
+
+>>> from bochner import catalogue
+>>> sorted(catalogue.rotations())
+['butterfly', 'haar', 'hadamard', 'kac', 'multi-hadamard', 'structured-givens']
+>>> catalogue.projection("fast-simplex")
+Simplex(rotation=Hadamard(blocks=3), radii='kernel')
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from . import geometries as _geometries
+from . import kernels as _kernels
+from . import maps as _maps
+from . import projections as _projections
+from . import radii as _radii
+from . import rotations as _rotations
+from ._facts import classes, register, unregister
+from ._validation import check_instance
+from .approximation import Approximation
+from .geometries import Geometry
+from .kernels import Kernel
+from .maps import Map
+from .projections import Blocks, Orthogonal, Projection
+from .radii import RadialLaw
+from .rotations import Haar, Hadamard, Rotation
+
+__all__ = [
+    "Mechanism",
+    "as_specification",
+    "candidates",
+    "geometries",
+    "kernel",
+    "kernels",
+    "map",
+    "maps",
+    "mechanism",
+    "mechanisms",
+    "projection",
+    "projections",
+    "radii",
+    "register",
+    "rotation",
+    "rotations",
+    "unregister",
+]
+
+T = TypeVar("T")
+LARGE_DIMENSION = 1024
+"""Above it, mechanisms that take seconds to draw are not tried."""
+
+
+def kernels() -> dict[str, Kernel]:
+    """Kernels at unit scale, by name."""
+    return _variants(_kernels, Kernel)
+
+
+def rotations() -> dict[str, Rotation]:
+    """Rotations R, by name."""
+    return _variants(_rotations, Rotation)
+
+
+def geometries() -> dict[str, Geometry]:
+    """Geometries S, by name."""
+    return _variants(_geometries, Geometry)
+
+
+def radii() -> dict[str, RadialLaw]:
+    """Radial laws D, by name."""
+    return _variants(_radii, RadialLaw)
+
+
+def maps() -> dict[str, Map]:
+    """Maps, by name."""
+    return _variants(_maps, Map)
+
+
+def projections() -> dict[str, Projection]:
+    """Projections, by name: those that declare one, and W = D S R for every rotation, geometry and radial law.
+
+    A rotation R that no declared projection uses appears as ``"orthogonal-R"``, a geometry S as ``"S"`` (with Haar rotations)
+    and ``"fast-S"`` (with Hadamard ones), a radial law D as ``"orthogonal-D"``.
+    """
+    found = _variants(_projections, Projection)
+    used = [_ingredients(rows) for rows in found.values()]
+    for name, made in _combinations().items():
+        if _ingredients(made) not in used and name not in found:
+            found[name] = made
+            used.append(_ingredients(made))
+    return found
+
+
+def _combinations() -> dict[str, Projection]:
+    made: dict[str, Projection] = {f"orthogonal-{name}": Orthogonal(R) for name, R in rotations().items()}
+    for name, S in geometries().items():
+        made |= {name: Blocks(Haar(), S), f"fast-{name}": Blocks(Hadamard(), S)}
+    made |= {f"orthogonal-{name}": Blocks(Haar(), _geometries.Orthogonal(), D) for name, D in radii().items()}
+    return made
+
+
+def _ingredients(rows: Projection) -> Any:
+    """R, S and D of blocks; other projections are compared as they are."""
+    parts = tuple(getattr(rows, name, None) for name in ("rotation", "geometry", "radial_law"))
+    return rows if None in parts else parts
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """A mechanism by the name that its paper gave it: names of its parts, and the kernel it was made for."""
+
+    map: str
+    projection: str | Projection
+    kernel: str
+    paper: str
+
+
+def mechanisms() -> dict[str, Mechanism]:
+    """Mechanisms of the papers, by name."""
+    return dict(_MECHANISMS)
+
+
+def _orthogonal(rotation: Rotation) -> Projection:
+    return Orthogonal(rotation)
+
+
+_MECHANISMS: dict[str, Mechanism] = {
+    "rff": Mechanism("trigonometric", "iid", "gaussian", "rahimi2007"),
+    "qmc": Mechanism("trigonometric", "halton", "gaussian", "yang2014"),
+    "gq": Mechanism("trigonometric", "gauss-hermite", "gaussian", "dao2017"),
+    "orf": Mechanism("trigonometric", "orthogonal", "gaussian", "yu2016"),
+    "sorf": Mechanism("trigonometric", "hadamard", "gaussian", "yu2016"),
+    "rom": Mechanism(
+        "trigonometric", _projections.Orthogonal(_rotations.Hadamard(), "fixed"), "gaussian", "choromanski2017"
+    ),
+    "hmd": Mechanism("trigonometric", _orthogonal(_rotations.MultiHadamard()), "gaussian", "omc"),
+    "kac": Mechanism("trigonometric", _orthogonal(_rotations.Kac()), "gaussian", "omc"),
+    "sgp": Mechanism("trigonometric", _orthogonal(_rotations.StructuredGivens("uniform", mix=False)), "gaussian", "omc"),
+    "bfly": Mechanism("trigonometric", _orthogonal(_rotations.Butterfly("uniform", mix=False)), "gaussian", "omc"),
+    "qbf-h": Mechanism("trigonometric", "quadrature", "gaussian", "qbf"),
+    "qbf-b": Mechanism(
+        "trigonometric", _projections.Quadrature(_rotations.Butterfly("tree", mix=False, products=3)), "gaussian", "qbf"
+    ),
+    "simrf": Mechanism("positive", "simplex", "gaussian", "simrf"),
+    "simrf+": Mechanism("positive", "simplex+", "gaussian", "simrf"),
+    "fast-simrf": Mechanism("positive", "fast-simplex", "gaussian", "simrf"),
+    "favor": Mechanism("trigonometric", "orthogonal", "softmax", "choromanski2021"),
+    "favor+": Mechanism("positive", "orthogonal", "softmax", "choromanski2021"),
+    "favor++": Mechanism("optimal-positive", "orthogonal", "softmax", "crt"),
+    "simrf-performer": Mechanism("positive", "simplex", "softmax", "simrf"),
+    "oprf": Mechanism("optimal-positive", "iid", "softmax", "crt"),
+    "gerf": Mechanism("generalized-exponential", "iid", "softmax", "crt"),
+    "poisrf": Mechanism("poisson", "iid", "softmax", "crt"),
+    "poisrf+": Mechanism("poisson+", "iid", "softmax", "crt"),
+    "geomrf": Mechanism("geometric", "iid", "softmax", "crt"),
+    "geomrf+": Mechanism("geometric+", "iid", "softmax", "crt"),
+    "hrf-angular": Mechanism("angular-hybrid", "orthogonal", "softmax", "hrf"),
+    "hrf-gaussian": Mechanism("gaussian-hybrid", "orthogonal", "softmax", "hrf"),
+    "hrf-cluster": Mechanism("cluster-hybrid", "orthogonal", "softmax", "hrf"),
+    "jlt": Mechanism("identity", "iid", "linear", "johnson1984"),
+    "ojlt": Mechanism("identity", _projections.Orthogonal(_rotations.Haar(), "fixed"), "linear", "omc"),
+}
+
+
+def kernel(name: str) -> Kernel:
+    """The kernel of that name, at unit scale."""
+    return _look_up("kernel", name, kernels())
+
+
+def rotation(name: str) -> Rotation:
+    """The rotation of that name."""
+    return _look_up("rotation", name, rotations())
+
+
+def projection(name: str) -> Projection:
+    """The projection of that name."""
+    return _look_up("projection", name, projections())
+
+
+def map(name: str) -> Map:
+    """The map of that name."""
+    return _look_up("map", name, maps())
+
+
+def mechanism(name: str, kernel: Kernel | str | None = None, n_projections: int = 256) -> Approximation:
+    """The mechanism of that name, as a specification.
+
+    Parameters
+    ----------
+    name : str
+        As in its paper: "rff", "orf", "sorf", "simrf", "favor+", "favor++", "qbf-h", ...
+    kernel : Kernel or str, optional
+        The kernel; the one it was made for without it.
+    n_projections : int
+        Number of rows.
+
+    Examples
+    --------
+    >>> from bochner import mechanism
+    >>> mechanism("favor+", n_projections=64)
+    Approximation(kernel=Softmax(scale=1.0), map=Positive(antithetic=False), \
+projection=Orthogonal(rotation=Haar(), radii='kernel'), n_projections=64)
+    """
+    found = _look_up("mechanism", name, _MECHANISMS)
+    rows = found.projection
+    chosen = found.kernel if kernel is None else kernel
+    return Approximation(
+        kernel=_look_up("kernel", chosen, kernels()) if isinstance(chosen, str) else chosen,
+        map=map(found.map),
+        projection=projection(rows) if isinstance(rows, str) else rows,
+        n_projections=n_projections,
+    )
+
+
+def as_specification(
+    owner: str, spec: Approximation | str, kernel: Kernel | str | None = None, n_projections: int = 256
+) -> Approximation:
+    """A specification as it is, or that of a mechanism's name: for arguments ``spec`` that accept both.
+
+    Parameters
+    ----------
+    owner : str
+        Who asks, for the messages.
+    spec : Approximation or str
+    kernel : Kernel or str, optional
+        For a name: the kernel; the one that the mechanism was made for without it.
+    n_projections : int
+        For a name: number of rows.
+    """
+    if isinstance(spec, str):
+        try:
+            return mechanism(spec, kernel, n_projections)
+        except ValueError as error:
+            raise ValueError(f"{owner}: {error}") from None
+    check_instance(owner, "spec", spec, Approximation, "Approximation(kernels.Softmax()) or a name such as 'favor++'")
+    return spec
+
+
+def candidates(kernel: Kernel, d: int) -> Iterator[Approximation]:
+    """Every map and projection that work together for a kernel in d dimensions and are worth trying.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    d : int
+        Dimension of the data; above 1024, projections that do not scale are left out.
+
+    Yields
+    ------
+    Approximation
+        With one projection; ``with_width`` gives it as many as fit.
+
+    Examples
+    --------
+    >>> from bochner import catalogue, kernels
+    >>> [spec.projection for spec in catalogue.candidates(kernels.Laplacian(), 3)]
+    [IID()]
+    """
+    rows = [P for P in projections().values() if d <= LARGE_DIMENSION or P.scales]
+    for feature_map in maps().values():
+        if not feature_map.serves(kernel):
+            continue
+        for P in rows:
+            if feature_map.worth_trying(P):
+                try:
+                    yield Approximation(kernel, feature_map, P, 1)
+                except ValueError:
+                    continue  # this pair does not work together, as the compatibility rules say
+
+
+def _variants(module: Any, kind: type[T]) -> dict[str, T]:
+    """Instances that the classes of a module and the registered ones declare; a name taken twice is refused."""
+    found: dict[str, T] = {}
+    for cls in classes(module, kind):
+        for name, value in cls.variants().items():  # type: ignore[attr-defined]
+            if name in found:
+                raise ValueError(f"catalogue: two {kind.__name__.lower()}s are named {name!r}, {found[name]!r} and {value!r}.")
+            found[name] = value
+    return found
+
+
+def _look_up(kind: str, name: Any, table: Mapping[str, T]) -> T:
+    if isinstance(name, str) and name in table:
+        return table[name]
+    close = difflib.get_close_matches(str(name), table, n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    raise ValueError(f"unknown {kind} {name!r}.{hint} The names are {', '.join(table)}.")

@@ -1,0 +1,71 @@
+"""The transforms that take the compiled path for NumPy arrays: `fwht`, and `waves` for trigonometric features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._arrays import cast, in_working_precision
+from .._validation import as_real, check_rows
+from .engine import for_each_tile_of_lanes
+from .references import fwht_reference
+
+
+def fwht(X: Any) -> Any:
+    r"""Walsh-Hadamard transform of the last axis, unnormalised.
+
+    Parameters
+    ----------
+    X : array (..., d)
+        NumPy array or tensor; d a power of two.
+
+    Returns
+    -------
+    array (..., d)
+        :math:`X H_d` with the natural (Sylvester) order of :math:`H_d`; applying it twice multiplies by d.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner.linalg import fwht
+    >>> fwht(np.array([1.0, 0.0, 0.0, 0.0]))
+    array([1., 1., 1., 1.])
+    """
+    X = as_real("fwht", X)
+    d = X.shape[-1] if X.ndim else 0
+    if d < 1 or d & (d - 1):
+        raise ValueError(f"fwht: the last axis must be a power of two, got shape {tuple(X.shape)}; pad with zeros.")
+    X = check_rows("fwht", X, d)
+    rows = in_working_precision(X)
+    return cast(_fwht_numpy(rows) if isinstance(rows, np.ndarray) else fwht_reference(rows), X.dtype)
+
+
+def _fwht_numpy(X: np.ndarray) -> np.ndarray:
+    from .compiled.lanes import load, store_scaled, walsh_levels
+
+    d = X.shape[-1]
+    rows = np.ascontiguousarray(X.reshape(-1, d))
+    out, ones = np.empty_like(rows), np.ones(d, rows.dtype)
+
+    def work(lanes: np.ndarray, start: int, stop: int) -> None:
+        load(rows[start:stop], lanes, d)
+        walsh_levels(lanes, d, 0, d.bit_length() - 1)
+        store_scaled(lanes, ones, out[start:stop])
+
+    for_each_tile_of_lanes(len(rows), d, d, rows.dtype, work)
+    return out.reshape(X.shape)
+
+
+def waves(phases: np.ndarray, frequency: float, amplitudes: np.ndarray, out: np.ndarray, sines: int) -> None:
+    """As `bochner.linalg.references.waves_reference`, compiled.
+
+    Both functions are computed at once by polynomials, within two units in the last place of one.
+
+    Phases beyond a bound that the reduction to a quarter turn can serve (8000 in float32, a million in float64) go to
+    the library's functions, row by row.
+    """
+    from .compiled.waves import waves32, waves64
+
+    fill = waves32 if phases.dtype == np.float32 else waves64
+    fill(phases, phases.dtype.type(frequency), amplitudes, out, sines)

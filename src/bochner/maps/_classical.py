@@ -1,0 +1,231 @@
+"""Cosines and exponentials of projections: the maps of random Fourier features, FAVOR+ and HRF."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .. import theory
+from .._validation import check_flag
+from ..kernels import Gaussian, Kernel, Softmax
+from ..projections import Projection
+from ._drawing import Draws, Nodes
+from ._error import ErrorCase
+from ._exponential import ExponentialFeatures, ExponentialMap, exponential_layout, norm_coefficient
+from ._features import Features
+from ._map import Coupling, Layout, Map
+
+
+@dataclass(frozen=True)
+class Trigonometric(Map):
+    r"""Trigonometric features: all cosines, then all sines.
+
+    The classical random Fourier features, and the default for every shift-invariant kernel; m projections give 2m
+    features.
+
+    Parameters
+    ----------
+    single_last : bool
+        Whether the last projection gives one feature, :math:`\sqrt2\cos(w\cdot x + b)` with a random phase b, in place of
+        a cosine and a sine: for odd widths, 2m - 1.
+
+    See Also
+    --------
+    Positive : Features that are positive, for softmax.
+    GeneralizedExponential : The family that contains both.
+
+    Notes
+    -----
+    For a shift-invariant kernel with rows w of its spectral law (Bochner's theorem),
+
+    .. math:: \phi(x) = m^{-1/2} [\cos(w_i\cdot x)]_i, [\sin(w_i\cdot x)]_i, \qquad
+              \phi(x)\cdot\phi(y) = \tfrac1m \sum_i \cos(w_i\cdot(x-y)),
+
+    and for the softmax kernel :math:`e^{|x|^2/2}` times that (HRF Eq. 2).  Unbiased for any law of rows with the right
+    marginals; exact at x = y.  Variance with independent rows, Gaussian kernel: :math:`(1-k^2)^2/(2m)` (CRT Theorem
+    3.2 with A = 0, s = -1).  The pair of cosine and sine has a lower variance than a single cosine with a random offset at
+    the same width; a single last one adds :math:`1/(2m^2)`.
+
+    References
+    ----------
+    rahimi2007, hrf (Eq. 2), crt (Section 3).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner import Approximation, kernels, maps
+    >>> phi = Approximation(kernels.Gaussian(), maps.Trigonometric(), n_projections=8).draw(3, rng=0)
+    >>> bool(np.allclose(phi.gram(np.ones((1, 3))), 1))
+    True
+    """
+
+    single_last: bool = False
+    name: ClassVar[str] = "trigonometric"
+    family: ClassVar[str] = "cosines"
+    requirement: ClassVar[str] = "a shift-invariant or softmax kernel, since it is a mean of cosines of differences"
+    references: ClassVar[tuple[str, ...]] = ("rahimi2007", "hrf", "crt")
+
+    def __post_init__(self) -> None:
+        check_flag("Trigonometric", "single_last", self.single_last)
+
+    @classmethod
+    def default_for(cls, kernel: Kernel) -> Map | None:
+        """All shift-invariant kernels."""
+        return cls() if kernel.shift_invariant else None
+
+    def serves(self, kernel: Kernel | None) -> bool:
+        """Shift-invariant kernels, and softmax."""
+        return kernel is not None and (kernel.shift_invariant or isinstance(kernel, Softmax))
+
+    def layout(self, projection: Projection) -> Layout:
+        """Two features per row; a node at zero adds a cosine."""
+        return exponential_layout(0, -1, projection, reflect=False, single_last=self.single_last)
+
+    def narrowed(self) -> Map | None:
+        """With a single last cosine."""
+        return None if self.single_last else Trigonometric(single_last=True)
+
+    def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
+        """Cosines are even, so nodes need no reflection."""
+        offset = None
+        if self.single_last:
+            offset = float(draws.table("phase", (1,), lambda rng: rng.uniform(0, 2 * math.pi, 1))[0])
+        nodes = Nodes(draws.operator(), reflect=False)
+        return ExponentialFeatures(nodes, 0, -1, norm_coefficient(kernel, 0.0), offset)
+
+    def mse(self, case: ErrorCase) -> np.ndarray:
+        """For independent rows and any spectral law; for coupled Gaussian rows and whole quadrature rules."""
+        error = self._of_pairs(case)
+        return error + case.of_gaussian(1 / (2 * case.m**2)) if self.single_last else error
+
+    @staticmethod
+    def _of_pairs(case: ErrorCase) -> np.ndarray:
+        if not isinstance(case.kernel, Gaussian | Softmax):
+            case.require_independent(Trigonometric())
+            unit = case.kernel.with_bandwidth(1.0)  # the data are at unit scale already
+            k, twice = unit(case.X, case.Y), unit(2 * case.X, 2 * case.Y)
+            return np.asarray(((1 + twice) / 2 - k**2) / case.m)  # Var cos(w.z) = (1 + k(2z))/2 - k(z)^2
+        rules = case.rules
+        if rules is not None:
+            polytope, n_rules = rules
+            return case.of_gaussian(theory.spherical_radial_variance(case.pairs.minus, case.d, polytope, "own", n_rules))
+        return case.of_differences()
+
+    def why(self, facts: Any) -> str:
+        """Where points are near each other."""
+        near = facts.distance2 < facts.sum2
+        where = "points are nearer to each other than to each other's reflections" if near else "norms are moderate"
+        return f"Cosines win: they err least where x is near y, and {where} (|x-y|^2 against |x+y|^2)."
+
+
+@dataclass(frozen=True)
+class Positive(ExponentialMap):
+    r"""Positive features of FAVOR+: one exponential per projection.
+
+    Estimates that can never be negative, as attention needs them.  `OptimalPositive` has a lower variance where data
+    are at hand to choose its constant.
+
+    Parameters
+    ----------
+    antithetic : bool
+        Whether to use both of w and -w: two features per projection, the same as `Hyperbolic`.
+
+    See Also
+    --------
+    OptimalPositive : Positive features of least variance.
+    Hyperbolic : The antithetic pair under its own name.
+
+    Notes
+    -----
+    .. math:: \phi(x) = m^{-1/2} \left[e^{w_i\cdot x - c|x|^2}\right]_i,
+
+    c = 1/2 for softmax and 1 for the Gaussian kernel; w ~ N(0, I).  Unbiased; exact at x = -y.  Variance with
+    independent rows: :math:`\mathrm{SM}^2(e^{|x+y|^2}-1)/m` (HRF Lemma 2.2, one-sided); lower with orthogonal, lowest with
+    simplex rows (SimRF Theorem 3.4).  Features are exponentials of `log_queries`, `log_keys`, which do not overflow.
+
+    References
+    ----------
+    choromanski2021, hrf, simrf (Eq. 7).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner import Approximation, kernels, maps
+    >>> phi = Approximation(kernels.Softmax(), maps.Positive(), n_projections=8).draw(3, rng=0)
+    >>> bool((phi.queries(np.ones((1, 3))) > 0).all()), phi.n_features_out
+    (True, 8)
+    """
+
+    antithetic: bool = False
+    name: ClassVar[str] = "positive"
+    references: ClassVar[tuple[str, ...]] = ("choromanski2021", "hrf", "simrf")
+
+    def __post_init__(self) -> None:
+        check_flag("Positive", "antithetic", self.antithetic)
+
+    @property
+    def coupling(self) -> Coupling:
+        """Simplex rows, unless reflections undo what they gain."""
+        return "orthogonal" if self.antithetic else "simplex"
+
+    def layout(self, projection: Projection) -> Layout:
+        """One feature per node."""
+        return exponential_layout(0, 1, projection, reflect=self.antithetic or projection.reflected)
+
+    def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
+        """GERF with A = 0 and s = 1."""
+        operator = draws.operator()
+        nodes = Nodes(operator, reflect=self.antithetic or operator.reflected)
+        return ExponentialFeatures(nodes, 0, 1, norm_coefficient(kernel, -1.0))
+
+    def mse(self, case: ErrorCase) -> np.ndarray:
+        """For independent, orthogonal and simplex rows."""
+        error = theory.hyperbolic_log_relative_mse if self.antithetic else theory.positive_log_relative_mse
+        return case.absolute(error(case.pairs.plus, case.m, case.dim, case.coupling))
+
+
+@dataclass(frozen=True)
+class Hyperbolic(ExponentialMap):
+    r"""The ++ features of HRF: exponentials at w and at -w, two per projection.
+
+    See Also
+    --------
+    Positive : One exponential per projection.
+
+    Notes
+    -----
+    .. math:: \phi(x) = (2m)^{-1/2} \left[e^{w_i\cdot x}\right]_i, \left[e^{-w_i\cdot x}\right]_i \; e^{-c|x|^2},
+
+    whose products are hyperbolic cosines, :math:`e^{-(|x|^2+|y|^2)/2}\,\frac1m\sum_i\cosh(w_i\cdot(x+y))` for softmax
+    (HRF Eq. 3).  Unbiased; exact at x = -y.  Variance with independent rows:
+    :math:`\frac{1}{2m} e^{|x+y|^2}\mathrm{SM}^2(1-e^{-|x+y|^2})^2` (HRF Lemma 2.2, m counting projections), below that of
+    `Positive` at equal width.
+
+    References
+    ----------
+    hrf (Eq. 3, Lemma 2.2).
+
+    Examples
+    --------
+    >>> from bochner import Approximation, kernels, maps
+    >>> Approximation(kernels.Softmax(), maps.Hyperbolic(), n_projections=8).n_features_out
+    16
+    """
+
+    name: ClassVar[str] = "hyperbolic"
+    references: ClassVar[tuple[str, ...]] = ("hrf",)
+
+    def layout(self, projection: Projection) -> Layout:
+        """Two features per row."""
+        return exponential_layout(0, 1, projection, reflect=True)
+
+    def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
+        """GERF with A = 0 and s = 1, at both of w and -w."""
+        return ExponentialFeatures(Nodes(draws.operator(), reflect=True), 0, 1, norm_coefficient(kernel, -1.0))
+
+    def mse(self, case: ErrorCase) -> np.ndarray:
+        """For independent, orthogonal and simplex rows."""
+        return case.absolute(theory.hyperbolic_log_relative_mse(case.pairs.plus, case.m, case.dim, case.coupling))

@@ -1,0 +1,320 @@
+"""Hybrids adapted to clusters of queries and keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._arrays import array_namespace, is_numpy, like
+from .._validation import check_count, check_flag, check_fraction, check_instance, check_option, check_positive
+from ..kernels import Kernel
+from ..projections import Projection
+from ._classical import Hyperbolic
+from ._complex import ComplexExponential
+from ._data import Data
+from ._drawing import Draws
+from ._features import Features, Scaled, as_tuple, parts_of
+from ._hybrid import Hybrid, HybridMap, check_base
+from ._map import Layout, Map, unplanned
+from .coefficients import GaussianCoefficient
+
+COEFFICIENTS = ("zero-one", "gaussian")
+DIAGONALS = ("complex", "real")
+_CLIP = (1e-2, 1e2)
+"""Bounds of |a_k|: extreme ratios explode away from the centres."""
+_SMALL = 1 << 20
+"""Numbers up to which one thread is quicker than waking several at every step of k-means."""
+
+
+@dataclass(frozen=True)
+class ClusterHybrid(HybridMap):
+    r"""Cluster hybrid features (HRF Sections 2.4 and H): a complex exponential base for each pair of clusters.
+
+    Parameters
+    ----------
+    n_query_clusters, n_key_clusters : int
+        Numbers of clusters.
+    coefficients : {"zero-one", "gaussian"}
+        The weights.
+    diagonal : {"complex", "real"}
+        Whether entries of A may be imaginary.
+    default : Map
+        Base of light pairs of clusters, and of the remaining weight of Gaussian coefficients.
+    light : float
+        Pairs of clusters that hold less than this fraction of all pairs of points use the default base.
+    width : float, optional
+        tau, with Gaussian coefficients (1 without it).
+    n_coefficients : int, optional
+        Number of projections of each Gaussian coefficient (8 without it).
+    shared : bool
+        Whether all bases use the same W.
+    query_centres, key_centres : sequences of points, optional
+        Centres of the clusters; found by k-means without them.
+    diagonals : nested sequence (n_query_clusters, n_key_clusters, d), optional
+        A for each pair of clusters; from the data without it.
+    light_pairs : sequence of pairs (i, j), optional
+        Pairs of clusters that use the default base; from the data without it.
+
+    Notes
+    -----
+    Queries and keys are clustered by k-means.  For clusters i of queries and j of keys the base is
+    `ComplexExponential` with the diagonal :math:`A^{(ij)}` that makes :math:`Ax + A^{-1}y` small there:
+    :math:`|a_k| = (E y_k^2/E x_k^2)^{1/4}`, imaginary where :math:`E x_k\,E y_k > 0` (``diagonal="complex"``), which is
+    HRF Eq. 86-88 for tight clusters and stays finite for centres at zero.
+
+    ``coefficients="zero-one"``: the weight of base (i, j) is one for queries nearest to centre i and keys nearest to
+    centre j; a query fills the blocks (i, .), a key the blocks (., j).  ``"gaussian"``: weights
+    :math:`e^{-|Ax + A^{-1}y|^2/(2\tau^2)}`, by trigonometric features, and a default base with the rest.  Unbiased in both
+    cases, whatever the clusters.
+
+    References
+    ----------
+    hrf (Sections 2.4 and H).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner import Approximation, kernels, maps
+    >>> X = np.random.default_rng(0).standard_normal((40, 3))
+    >>> plan = Approximation(kernels.Softmax(), maps.ClusterHybrid(2, 3), n_projections=4).plan(X, rng=0)
+    >>> plan.n_features_out, len(plan.map.key_centres)
+    (48, 3)
+    """
+
+    n_query_clusters: int = 3
+    n_key_clusters: int = 3
+    coefficients: str = "zero-one"
+    diagonal: str = "complex"
+    default: Map = Hyperbolic()
+    light: float = 0.0
+    width: float | None = None
+    n_coefficients: int | None = None
+    shared: bool = True
+    query_centres: tuple[tuple[float, ...], ...] | None = None
+    key_centres: tuple[tuple[float, ...], ...] | None = None
+    diagonals: tuple[tuple[tuple[complex, ...], ...], ...] | None = None
+    light_pairs: tuple[tuple[int, int], ...] | None = None
+    name: ClassVar[str] = "cluster-hybrid"
+
+    def __post_init__(self) -> None:
+        for name in ("n_query_clusters", "n_key_clusters"):
+            object.__setattr__(self, name, check_count("ClusterHybrid", name, getattr(self, name)))
+        check_option("ClusterHybrid", "coefficients", self.coefficients, COEFFICIENTS)
+        check_option("ClusterHybrid", "diagonal", self.diagonal, DIAGONALS)
+        check_flag("ClusterHybrid", "shared", self.shared)
+        check_instance("ClusterHybrid", "default", self.default, Map, "Hyperbolic()")
+        check_base("ClusterHybrid", self.default)
+        if self.light != 0:
+            object.__setattr__(self, "light", check_fraction("ClusterHybrid", "light", self.light))
+        if self.width is not None:
+            object.__setattr__(self, "width", check_positive("ClusterHybrid", "width", self.width))
+        if self.n_coefficients is not None:
+            object.__setattr__(
+                self, "n_coefficients", check_count("ClusterHybrid", "n_coefficients", self.n_coefficients)
+            )
+        if self.coefficients == "zero-one" and (self.width, self.n_coefficients) != (None, None):
+            raise ValueError("ClusterHybrid: width and n_coefficients belong to coefficients='gaussian'.")
+        self._check_plan()
+
+    def _check_plan(self) -> None:
+        """What a plan found comes together and fits together."""
+        found = {name: getattr(self, name) for name in _FOUND}
+        if all(value is None for value in found.values()):
+            return
+        if any(value is None for value in found.values()):
+            raise ValueError(f"ClusterHybrid: {', '.join(_FOUND)} come together; leave them out to have them chosen.")
+        queries, keys = (np.asarray(found[name], dtype=np.float64) for name in _FOUND[:2])
+        A, light = np.asarray(found["diagonals"], dtype=np.complex128), np.asarray(found["light_pairs"], dtype=np.int64)
+        n, p = self.n_query_clusters, self.n_key_clusters
+        right = queries.ndim == 2 and len(queries) == n and keys.shape == (p, queries.shape[1])
+        if not (right and A.shape == (n, p, queries.shape[1]) and all(np.isfinite(Z).all() for Z in (queries, keys, A))):
+            raise ValueError(f"ClusterHybrid: centres and diagonals must be finite numbers for {n} and {p} clusters.")
+        if light.size and not (light.shape[1:] == (2,) and (light >= 0).all() and (light < (n, p)).all()):
+            raise ValueError(f"ClusterHybrid: light_pairs must be pairs of clusters below ({n}, {p}).")
+        values = (as_tuple(queries), as_tuple(keys), as_tuple(A), tuple(tuple(pair) for pair in light.tolist()))
+        for name, value in zip(_FOUND, values, strict=True):
+            object.__setattr__(self, name, value)
+
+    def serves(self, kernel: Kernel | None) -> bool:
+        """The Gaussian and the softmax kernel, if the default base does."""
+        return super().serves(kernel) and self.default.serves(kernel)
+
+    @property
+    def planned(self) -> bool:
+        """With clusters, and a default base that is planned."""
+        return self.query_centres is not None and self.default.planned
+
+    def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator) -> Map:
+        """Find the clusters and choose the diagonals."""
+        default = self.default.plan(data, projection, kernel, rng)
+        if self.query_centres is not None:
+            return replace(self, default=default)
+        queries = Clusters.of(data.X, self.n_query_clusters, "queries", rng)
+        keys = Clusters.of(data.Y, self.n_key_clusters, "keys", rng)
+        A = diagonals(queries, keys, imaginary=self.diagonal == "complex")
+        light = np.argwhere(queries.fractions[:, None] * keys.fractions[None, :] < self.light)
+        if self.coefficients == "gaussian" and len(light) == A.shape[0] * A.shape[1]:
+            raise ValueError(f"ClusterHybrid: all pairs of clusters hold less than light = {self.light} of the data.")
+        return replace(
+            self,
+            default=default,
+            query_centres=as_tuple(queries.centres),
+            key_centres=as_tuple(keys.centres),
+            diagonals=as_tuple(A),
+            light_pairs=tuple(tuple(pair) for pair in light.tolist()),
+        )
+
+    def _heavy(self) -> list[tuple[int, int]]:
+        """Pairs of clusters with a base of their own."""
+        pairs = [(i, j) for i in range(self.n_query_clusters) for j in range(self.n_key_clusters)]
+        return [pair for pair in pairs if pair not in set(self.light_pairs or ())]
+
+    def _light(self) -> dict[int, list[int]]:
+        """For each query cluster that has light pairs, the key clusters in them."""
+        light: dict[int, list[int]] = {}
+        for i, j in sorted(self.light_pairs or ()):
+            light.setdefault(i, []).append(j)
+        return light
+
+    def _base(self, i: int, j: int) -> ComplexExponential:
+        assert self.diagonals is not None  # planned
+        a = np.array(self.diagonals[i][j])
+        return ComplexExponential(as_tuple(a if a.imag.any() else a.real))
+
+    def layout(self, projection: Projection) -> Layout:
+        """One block for each pair of clusters, and those of the default base."""
+        if self.diagonals is None:
+            raise unplanned(self, "the width")
+        if self.coefficients == "gaussian":
+            return self._gaussian().layout(projection)
+        blocks = [self._base(i, j).layout(projection) for i, j in self._heavy()]
+        blocks += [self.default.layout(projection)] * len(self._light())
+        return Layout(sum(block.per_row for block in blocks), sum(block.extra for block in blocks), False, False)
+
+    def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
+        """All bases, and the default one."""
+        if self.coefficients == "gaussian":
+            return self._gaussian().draw(draws, kernel)
+        blocks: list[tuple[Features, list[int], list[int]]] = [
+            (self._base(i, j).draw(draws if self.shared else draws.apart(f"base-{i}-{j}"), kernel), [i], [j])
+            for i, j in self._heavy()
+        ]
+        if self._light():
+            default = self.default.draw(draws if self.shared else draws.apart("default"), kernel)
+            blocks += [(default, [i], keys) for i, keys in self._light().items()]
+        return ZeroOneFeatures(np.array(self.query_centres), np.array(self.key_centres), blocks)
+
+    def _gaussian(self) -> Hybrid:
+        """Bump ij is K(B x, -S y / B), B = abs(A)/tau, S = -1 for imaginary entries: the Hermitian norm of Ax + A^{-1}y."""
+        tau, n = self.width or 1.0, self.n_coefficients or 8
+        heavy = self._heavy()
+        arrays = [np.array(self.diagonals[i][j]) for i, j in heavy] if self.diagonals is not None else []
+        coefficients = tuple(
+            GaussianCoefficient(as_tuple(abs(a) / tau), as_tuple(np.where(a.imag == 0, -1, 1) / abs(a) / tau), n)
+            for a in arrays
+        )
+        return Hybrid((*(self._base(i, j) for i, j in heavy), self.default), coefficients, self.shared)
+
+
+_FOUND = ("query_centres", "key_centres", "diagonals", "light_pairs")
+"""What `ClusterHybrid.plan` fills in."""
+
+
+class ZeroOneFeatures(Features):
+    """Blocks of bases, of which a query in cluster i fills (i, .) and a key in cluster j fills (., j).
+
+    Light pairs share one block of the default base for each query cluster that has some: a query in i fills block i, a
+    key in j all blocks i whose pair (i, j) is light.
+
+    Parameters
+    ----------
+    query_centres, key_centres : arrays (n, d)
+    blocks : list of (Features, query clusters, key clusters)
+        Each block with the clusters whose rows fill it.
+    """
+
+    symmetric = False
+    positive = False
+
+    def __init__(
+        self,
+        query_centres: np.ndarray,
+        key_centres: np.ndarray,
+        blocks: list[tuple[Features, list[int], list[int]]],
+    ) -> None:
+        self.centres, self.blocks = (query_centres, key_centres), blocks
+        self.width = sum(features.width for features, _, _ in blocks)
+
+    def scaled(self, X: Any, *, key: bool) -> Scaled:
+        """Fill the blocks of each row's cluster; zeros elsewhere."""
+        xp, lead = array_namespace(X), tuple(X.shape[:-1])
+        rows = xp.reshape(X, (-1, X.shape[-1]))
+        cluster = nearest(xp, rows, self.centres[key])
+        fill = _gathered if is_numpy(X) else _masked
+        parts = [fill(features, rows, cluster, members[key], key=key) for features, *members in self.blocks]
+        mantissa, logarithm = (xp.reshape(xp.concat(p, axis=-1), (*lead, self.width)) for p in zip(*parts, strict=True))
+        return mantissa, logarithm
+
+
+def _gathered(features: Features, rows: np.ndarray, cluster: np.ndarray, members: list[int], *, key: bool) -> Scaled:
+    """A block computed for its own rows alone."""
+    chosen = np.flatnonzero(np.isin(cluster, members))
+    mantissa, logarithm = (np.zeros((len(rows), features.width), rows.dtype) for _ in range(2))
+    if len(chosen):
+        mantissa[chosen], logarithm[chosen] = parts_of(features, rows[chosen], key=key)
+    return mantissa, logarithm
+
+
+def _masked(features: Features, rows: Any, cluster: Any, members: list[int], *, key: bool) -> Scaled:
+    """A block computed for all rows and kept for its own: shapes that do not depend on numbers."""
+    xp = array_namespace(rows)
+    own = cluster == members[0]
+    for member in members[1:]:
+        own = own | (cluster == member)
+    mantissa, logarithm = parts_of(features, rows, key=key)
+    zero = xp.zeros_like(logarithm)
+    return xp.where(own[:, None], mantissa, zero), xp.where(own[:, None], logarithm, zero)
+
+
+def nearest(xp: Any, rows: Any, centres: np.ndarray) -> Any:
+    """Number of the nearest centre of each row."""
+    squares = like((centres**2).sum(axis=1), rows)
+    return xp.argmin(squares - 2 * xp.matmul(rows, like(np.ascontiguousarray(centres.T), rows)), axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """Centres, and the moments of the points nearest to each."""
+
+    centres: np.ndarray  # (n, d)
+    means: np.ndarray  # (n, d)
+    squares: np.ndarray  # (n, d)
+    fractions: np.ndarray  # (n,)
+
+    @classmethod
+    def of(cls, points: np.ndarray, n: int, name: str, rng: np.random.Generator) -> Clusters:
+        """k-means clusters of the points."""
+        from sklearn.cluster import KMeans
+        from threadpoolctl import threadpool_limits
+
+        distinct = len(np.unique(points, axis=0))
+        if distinct < n:
+            raise ValueError(f"ClusterHybrid: {n} clusters of {name} need {n} distinct rows, got {distinct}.")
+        points = points.astype(np.float64)
+        with threadpool_limits(1 if points.size < _SMALL else None, user_api="openmp"):
+            found = KMeans(n, n_init=4, random_state=int(rng.integers(2**31))).fit(points)
+        members = [points[found.labels_ == k] for k in range(n)]
+        means, squares = (np.stack([np.mean(part**power, axis=0) for part in members]) for power in (1, 2))
+        return cls(found.cluster_centers_, means, squares, np.array([len(part) for part in members]) / len(points))
+
+
+def diagonals(queries: Clusters, keys: Clusters, *, imaginary: bool) -> np.ndarray:
+    r"""A for every pair of clusters, complex (n_q, n_k, d): :math:`|a_k| = (E y_k^2/E x_k^2)^{1/4}`."""
+    x, y = queries.squares[:, None, :], keys.squares[None, :, :]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = np.clip((y / x) ** 0.25, *_CLIP)
+    size = np.where((x == 0) & (y == 0), 1.0, size)
+    same_sign = queries.means[:, None, :] * keys.means[None, :, :] > 0
+    return np.where(same_sign & imaginary, 1j, 1.0) * size

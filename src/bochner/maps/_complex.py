@@ -1,0 +1,166 @@
+"""Exponentials of linearly transformed data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .. import theory
+from .._arrays import array_namespace, like
+from .._validation import check_flag
+from ..kernels import Kernel
+from ..projections import Projection
+from ._drawing import Draws, Nodes
+from ._error import ErrorCase
+from ._exponential import ExponentialMap, circle, norm_coefficient
+from ._features import Features, Scaled, as_tuple, squared_norms, transform
+from ._map import Layout
+
+_Entry = complex | float
+_Tuple = _Entry | tuple[_Entry, ...] | tuple[tuple[_Entry, ...], ...]
+
+
+@dataclass(frozen=True)
+class ComplexExponential(ExponentialMap):
+    r"""Complex exponential features (HRF Section 2.3): exact where the two transformed points cancel.
+
+    Parameters
+    ----------
+    A : complex, sequence of complex, or square matrix
+        A multiple of the identity, a diagonal, or a full matrix.
+    antithetic : bool
+        Whether to use both of w and -w.
+
+    Notes
+    -----
+    For an invertible complex A let :math:`u = Ax`, :math:`v = A^{-T}y`, so that :math:`u\cdot v = x\cdot y`.  Then
+
+    .. math:: Z = e^{-q(u)/2 - q(v)/2 + w\cdot(u + v)}, \qquad E\,Z = e^{x\cdot y}, \qquad q(u) = \sum_k u_k^2,
+
+    with *unconjugated* squares (HRF Eq. 89-92 print norms, which is wrong for complex A).  The estimate is the mean of
+    Re Z, as real pairs :math:`m^{-1/2} e^{a}[\cos\theta, \sin\theta]` of queries and
+    :math:`[\cos\theta, -\sin\theta]` of keys: 2m features, m if A is real.  Unbiased; zero variance where u + v = 0.
+    With u + v = a + ib the variance of one projection is
+    :math:`\mathrm{SM}^2\{(e^{|a|^2+|b|^2} + e^{|a|^2-|b|^2}\cos 2a\cdot b)/2 - 1\}`.
+
+    A = i gives `Trigonometric`, A = 1 `Positive`, and A = 1 with antithetic pairs `Hyperbolic`.
+
+    References
+    ----------
+    hrf (Eq. 13-18).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner import Approximation, kernels, maps
+    >>> spec = Approximation(kernels.Softmax(), maps.ComplexExponential([1.0, 1j]), n_projections=4)
+    >>> x, y = np.array([[0.3, 0.5]]), np.array([[-0.3, 0.5]])      # u + v = 0: no variance
+    >>> bool(np.allclose(spec.draw(2, rng=0).gram(x, y), np.exp(x @ y.T)))
+    True
+    """
+
+    A: _Tuple
+    antithetic: bool = False
+    references: ClassVar[tuple[str, ...]] = ("hrf",)
+
+    def __post_init__(self) -> None:
+        matrix = _as_array(self.A)
+        object.__setattr__(self, "A", as_tuple(matrix if matrix.imag.any() else matrix.real))
+        check_flag("ComplexExponential", "antithetic", self.antithetic)
+
+    @classmethod
+    def variants(cls) -> dict[str, Any]:
+        """The imaginary unit, whose features are those of `Trigonometric`."""
+        return {"complex-exponential": cls(1j)}
+
+    def worth_trying(self, projection: Projection) -> bool:
+        """Not as `Trigonometric` or `Positive` under another name: multiples of the identity by 1, i."""
+        return self.A not in (1.0, 1j)
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """A as an array of zero, one or two axes."""
+        return np.asarray(self.A)
+
+    def layout(self, projection: Projection) -> Layout:
+        """One feature per node for real A, two otherwise; queries meet A and keys its inverse."""
+        nodes, origin = 2 if self.antithetic or projection.reflected else 1, int(projection.has_origin)
+        if not np.iscomplexobj(self.matrix):
+            return Layout(nodes, origin, False, not projection.signed)
+        return Layout(2 * nodes, 2 * origin - (origin and _plain(self.matrix)), False, False)
+
+    def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
+        """Check the size of A, then draw."""
+        A = self.matrix
+        if A.ndim and A.shape[0] != draws.d:
+            raise ValueError(
+                f"ComplexExponential: A has {A.shape[0]} rows, but the data has d = {draws.d} columns; give a number, "
+                f"{draws.d} diagonal entries or a {draws.d} x {draws.d} matrix."
+            )
+        operator = draws.operator()
+        nodes = Nodes(operator, reflect=self.antithetic or operator.reflected)
+        return ComplexExponentialFeatures(nodes, A, norm_coefficient(kernel, -0.5))
+
+    def mse(self, case: ErrorCase) -> np.ndarray:
+        """For independent rows."""
+        case.require_independent(self)
+        A = self.matrix
+        z = theory.complex_argument(case.X[:, None, :], case.Y[None], A if A.ndim else np.full(case.d, A))
+        return case.absolute(theory.complex_exponential_log_relative_mse(z, case.m, antithetic=self.antithetic))
+
+
+class ComplexExponentialFeatures(Features):
+    """Features of A x (queries) and of the transposed inverse of A times y (keys)."""
+
+    def __init__(self, nodes: Nodes, A: np.ndarray, c: float) -> None:
+        self.nodes, self.c = nodes, c
+        self.left = A
+        self.right = np.linalg.inv(A).T if A.ndim == 2 else 1 / A
+        self.real = not np.iscomplexobj(A)
+        self.half_log_weights = 0.5 * np.log(nodes.weights)
+        self.skip_sine = int(nodes.origin and _plain(A))
+        self.width = len(nodes) if self.real else 2 * len(nodes) - self.skip_sine
+        self.symmetric = False
+        self.positive = self.real and not nodes.signed
+
+    def scaled(self, X: Any, *, key: bool) -> Scaled:
+        """Real and imaginary part of w . u - q(u)/2."""
+        xp = array_namespace(X)
+        T = self.right if key else self.left
+        a = transform(T.real, X)
+        u = self.nodes.project(a)
+        logarithm = like(self.half_log_weights, u) + u - squared_norms(a) / 2
+        if self.c:
+            logarithm = logarithm + self.c * squared_norms(X)
+        if self.real:
+            mantissa = self.nodes.signed_last(xp.ones_like(u)) if key and self.nodes.negative_origin else None
+            return mantissa, logarithm
+        b = transform(T.imag, X)
+        logarithm = logarithm + squared_norms(b) / 2
+        phase = self.nodes.project(b) - xp.sum(a * b, axis=-1, keepdims=True)
+        return circle(self.nodes, phase, logarithm, key=key, skip_sine=self.skip_sine)
+
+
+def _plain(A: np.ndarray) -> bool:
+    """Whether squares of the entries are real: then the phase at w = 0 is zero, and its sine is not a feature."""
+    return A.ndim < 2 and not (A.real * A.imag).any()
+
+
+def _as_array(A: Any) -> np.ndarray:
+    try:
+        array = np.asarray(A, dtype=np.complex128)
+    except (TypeError, ValueError):
+        raise TypeError(f"ComplexExponential: A must be a number, a diagonal or a square matrix, got {A!r}.") from None
+    if array.ndim > 2 or (array.ndim == 2 and array.shape[0] != array.shape[1]) or not array.size:
+        raise ValueError(
+            f"ComplexExponential: A must be a number, a diagonal or a square matrix, got shape {array.shape}."
+        )
+    if not np.isfinite(array).all() or _is_singular(array):
+        raise ValueError("ComplexExponential: A must be finite and invertible, since keys meet its inverse.")
+    return array
+
+
+def _is_singular(A: np.ndarray) -> bool:
+    return bool(np.linalg.cond(A) > 1e12) if A.ndim == 2 else not A.all()

@@ -1,0 +1,71 @@
+"""What maps learn from data: moments of two sets of points in O(n d), and pairs drawn from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._arrays import as_numpy
+
+_CHUNK = 65536
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Mean, mean square and minimum of each coordinate of a set of points."""
+
+    mean: np.ndarray
+    square: np.ndarray
+    minimum: np.ndarray
+
+    @classmethod
+    def of(cls, points: np.ndarray) -> Moments:
+        """One pass in float64, whatever the precision of the points."""
+        total, squares = np.zeros(points.shape[1]), np.zeros(points.shape[1])
+        minimum = np.full(points.shape[1], np.inf)
+        for start in range(0, len(points), _CHUNK):
+            part = points[start : start + _CHUNK].astype(np.float64)
+            with np.errstate(over="ignore"):
+                squares += np.einsum("nd,nd->d", part, part)
+            total += part.sum(axis=0)
+            minimum = np.minimum(minimum, part.min(axis=0))
+        if not np.isfinite(squares).all():
+            raise ValueError("Approximation.plan: expected finite numbers whose squares are finite too.")
+        return cls(total / len(points), squares / len(points), minimum)
+
+
+class Data:
+    """Two sets of points, queries and keys, possibly of different sizes, brought to unit scale.
+
+    Parameters
+    ----------
+    X, Y : arrays (..., n, d) and (..., p, d)
+        Leading axes are flattened; tensors are taken without their gradient.
+    """
+
+    def __init__(self, X: Any, Y: Any) -> None:
+        self.X, self.Y = (_points(Z) for Z in (X, Y))
+        self.queries, self.keys = Moments.of(self.X), Moments.of(self.Y)
+
+    @property
+    def d(self) -> int:
+        """Dimension of the points."""
+        return int(self.X.shape[1])
+
+    def mean_square(self, s: int) -> float:
+        r"""Mean of :math:`|x + s y|^2` over all pairs: :math:`E|x|^2 + E|y|^2 + 2 s\, Ex \cdot Ey` (CRT Eq. 8)."""
+        cross = float(self.queries.mean @ self.keys.mean)
+        return max(float(self.queries.square.sum() + self.keys.square.sum()) + 2 * s * cross, 0.0)
+
+    def pairs(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """``count`` random pairs (all pairs once, where there are no more than that)."""
+        n, p = len(self.X), len(self.Y)
+        chosen = np.arange(n * p) if n * p <= count else rng.integers(0, n * p, count)
+        return self.X[chosen // p].astype(np.float64), self.Y[chosen % p].astype(np.float64)
+
+
+def _points(Z: Any) -> np.ndarray:
+    points: np.ndarray = as_numpy(Z)
+    return points.reshape(-1, points.shape[-1])

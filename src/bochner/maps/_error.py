@@ -1,0 +1,108 @@
+"""Errors in closed form: what is asked of a map's formula, and what is said where there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .. import theory
+from ..kernels import Gaussian, Kernel, Softmax
+from ..projections import Projection, Quadrature, Simplex
+
+
+class NoClosedForm(ValueError):
+    """No closed form is known for the error of this approximation; the message names the nearest that has one."""
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorCase:
+    """Pairs of points whose mean squared errors are asked for, with the rows that the features are made of.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    projection : Projection
+    m : int
+        Number of rows.
+    X, Y : float64 arrays (n, d) and (p, d)
+        Points at unit scale.
+    """
+
+    kernel: Kernel
+    projection: Projection
+    m: int
+    X: np.ndarray
+    Y: np.ndarray
+
+    @property
+    def d(self) -> int:
+        """Dimension of the points."""
+        return int(self.X.shape[1])
+
+    @property
+    def dim(self) -> int:
+        """Dimension in which the rows are drawn."""
+        return self.projection.padded(self.d)
+
+    @cached_property
+    def pairs(self) -> theory.Pairs:
+        """Squared norms of all pairs, (n, p)."""
+        return theory.Pairs.of(self.X[:, None, :], self.Y[None])
+
+    @property
+    def rules(self) -> tuple[str, int] | None:
+        """Polytope and number of whole rules of a spherical-radial quadrature; None for other projections."""
+        rows = self.projection
+        if not isinstance(rows, Quadrature):
+            return None
+        size = rows.rows_per_rule(self.d)
+        if self.m % size or not rows.unbiased or rows.rotation.uniform_directions != "all":
+            raise NoClosedForm(
+                f"no closed form is known for the error with {rows!r} and {self.m} rows; the nearest that has one is "
+                f"Quadrature(Haar(), {rows.vertices!r}) with whole rules of {size} rows."
+            )
+        return rows.vertices, self.m // size
+
+    @property
+    def coupling(self) -> str:
+        """Name of the coupling in the closed forms: independent rows, or Haar blocks with the kernel's own lengths."""
+        found = self.projection.coupling
+        if found not in ("iid", "orthogonal", "simplex"):
+            nearest = "Simplex(Haar())" if isinstance(self.projection, Simplex) else "Orthogonal(Haar())"
+            raise NoClosedForm(
+                f"no closed form is known for the error with {self.projection!r}; the nearest that has one is {nearest}."
+            )
+        return found
+
+    def require_independent(self, feature_map: Any) -> None:
+        """Refuse coupled rows, for formulas of independent ones."""
+        if self.projection.coupling != "iid":
+            raise NoClosedForm(
+                f"no closed form is known for the error of {feature_map!r} with {self.projection!r} and {self.kernel!r}; "
+                f"the nearest that has one is IID()."
+            )
+
+    def of_differences(self, A: complex = 0.0) -> np.ndarray:
+        """Errors of exponentials of x - y with parameter A (s = -1): cosines, for A = 0.
+
+        For the Gaussian kernel they are computed without a detour over relative errors, which lose digits far away.
+        """
+        if isinstance(self.kernel, Gaussian):
+            return theory.trigonometric_mse(self.pairs.minus, self.m, self.dim, self.coupling, A)
+        return self.absolute(theory.gerf_log_relative_mse(A, -1, self.pairs.minus, self.m, self.dim, self.coupling))
+
+    def absolute(self, log_relative: np.ndarray) -> np.ndarray:
+        """The square of the kernel times the relative error."""
+        log_k = self.pairs.log_softmax if isinstance(self.kernel, Softmax) else self.pairs.log_gaussian
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(2 * log_k + log_relative))
+
+    def of_gaussian(self, error: Any) -> np.ndarray:
+        """An error of the Gaussian kernel as one of the softmax kernel, where that is asked for."""
+        if not isinstance(self.kernel, Softmax):
+            return np.broadcast_to(error, self.pairs.minus.shape).copy()
+        with np.errstate(over="ignore"):
+            return np.asarray(error * np.exp(self.pairs.x2 + self.pairs.y2))

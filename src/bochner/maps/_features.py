@@ -1,0 +1,108 @@
+"""The drawn map: features of queries and of keys, as mantissa times exponential."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._arrays import array_namespace, like
+
+Scaled = tuple[Any, Any]
+"""Mantissa and logarithm of the scale, either of them None (one, zero); the feature is mantissa * exp(logarithm)."""
+
+
+class Quadratic(NamedTuple):
+    r"""Features whose logarithms are quadratic: :math:`\log\phi_m(x) = w_m\cdot x + a_m + c|x|^2`, with signs for keys.
+
+    Attributes
+    ----------
+    rows : float64 array (D, d)
+        w.
+    constants : float64 array (D,)
+        a.
+    c : float
+        Coefficient of the squared norm.
+    signs : float64 array (D,) or None
+        Signs on the side of the keys; None where all are one.
+    """
+
+    rows: np.ndarray
+    constants: np.ndarray
+    c: float
+    signs: np.ndarray | None
+
+
+class Features(ABC):
+    """A map with its numbers drawn, on data brought to unit scale.
+
+    Attributes
+    ----------
+    width : int
+        Number of features.
+    symmetric : bool
+        Whether queries and keys have the same features.
+    positive : bool
+        Whether all features are positive.
+    """
+
+    width: int
+    symmetric: bool
+    positive: bool
+
+    @abstractmethod
+    def scaled(self, X: Any, *, key: bool) -> Scaled:
+        """Features of the rows of X as (mantissa, logarithm), which broadcast to (..., width)."""
+
+    def __call__(self, X: Any, *, key: bool) -> Any:
+        """Features of the rows of X, (..., width)."""
+        return combine(*self.scaled(X, key=key))
+
+    def fill(self, X: np.ndarray, out: np.ndarray, *, key: bool) -> None:
+        """Write the features of the rows of X (n, d) into ``out`` (n, width): one tile of many."""
+        out[...] = self(X, key=key)
+
+    def quadratic(self) -> Quadratic | None:
+        """The features as exponentials of quadratic functions, where they have that form."""
+        return None
+
+
+def combine(mantissa: Any, logarithm: Any) -> Any:
+    """Mantissa times exponential of the logarithm."""
+    if logarithm is None:
+        return mantissa
+    scale = array_namespace(logarithm).exp(logarithm)
+    return scale if mantissa is None else mantissa * scale
+
+
+def parts_of(features: Features, X: Any, *, key: bool) -> Scaled:
+    """Mantissa and logarithm in full, (..., width) each."""
+    xp = array_namespace(X)
+    mantissa, logarithm = features.scaled(X, key=key)
+    shape = (*X.shape[:-1], features.width)
+    if mantissa is None:
+        mantissa = (
+            xp.ones(shape, dtype=logarithm.dtype) if xp is np else xp.ones_like(xp.broadcast_to(logarithm, shape))
+        )
+    logarithm = xp.zeros_like(mantissa) if logarithm is None else xp.broadcast_to(logarithm, shape)
+    return xp.broadcast_to(mantissa, shape), logarithm
+
+
+def squared_norms(X: Any) -> Any:
+    """|x|^2 of each row, (..., 1)."""
+    return array_namespace(X).sum(X * X, axis=-1, keepdims=True)
+
+
+def transform(T: np.ndarray, X: Any) -> Any:
+    """Rows of X times a number, a diagonal or a matrix T."""
+    if T.ndim == 2:
+        return array_namespace(X).matmul(X, like(T.T, X))
+    if T.ndim:
+        return X * like(T, X)
+    return X if T == 1 else X * float(T)
+
+
+def as_tuple(array: np.ndarray) -> Any:
+    """Nested tuples of numbers: a value that can be compared, hashed and printed."""
+    return array.item() if not array.ndim else tuple(as_tuple(part) for part in array)

@@ -1,0 +1,260 @@
+"""Hybrids: several maps of one kernel, mixed by random coefficients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from .. import theory
+from .._arrays import array_namespace
+from .._validation import check_count, check_flag
+from ..kernels import Gaussian, Kernel
+from ..projections import Projection
+from ._classical import Hyperbolic, Trigonometric
+from ._data import Data
+from ._drawing import Draws
+from ._error import ErrorCase
+from ._exponential import ExponentialMap
+from ._features import Features, Scaled, parts_of
+from ._map import Layout, Map
+from .coefficients import AngularCoefficient, Coefficient, DrawnCoefficient
+
+
+class HybridMap(ExponentialMap):
+    """Common body of the hybrids: real pairs with the sign on the side of the keys, never symmetric or positive."""
+
+    references: ClassVar[tuple[str, ...]] = ("hrf",)
+    family: ClassVar[str] = "hybrid"
+
+    def worth_trying(self, projection: Projection) -> bool:
+        """Rows of equal weight with an exact law: hybrids are wide, and the couplings differ little under them."""
+        return projection.gaussian_rows and projection.coupling is not None
+
+    def why(self, facts: Any) -> str:
+        """Where pairs are near as well as opposite."""
+        return "A hybrid wins: pairs are near as well as opposite, and it leans on what errs least for each."
+
+
+class Block(NamedTuple):
+    """A block of hybrid features: a base, its constant weight, and the coefficient that multiplies it, if any."""
+
+    base: int
+    constant: float
+    coefficient: int | None
+
+
+def blocks_of(coefficients: Sequence[Coefficient]) -> list[Block]:
+    """The four kinds of blocks of HRF Lemma 2.3; those of weight zero are left out."""
+    last = len(coefficients)
+    constants = [math.nan if c.constant is None else c.constant for c in coefficients]  # not known before the plan
+    rest = 1 - sum(constants)
+    blocks = [Block(k, a, None) for k, a in enumerate(constants) if a]
+    blocks += [Block(k, float(c.sign), k) for k, c in enumerate(coefficients)]
+    blocks += [Block(last, rest, None)] if rest else []
+    blocks += [Block(last, float(-c.sign), k) for k, c in enumerate(coefficients)]
+    return blocks
+
+
+@dataclass(frozen=True)
+class Hybrid(HybridMap):
+    r"""The general hybrid: p + 1 bases mixed by p random coefficients.
+
+    Takes any maps for the Gaussian or softmax kernel that use rows of W; `AngularHybrid`, `GaussianHybrid` and
+    `ClusterHybrid` are the named ones.
+
+    Parameters
+    ----------
+    bases : sequence of maps
+        p + 1 maps for the Gaussian or softmax kernel.
+    coefficients : sequence of Coefficient
+        p coefficients (`bochner.maps.coefficients`).
+    shared : bool
+        Whether all bases use the same W, or each its own.
+
+    Notes
+    -----
+    .. math:: \widehat{\mathrm{SM}} = \sum_{k\le p} \hat\lambda_k \widehat{\mathrm{SM}}_k +
+              \Big(1 - \sum_k\hat\lambda_k\Big)\widehat{\mathrm{SM}}_{p+1},
+              \qquad \hat\lambda_k = a_k + s_k\,\rho_k^{(1)}(x)\cdot\rho_k^{(2)}(y)
+
+    (HRF Eq. 8-12, Lemma 2.3).  Unbiased for any coefficients drawn apart from the bases.  As real features, with a sign
+    for each block on the side of the keys: :math:`\sqrt{|a_k|}\,\phi_k`, :math:`\rho_k\otimes\phi_k`,
+    :math:`\sqrt{|1-\sum a_k|}\,\phi_{p+1}` and :math:`\rho_k\otimes\phi_{p+1}`.  Projections cost (m + n) d per row and the
+    outer products m n.  Exact error: :math:`\sum_{k,l} E[L_kL_l]\,\mathrm{Cov}_{kl}`, L the weights, off-diagonal terms
+    only with shared projections.
+
+    References
+    ----------
+    hrf (Section 2.2).
+
+    Examples
+    --------
+    >>> from bochner import Approximation, kernels, maps
+    >>> from bochner.maps.coefficients import AngularCoefficient
+    >>> hybrid = maps.Hybrid([maps.Hyperbolic(), maps.Trigonometric()], [AngularCoefficient(4)])
+    >>> Approximation(kernels.Softmax(), hybrid, n_projections=8).n_features_out
+    160
+    """
+
+    bases: tuple[Map, ...]
+    coefficients: tuple[Coefficient, ...]
+    shared: bool = True
+
+    def __post_init__(self) -> None:
+        for name, kind in (("bases", Map), ("coefficients", Coefficient)):
+            values = getattr(self, name)
+            if not isinstance(values, Sequence) or not all(isinstance(value, kind) for value in values):
+                raise TypeError(f"Hybrid: {name} must be a sequence of {kind.__name__.lower()}s, got {values!r}.")
+            object.__setattr__(self, name, tuple(values))
+        if len(self.bases) != len(self.coefficients) + 1 or len(self.bases) < 2:
+            raise ValueError(
+                f"Hybrid: there must be one base more than coefficients, got {len(self.bases)} bases and "
+                f"{len(self.coefficients)} coefficients; the last base has the remaining weight."
+            )
+        for base in self.bases:
+            check_base("Hybrid", base)
+        check_flag("Hybrid", "shared", self.shared)
+
+    def serves(self, kernel: Kernel | None) -> bool:
+        """The Gaussian and the softmax kernel, if all bases do."""
+        return super().serves(kernel) and all(base.serves(kernel) for base in self.bases)
+
+    @property
+    def planned(self) -> bool:
+        """If all bases and coefficients are."""
+        return all(part.planned for part in (*self.bases, *self.coefficients))
+
+    def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator) -> Hybrid:
+        """With all bases and coefficients planned."""
+        bases = tuple(base.plan(data, projection, kernel, rng) for base in self.bases)
+        return replace(self, bases=bases, coefficients=tuple(c.plan(data) for c in self.coefficients))
+
+    def layout(self, projection: Projection) -> Layout:
+        """Blocks of the bases, some of them times the entries of a coefficient."""
+        bases = [base.layout(projection) for base in self.bases]
+        sizes = [(bases[b], 1 if k is None else self.coefficients[k].width) for b, _, k in blocks_of(self.coefficients)]
+        return Layout(sum(base.per_row * n for base, n in sizes), sum(base.extra * n for base, n in sizes), False, False)
+
+    def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
+        """Draw the bases, together or apart, and the coefficients, always apart."""
+        bases = [
+            base.draw(draws if self.shared else draws.apart(f"base-{k}"), kernel) for k, base in enumerate(self.bases)
+        ]
+        drawn = [c.draw(draws.apart(f"coefficient-{k}")) for k, c in enumerate(self.coefficients)]
+        return HybridFeatures(bases, drawn, blocks_of(self.coefficients))
+
+
+def check_base(owner: str, base: Map) -> None:
+    """Refuse a base that has no W, or that does not estimate the kernels of hybrids."""
+    if not base.uses_rows:
+        raise ValueError(f"{owner}: {base!r} has no W to share; use exponential or trigonometric bases.")
+    if not base.serves(Gaussian()):
+        raise ValueError(
+            f"{owner}: the base {base!r} needs {base.requirement}, but hybrids estimate the Gaussian and the softmax "
+            f"kernel; use exponential or trigonometric bases."
+        )
+
+
+class HybridFeatures(Features):
+    """The four kinds of blocks of HRF Lemma 2.3, each with its sign."""
+
+    symmetric = False
+    positive = False
+
+    def __init__(
+        self, bases: Sequence[Features], coefficients: Sequence[DrawnCoefficient], blocks: Sequence[Block]
+    ) -> None:
+        self.bases, self.coefficients, self.blocks = tuple(bases), tuple(coefficients), tuple(blocks)
+        self.width = sum(bases[base].width * (1 if k is None else coefficients[k].width) for base, _, k in blocks)
+
+    def scaled(self, X: Any, *, key: bool) -> Scaled:
+        """Blocks side by side; the logarithms are those of the bases, since coefficients are of order one."""
+        xp = array_namespace(X)
+        parts = [parts_of(base, X, key=key) for base in self.bases]
+        rho = [c.features(X, key=key) for c in self.coefficients]
+        mantissas, logarithms = [], []
+        for base, constant, k in self.blocks:
+            mantissa, logarithm = parts[base]
+            factor = math.sqrt(abs(constant)) * (math.copysign(1.0, constant) if key else 1.0)
+            if k is not None:
+                mantissa, logarithm = outer(xp, rho[k], mantissa, logarithm)
+            mantissas.append(factor * mantissa)
+            logarithms.append(logarithm)
+        return xp.concat(mantissas, axis=-1), xp.concat(logarithms, axis=-1)
+
+
+def outer(xp: Any, rho: Any, mantissa: Any, logarithm: Any) -> Scaled:
+    """All products of an entry of rho and a feature, flattened."""
+    lead = tuple(mantissa.shape[:-1])
+    width = rho.shape[-1] * mantissa.shape[-1]
+    product = rho[..., :, None] * mantissa[..., None, :]
+    repeated = xp.broadcast_to(logarithm[..., None, :], product.shape)
+    return xp.reshape(product, (*lead, width)), xp.reshape(repeated, (*lead, width))
+
+
+@dataclass(frozen=True)
+class AngularHybrid(HybridMap):
+    r"""Angular hybrid features: `Hyperbolic` for large angles, `Trigonometric` for small ones.
+
+    Accurate at both ends of the angle, where each of its bases alone is accurate at one.
+
+    Parameters
+    ----------
+    n_coefficients : int
+        Number n of sign projections.
+    shared : bool
+        Whether both bases use the same W.
+
+    Notes
+    -----
+    :math:`\hat\lambda\,\mathrm{SM}^{++} + (1-\hat\lambda)\,\mathrm{SM}^{trig}` with :math:`\hat\lambda` an estimate of
+    :math:`\theta/\pi` by n signs (HRF Section 3).  Zero variance at angles 0 and :math:`\pi` for equal norms; 4 m (n + 1)
+    features.  Error: :math:`E\hat\lambda^2\,\mathrm{MSE}^{++} + E(1-\hat\lambda)^2\,\mathrm{MSE}^{trig}` (HRF Theorem 3.1),
+    plus :math:`2E\hat\lambda(1-\hat\lambda)\,\mathrm{Cov} \le 0` with shared projections and different norms.
+
+    References
+    ----------
+    hrf (Eq. 19, Theorem 3.1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner import Approximation, kernels, maps
+    >>> phi = Approximation(kernels.Softmax(), maps.AngularHybrid(4), n_projections=8).draw(3, rng=0)
+    >>> x = np.array([[0.3, -0.2, 0.5]])
+    >>> bool(np.allclose(phi.gram(x, x), np.exp(x @ x.T)) and np.allclose(phi.gram(x, -x), np.exp(-x @ x.T)))
+    True
+    """
+
+    n_coefficients: int = 8
+    shared: bool = True
+    name: ClassVar[str] = "angular-hybrid"
+
+    def __post_init__(self) -> None:
+        n = check_count("AngularHybrid", "n_coefficients", self.n_coefficients)
+        object.__setattr__(self, "n_coefficients", n)
+        check_flag("AngularHybrid", "shared", self.shared)
+
+    def _hybrid(self) -> Hybrid:
+        return Hybrid((Hyperbolic(), Trigonometric()), (AngularCoefficient(self.n_coefficients),), self.shared)
+
+    def layout(self, projection: Projection) -> Layout:
+        """As a general hybrid."""
+        return self._hybrid().layout(projection)
+
+    def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
+        """As a general hybrid."""
+        return self._hybrid().draw(draws, kernel)
+
+    def mse(self, case: ErrorCase) -> np.ndarray:
+        """HRF Theorem 3.1; shared projections only with independent rows."""
+        if self.shared:
+            case.require_independent(self)
+        error = theory.angular_hybrid_log_relative_mse(
+            case.pairs, case.m, self.n_coefficients, case.dim, shared=self.shared, coupling=case.coupling
+        )
+        return case.absolute(error)

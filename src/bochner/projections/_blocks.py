@@ -1,0 +1,231 @@
+"""Blocks of rows coupled through a geometry and turned by a rotation: W = D S R."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from .. import geometries
+from .. import radii as laws
+from .._random import RNG
+from .._validation import check_instance, check_option
+from ..geometries import FastGeometry, Geometry
+from ..geometries._geometry import Coupling
+from ..kernels import Kernel
+from ..radii import RadialLaw
+from ..rotations import DrawnMatrices, DrawnRotation, DrawnStages, FastRotation, Haar, Rotation
+from ._operator import DenseOperator, Operator
+from ._projection import Projection, named_streams
+from ._structured import StructuredOperator, groups_of
+
+
+class BlockProjection(Projection):
+    """Common body of `Blocks` and of its presets: all facts follow from R, S and D."""
+
+    rotation: Rotation
+
+    @property
+    @abstractmethod
+    def geometry(self) -> Geometry:
+        """S."""
+
+    @property
+    @abstractmethod
+    def radial_law(self) -> RadialLaw:
+        """D."""
+
+    @property
+    def uniform_directions(self) -> bool:
+        """With a rotation that makes the geometry's directions exactly uniform."""
+        uniform = self.rotation.uniform_directions
+        return uniform == "all" or (uniform == "axes" and self.geometry.axes)
+
+    @property
+    def gaussian_rows(self) -> bool:
+        """With uniform directions and the kernel's own lengths."""
+        return self.radial_law.exact and self.uniform_directions
+
+    @property
+    def unbiased(self) -> bool:
+        """With uniform directions and lengths, or weighted lengths, that are unbiased."""
+        return self.radial_law.unbiased and self.uniform_directions
+
+    @property
+    def gaussian_lengths(self) -> bool:
+        """With the kernel's own lengths."""
+        return self.radial_law.exact
+
+    @property
+    def reflected(self) -> bool:
+        """As the radial law says."""
+        return self.radial_law.reflected
+
+    @property
+    def has_origin(self) -> bool:
+        """As the radial law says."""
+        return self.radial_law.has_origin
+
+    @property
+    def signed(self) -> bool:
+        """As the radial law says."""
+        return self.radial_law.signed
+
+    @property
+    def coupling(self) -> Coupling | None:
+        """The geometry's, for independent lengths of the kernel's law and a rotation that makes every direction uniform."""
+        law = self.radial_law
+        exact = law.exact and law.independent and self.rotation.uniform_directions == "all"
+        return self.geometry.coupling if exact else None
+
+    @property
+    def scales(self) -> bool:
+        """Where W is never formed."""
+        return self._fast() is not None
+
+    def padded(self, d: int) -> int:
+        """What the rotation pads d to."""
+        return self.rotation.padded(d)
+
+    def rows_per_rule(self, d: int) -> int:
+        """Rows of a whole block, where they are the nodes of a rule."""
+        return self.geometry.rows_per_block(self.padded(d)) if self.has_origin else 1
+
+    def block_sizes(self, d: int, m: int) -> tuple[int, ...]:
+        """Whole blocks of the geometry, and the rest."""
+        rows = self.geometry.rows_per_block(self.padded(d))
+        full, rest = divmod(m, rows)
+        return (rows,) * full + ((rest,) if rest else ())
+
+    def _fast(self) -> tuple[FastRotation, FastGeometry] | None:
+        """R and S, if both are fast: then W is never formed."""
+        R, S = self.rotation, self.geometry
+        return (R, S) if isinstance(R, FastRotation) and isinstance(S, FastGeometry) else None
+
+    def _bytes(self, d: int, m: int) -> float:
+        return super()._bytes(0 if self._fast() else d, m)
+
+    def _draw(self, d: int, m: int, rng: RNG, kernel: Kernel | None) -> Operator:
+        directions, lengths = named_streams(rng)
+        sizes = self.block_sizes(d, m)
+        radii, weights = self.radial_law.draw(self.padded(d), sizes, lengths, kernel)
+        rotation, geometry = self._rotations(d, sizes, directions), self.geometry
+        if isinstance(rotation, DrawnStages) and isinstance(geometry, FastGeometry):
+            return StructuredOperator(self, d, rotation, geometry, radii, weights)
+        rows = [_rows_of(rotation, geometry, blocks, radii[own].reshape(-1, r)) for blocks, own, r in groups_of(sizes)]
+        W = (radii[:, None] * np.concatenate(rows))[:, :d]
+        return DenseOperator(self, np.ascontiguousarray(W), radii, weights)
+
+    def _rotations(self, d: int, sizes: tuple[int, ...], rng: np.random.Generator) -> DrawnRotation:
+        """One for each block; of a single block that is cut, no more rows than it looks at."""
+        if len(sizes) > 1:
+            return self.rotation.sample(d, len(sizes), rng)
+        return self.rotation.sample_rows(d, self.geometry.n_coordinates(sizes[0], self.padded(d)), rng)
+
+    def _restored(
+        self, d: int, m: int, arrays: Mapping[str, np.ndarray], radii: np.ndarray, weights: np.ndarray | None
+    ) -> Operator:
+        fast = self._fast()
+        if fast is None:
+            return super()._restored(d, m, arrays, radii, weights)
+        rotation, geometry = fast
+        drawn = rotation.restored(self.padded(d), len(self.block_sizes(d, m)), arrays)
+        return StructuredOperator(self, d, drawn, geometry, radii, weights)
+
+
+def _rows_of(rotation: DrawnRotation, geometry: Geometry, blocks: slice, radii: np.ndarray) -> np.ndarray:
+    """S R of several blocks with lengths ``radii`` (b, r), one below the other: by products in O(d) where S has them."""
+    if isinstance(rotation, DrawnMatrices):
+        matrices = rotation.matrices[blocks]
+        if isinstance(geometry, FastGeometry):
+            columns = matrices.transpose(2, 0, 1)  # (dim, b, rows): columns of R
+            rows = np.asarray(geometry.product(columns, radii.shape[1])).transpose(1, 2, 0)
+        else:
+            rows = _directions(geometry, radii, matrices.shape[1]) @ matrices
+    else:
+        S = _directions(geometry, radii, rotation.dim)
+        rows = np.moveaxis(rotation.rows(np.moveaxis(S, 0, 1), blocks, back=True), 0, 1)
+    return rows.reshape(-1, rotation.dim)
+
+
+def _directions(geometry: Geometry, radii: np.ndarray, dim: int) -> np.ndarray:
+    """The geometry's matrices, refused if they are not unit vectors."""
+    S = np.asarray(geometry.directions(radii, dim), np.float64)
+    b, r = radii.shape
+    if S.shape not in ((b, r, dim), (1, r, dim)):
+        raise ValueError(f"{geometry!r}: directions must have shape {(b, r, dim)} or {(1, r, dim)}, got {S.shape}.")
+    norms = np.linalg.norm(S, axis=-1)
+    if not np.allclose(norms, 1, rtol=0, atol=1e-8):
+        raise ValueError(
+            f"{geometry!r}: directions must be unit vectors, got norms from {norms.min()} to {norms.max()}."
+        )
+    return S
+
+
+def law_of(owner: str, radii: str | RadialLaw) -> RadialLaw:
+    """The law that ``radii`` is, or whose name it is among those that `bochner.radii` exports.
+
+    Laws of weighted nodes have no string: they are passed as values, or by `Quadrature`.
+    """
+    if isinstance(radii, RadialLaw):
+        return radii
+    check_option(owner, "radii", radii, _named_laws())
+    return _named_laws()[radii]
+
+
+@cache
+def _named_laws() -> dict[str, RadialLaw]:
+    found = {name: law for kind in laws.__all__ for name, law in getattr(laws, kind).variants().items()}
+    return {name: law for name, law in found.items() if not law.has_origin}
+
+
+@dataclass(frozen=True)
+class Blocks(BlockProjection):
+    r"""Stacked blocks :math:`W = D S R` of any rotation, geometry and radial law, also those that a user wrote.
+
+    `Orthogonal`, `Simplex`, `SimplexPlus` and `Quadrature` are this with a geometry and a name; use it for combinations
+    that have no name.
+
+    Parameters
+    ----------
+    rotation : Rotation
+        R, drawn independently for each block.
+    geometry : Geometry
+        S, the directions of a block before they are rotated.
+    radii : {"kernel", "fixed"} or RadialLaw
+        D, the lengths of the rows: the kernel's own law, all :math:`\sqrt d`, or a law of `bochner.radii`.
+
+    See Also
+    --------
+    Orthogonal, Simplex, SimplexPlus, Quadrature : presets.
+
+    Notes
+    -----
+    Each row is exactly of the kernel's law, and every average over rows unbiased, if R makes the directions of S uniform
+    and the lengths are of that law: ``gaussian_rows`` and ``unbiased`` say so.  W is never formed where both R and S are
+    fast: memory O(m), time O(m log d) per row.
+
+    Examples
+    --------
+    >>> from bochner import geometries, projections, radii, rotations
+    >>> P = projections.Blocks(rotations.Haar(), geometries.Simplex(), radii.Chi())
+    >>> bool((P.sample(4, 6, rng=0).to_dense() == projections.Simplex().sample(4, 6, rng=0).to_dense()).all())
+    True
+    """
+
+    rotation: Rotation = Haar()
+    geometry: Geometry = geometries.Orthogonal()
+    radii: str | RadialLaw = "kernel"
+
+    def __post_init__(self) -> None:
+        check_instance("Blocks", "rotation", self.rotation, Rotation, "rotations.Haar()")
+        check_instance("Blocks", "geometry", self.geometry, Geometry, "geometries.Orthogonal()")
+        law_of("Blocks", self.radii)
+
+    @property
+    def radial_law(self) -> RadialLaw:
+        """D: the law that ``radii`` is or names."""
+        return law_of("Blocks", self.radii)

@@ -1,0 +1,192 @@
+"""The drawn projection: W as a linear operator, and the one that is stored as a matrix."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._arrays import array_namespace, cast, in_working_precision, is_traced, like
+from .._validation import check_rows
+from ..linalg.engine import multiply
+
+if TYPE_CHECKING:
+    from ._projection import Projection
+
+
+class Operator(ABC):
+    r"""A drawn matrix W of m rows in d dimensions, known by its products.
+
+    ``P(X)`` is :math:`X W^T` for arrays of shape (..., d), ``P.adjoint(Z)`` is :math:`Z W` for (..., m), both for
+    NumPy arrays and for tensors, in the precision of the input.
+
+    Attributes
+    ----------
+    projection : Projection
+        The law that W was drawn from.
+    shape : tuple
+        (m, d).
+    dim : int
+        Dimension in which the rows were drawn: d, or the power of two to which d was padded.
+    radii : float64 array (m,)
+        Lengths of the rows in ``dim`` dimensions.
+    weights : float64 array (m,)
+        Weight of each row in an average over W: 1/m, except for quadrature.
+    origin_weight : float
+        Weight of a node at zero; zero except for quadrature.
+    origin : bool
+        Whether there is a node at zero, whatever its weight came out as.
+    reflected : bool
+        Whether each row stands for the pair of w and -w, half of the weight each.
+    signed : bool
+        Whether the weight of the node at zero may be negative.
+    gaussian_lengths : bool
+        Whether lengths are those of the kernel's law, and not fixed ones or those of weighted nodes.
+    block_sizes : tuple of int
+        Rows of each independently drawn block, in order.
+    """
+
+    def __init__(self, projection: Projection, d: int, radii: np.ndarray, weights: np.ndarray | None = None) -> None:
+        m = len(radii)
+        self.projection, self.shape, self.dim = projection, (m, d), projection.padded(d)
+        self.block_sizes = projection.block_sizes(d, m)
+        self.origin, self.reflected, self.signed = projection.has_origin, projection.reflected, projection.signed
+        self.gaussian_lengths = projection.gaussian_lengths
+        self.radii = radii
+        self.weights = np.full(m, 1 / m) if weights is None else weights
+        self.origin_weight = 0.0 if weights is None else float(1 - weights.sum())
+        self._cast: dict[tuple[str, ...], Any] = {}
+        for array in (self.radii, self.weights):
+            array.flags.writeable = False
+
+    @property
+    def name(self) -> str:
+        """The law, as errors and ``repr`` name it."""
+        return repr(self.projection)
+
+    def __call__(self, X: Any) -> Any:
+        """Return :math:`X W^T`, shape (..., m)."""
+        return self.apply(check_rows(self.name, X, self.shape[1]))
+
+    def apply(self, X: Any) -> Any:
+        """Return :math:`X W^T` of checked input."""
+        return self._in_working_precision(X, self.shape[0], self._apply_numpy, self._apply_tensor)
+
+    def adjoint(self, Z: Any) -> Any:
+        """Return :math:`Z W`, shape (..., d)."""
+        Z = check_rows(f"{self.name}.adjoint", Z, self.shape[0])
+        return self._in_working_precision(Z, self.shape[1], self._adjoint_numpy, self._adjoint_tensor)
+
+    @abstractmethod
+    def to_dense(self) -> np.ndarray:
+        """Return W itself, (m, d), in float64."""
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """The numbers that define the draw, under names that stay: what `Projection.restore` needs to build it again.
+
+        Returns
+        -------
+        dict of arrays
+            ``"radii"``; ``"weights"`` where the rows have weights; and ``"W"``, or ``"stages.0.signs"`` and so on for the
+            stages of a fast rotation.
+        """
+        shared = {"radii": self.radii} | ({"weights": self.weights} if self.origin else {})
+        return shared | self._own_arrays()
+
+    @abstractmethod
+    def _own_arrays(self) -> dict[str, np.ndarray]:
+        """The numbers of the directions."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes of the numbers that define W."""
+
+    @abstractmethod
+    def _apply_tensor(self, X: Any) -> Any:
+        """Product of a tensor."""
+
+    @abstractmethod
+    def _adjoint_tensor(self, Z: Any) -> Any:
+        """Adjoint product of a tensor."""
+
+    @abstractmethod
+    def _apply_numpy(self, X: np.ndarray, out: np.ndarray) -> None:
+        """Product of a float32 or float64 matrix (n, d), by the fastest path, into ``out`` (n, m)."""
+
+    @abstractmethod
+    def _adjoint_numpy(self, Z: np.ndarray, out: np.ndarray) -> None:
+        """Adjoint product of a float32 or float64 matrix (n, m), by the fastest path, into ``out`` (n, d)."""
+
+    @staticmethod
+    def _in_working_precision(X: Any, width: int, on_numpy: Any, on_tensor: Any) -> Any:
+        """Run in float32 what came in less, and cast back; flatten leading axes for the NumPy paths."""
+        if isinstance(X, np.ndarray):
+            working = X.dtype if X.dtype.itemsize >= 4 else np.dtype(np.float32)
+            rows = np.ascontiguousarray(X.reshape(-1, X.shape[-1]), dtype=working)
+            out = np.empty((len(rows), width), rows.dtype)
+            on_numpy(rows, out)
+            return out.reshape(*X.shape[:-1], width).astype(X.dtype, copy=False)
+        if "float16" in str(X.dtype):  # float16 and bfloat16
+            return cast(on_tensor(in_working_precision(X)), X.dtype)
+        return on_tensor(X)
+
+    def _matrix_like(self, X: Any) -> Any:
+        """W in the library, type and place of X, kept for the next time, unless it was made inside a trace."""
+        key = (type(X).__module__, str(X.dtype), str(getattr(X, "device", "")))
+        matrix = self._cast.get(key)
+        if matrix is None:
+            matrix = like(self._dense(), X)
+            if not is_traced(matrix):
+                self._cast[key] = matrix
+        return matrix
+
+    def _dense(self) -> np.ndarray:
+        """W in float64, which may be the operator's own."""
+        return self.to_dense()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_cast": {}}  # casts are made again when needed
+
+    def __repr__(self) -> str:
+        m, d = self.shape
+        padding = f" (padded to {self.dim})" if self.dim != d else ""
+        return f"<{self.name} drawn: m={m}, d={d}{padding}, {len(self.block_sizes)} blocks, {self.nbytes} bytes>"
+
+
+class DenseOperator(Operator):
+    """W as a float64 matrix (m, d)."""
+
+    def __init__(
+        self, projection: Projection, W: np.ndarray, radii: np.ndarray, weights: np.ndarray | None = None
+    ) -> None:
+        super().__init__(projection, W.shape[1], radii, weights)
+        self.W = W
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of W."""
+        return int(self.W.nbytes)
+
+    def to_dense(self) -> np.ndarray:
+        """Return a copy of W, (m, d), in float64."""
+        return self.W.copy()
+
+    def _own_arrays(self) -> dict[str, np.ndarray]:
+        return {"W": self.W}
+
+    def _dense(self) -> np.ndarray:
+        return self.W
+
+    def _apply_tensor(self, X: Any) -> Any:
+        return array_namespace(X).matmul(X, self._matrix_like(X).T)
+
+    def _adjoint_tensor(self, Z: Any) -> Any:
+        return array_namespace(Z).matmul(Z, self._matrix_like(Z))
+
+    def _apply_numpy(self, X: np.ndarray, out: np.ndarray) -> None:
+        multiply(X, self._matrix_like(X).T, out)
+
+    def _adjoint_numpy(self, Z: np.ndarray, out: np.ndarray) -> None:
+        multiply(Z, self._matrix_like(Z), out)

@@ -1,0 +1,82 @@
+"""Exactly uniform orthogonal matrices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .._random import RNG, streams
+from ..linalg.engine import single_threaded_blas
+from ._rotation import DenseRotation, Directions, DrawnMatrices, DrawnRotation
+
+_LARGE = 512
+"""Dimension from which the rows that a cut block does not need are not drawn."""
+
+
+@dataclass(frozen=True)
+class Haar(DenseRotation):
+    r"""Uniformly distributed orthogonal matrices.
+
+    Notes
+    -----
+    :math:`R = Q\,\mathrm{diag}(\mathrm{sign}\,\mathrm{diag}\,U)` with :math:`G = QU` the QR factors of a matrix of
+    independent normal numbers.  Without the signs Q is not Haar: LAPACK's convention leaves, at d = 4, diagonal
+    entries with means near -0.4, and a positive random feature along :math:`e_1` averages 0.52 instead of 1.649,
+    while second moments, and with them cosines, look right.
+
+    Time :math:`O(d^3)` and memory :math:`O(d^2)` per block; any d.  A block cut to r rows in a large dimension costs
+    :math:`O(d r^2)` and :math:`O(d r)`: the others are not drawn.  Every direction of the result is exactly uniform,
+    so every coupling on top of it is exactly unbiased.
+
+    References
+    ----------
+    mezzadri2007, OMC Section 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner.rotations import Haar
+    >>> R = Haar().sample(5, rng=0).to_dense()[0]
+    >>> bool(np.allclose(R @ R.T, np.eye(5)))
+    True
+    """
+
+    name: ClassVar[str] = "haar"
+    references: ClassVar[tuple[str, ...]] = ("mezzadri2007", "omc")
+
+    @property
+    def uniform_directions(self) -> Directions:
+        """All directions."""
+        return "all"
+
+    def sample_rows(self, d: int, n_rows: int, rng: RNG = None) -> DrawnRotation:
+        """Few rows of a large matrix alone, uniform on the Stiefel manifold as those of the whole are.
+
+        Parameters
+        ----------
+        d : int
+            Dimension of the data.
+        n_rows : int
+            How many rows, at most d.
+        rng : int, numpy.random.Generator or None
+            Source of randomness.
+        """
+        if d < _LARGE or 2 * n_rows > d:
+            return super().sample_rows(d, n_rows, rng)
+        (stream,) = streams(rng, "directions")
+        return DrawnMatrices(repr(self), _orthonormal_columns(stream, 1, d, n_rows).swapaxes(-1, -2))
+
+    def matrices(self, dim: int, n_blocks: int, rng: np.random.Generator) -> np.ndarray:
+        """Q with the signs of the diagonal of U."""
+        return _orthonormal_columns(rng, n_blocks, dim, dim)
+
+
+def _orthonormal_columns(rng: np.random.Generator, n_blocks: int, dim: int, n_columns: int) -> np.ndarray:
+    """Uniform matrices of orthonormal columns, (n_blocks, dim, n_columns)."""
+    with single_threaded_blas:  # so that the number of threads cannot change a bit of the draw
+        q, u = np.linalg.qr(rng.standard_normal((n_blocks, dim, n_columns)))
+    diagonal = np.diagonal(u, axis1=-2, axis2=-1)
+    signed: np.ndarray = q * np.where(diagonal < 0, -1.0, 1.0)[:, None, :]
+    return signed

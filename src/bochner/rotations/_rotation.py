@@ -1,0 +1,302 @@
+"""What every rotation R is: a value that says how random orthogonal matrices are drawn, and the matrices once drawn."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from .._arrays import array_namespace, cast, in_working_precision, like
+from .._facts import Catalogued
+from .._random import RNG, streams
+from .._validation import check_count, check_memory, check_rows, stored_array
+from ..linalg.engine import for_each_tile_of_lanes
+from ._stages import SignedWalsh, Stage, rademacher
+
+Directions = Literal["all", "axes", "none"]
+
+_MOST_FACTORS = 100
+_REMEDY = "use fewer rows or dimensions"
+
+
+class Rotation(Catalogued, ABC):
+    """A law of random orthogonal matrices.
+
+    A rotation of one's own is a frozen dataclass that inherits from `FastRotation` and lists its stages, or from
+    `DenseRotation` and returns its matrices.  ``repr`` rebuilds it and ``==`` compares it.  Each class declares
+
+    - ``uniform_directions``: for which unit vectors s the direction :math:`R^T s` is exactly uniform on the sphere:
+      ``"all"`` of them (Haar), the coordinate ``"axes"`` (each row of R is uniform, which is all that an orthogonal
+      coupling needs), or ``"none"`` (approximate);
+    - ``powers_of_two``: whether other dimensions are padded with zeros;
+    - ``name`` and ``references``, as everything in `bochner.catalogue`.
+    """
+
+    powers_of_two: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def uniform_directions(self) -> Directions:
+        """Which directions come out exactly uniform."""
+
+    @property
+    def isotropy(self) -> Literal["exact", "approximate"]:
+        """Whether each row is exactly uniform on the sphere."""
+        return "approximate" if self.uniform_directions == "none" else "exact"
+
+    def padded(self, d: int) -> int:
+        """The dimension in which data of dimension ``d`` is rotated: ``d``, or the next power of two."""
+        return 1 << (d - 1).bit_length() if self.powers_of_two else d
+
+    def sample(self, d: int, n_blocks: int = 1, rng: RNG = None) -> DrawnRotation:
+        """Draw ``n_blocks`` independent rotations of dimension ``padded(d)``.
+
+        Parameters
+        ----------
+        d : int
+            Dimension of the data.
+        n_blocks : int
+            How many matrices.
+        rng : int, numpy.random.Generator or None
+            Source of randomness.
+        """
+        name = repr(self)
+        dim = self.padded(check_count(name, "d", d))
+        n_blocks = check_count(name, "n_blocks", n_blocks)
+        check_memory(name, n_blocks * self.block_bytes(dim), _REMEDY)
+        (stream,) = streams(rng, "directions")
+        return self._draw(dim, n_blocks, stream)
+
+    def sample_rows(self, d: int, n_rows: int, rng: RNG = None) -> DrawnRotation:
+        """Draw one rotation of which only the first ``n_rows`` rows are looked at: a law may draw no others.
+
+        Parameters
+        ----------
+        d : int
+            Dimension of the data.
+        n_rows : int
+            How many rows, at most ``padded(d)``.
+        rng : int, numpy.random.Generator or None
+            Source of randomness.
+        """
+        return self.sample(d, 1, rng)
+
+    @abstractmethod
+    def block_bytes(self, dim: int) -> float:
+        """About how many bytes one drawn matrix takes."""
+
+    @abstractmethod
+    def _draw(self, dim: int, n_blocks: int, rng: np.random.Generator) -> DrawnRotation:
+        """Draw, with checked arguments."""
+
+
+class DenseRotation(Rotation):
+    """A law whose matrices are stored in full.
+
+    A subclass writes `matrices`.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> from bochner.rotations import DenseRotation
+    >>> @dataclass(frozen=True)
+    ... class SignedPermutation(DenseRotation):
+    ...     uniform_directions = "none"
+    ...     def matrices(self, dim, n_blocks, rng):
+    ...         order = rng.permuted(np.tile(np.arange(dim), (n_blocks, 1)), axis=1)
+    ...         return np.eye(dim)[order] * rng.choice((-1.0, 1.0), (n_blocks, 1, dim))
+    >>> SignedPermutation().sample(5, rng=0).to_dense().shape
+    (1, 5, 5)
+    """
+
+    @abstractmethod
+    def matrices(self, dim: int, n_blocks: int, rng: np.random.Generator) -> np.ndarray:
+        """Independent orthogonal matrices in dimension ``dim`` of at least two, float64 (n_blocks, dim, dim)."""
+
+    def block_bytes(self, dim: int) -> float:
+        """Of a square matrix."""
+        return 8.0 * dim**2
+
+    def _draw(self, dim: int, n_blocks: int, rng: np.random.Generator) -> DrawnMatrices:
+        if dim == 1:  # the orthogonal matrices of size one are +1 and -1: every law here is a fair coin
+            return DrawnMatrices(repr(self), rademacher(rng, n_blocks, 1)[..., None].astype(np.float64))
+        drawn = np.asarray(self.matrices(dim, n_blocks, rng), np.float64)
+        if drawn.shape != (n_blocks, dim, dim):
+            raise ValueError(f"{self!r}: matrices must have shape {(n_blocks, dim, dim)}, got {drawn.shape}.")
+        return DrawnMatrices(repr(self), drawn)
+
+
+class FastRotation(Rotation):
+    """A law whose matrices are chains of stages: O(d) or O(d log d) numbers, never d x d.
+
+    A subclass writes `stages`; the engine, padding, adjoints, both precisions, tensors and compiled lanes follow.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from bochner.rotations import FastRotation, hd_block
+    >>> @dataclass(frozen=True)
+    ... class TwoBlocks(FastRotation):
+    ...     uniform_directions = "none"
+    ...     def stages(self, dim, n_blocks, rng):
+    ...         return [hd_block(rng, n_blocks, dim) for _ in range(2)]
+    >>> TwoBlocks().sample(100, rng=0).dim
+    128
+    """
+
+    powers_of_two: ClassVar[bool] = True
+
+    @abstractmethod
+    def stages(self, dim: int, n_blocks: int, rng: np.random.Generator) -> Sequence[Stage]:
+        """The orthogonal factors in dimension ``dim`` of at least two, applied first to last."""
+
+    def block_bytes(self, dim: int) -> float:
+        """Of d log d numbers."""
+        return 8.0 * dim * max(dim.bit_length() - 1, 1)
+
+    def restored(self, dim: int, n_blocks: int, arrays: Mapping[str, Any]) -> DrawnStages:
+        """The drawn rotation whose numbers are ``arrays``, by the names of `DrawnStages.to_arrays`.
+
+        A throw-away draw tells which stages there are, and the shapes and types of their arrays.
+        """
+        chain = []
+        for k, stage in enumerate(self._draw(dim, n_blocks, np.random.default_rng(0)).stages):
+            stored = copy.copy(stage)
+            for name, array in stage.to_arrays().items():
+                key = f"stages.{k}.{name}"
+                setattr(stored, name, stored_array(repr(self), arrays, key, array.shape, array.dtype))
+            if not stored.valid(dim):
+                raise ValueError(
+                    f"{self!r}: the stored arrays of stage {k}, {type(stage).__name__}, are not orthogonal."
+                )
+            chain.append(stored)
+        return DrawnStages(repr(self), n_blocks, dim, chain)
+
+    def _draw(self, dim: int, n_blocks: int, rng: np.random.Generator) -> DrawnStages:
+        if dim == 1:  # as for dense matrices: a fair coin
+            return DrawnStages(repr(self), n_blocks, 1, [SignedWalsh(rademacher(rng, n_blocks, 1), 0, 0)])
+        return DrawnStages(repr(self), n_blocks, dim, self.stages(dim, n_blocks, rng))
+
+
+class DrawnRotation(ABC):
+    """``n_blocks`` independent orthogonal matrices R of size ``dim``, ready to be applied.
+
+    ``R(X, block)`` is :math:`X R^T`: each row of ``X`` rotated.  ``R.adjoint`` is its inverse, and ``R.to_dense()``
+    all matrices, (n_blocks, dim, dim).
+    """
+
+    def __init__(self, name: str, n_blocks: int, dim: int) -> None:
+        self.name, self.n_blocks, self.dim = name, n_blocks, dim
+
+    def __call__(self, X: Any, block: int = 0) -> Any:
+        """Rotate the last axis of ``X`` by matrix ``block``."""
+        return self._one(X, block, back=False)
+
+    def adjoint(self, X: Any, block: int = 0) -> Any:
+        """Rotate the last axis of ``X`` back."""
+        return self._one(X, block, back=True)
+
+    def to_dense(self) -> np.ndarray:
+        """All matrices, (n_blocks, dim, dim), in float64."""
+        columns = self.rows(np.eye(self.dim)[:, None, :], slice(None), back=False)  # (dim, n_blocks, dim)
+        return np.ascontiguousarray(np.moveaxis(columns, 0, -1))
+
+    def _one(self, X: Any, block: int, back: bool) -> Any:
+        X = check_rows(self.name, X, self.dim, remedy=f"Data of fewer columns is padded with zeros to {self.dim}.")
+        check_count(self.name, "block", block, 0)
+        if block >= self.n_blocks:
+            raise ValueError(f"{self.name}: block must be below {self.n_blocks}, the number drawn, got {block}.")
+        return cast(self._rotate(in_working_precision(X), block, back), X.dtype)
+
+    def _rotate(self, X: Any, block: int, back: bool) -> Any:
+        """Product of one matrix, by the fastest path."""
+        return self.rows(X[..., None, :], slice(block, block + 1), back=back)[..., 0, :]
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes of the numbers that define the matrices."""
+
+    @abstractmethod
+    def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
+        """Unchecked products of several matrices: (..., b or 1, dim) gives (..., b, dim)."""
+
+    def __repr__(self) -> str:
+        return f"<{self.name} drawn: {self.n_blocks} x {self.dim} x {self.dim}, {self.nbytes} bytes>"
+
+
+class DrawnMatrices(DrawnRotation):
+    """Orthogonal matrices stored in full, float64 (n_blocks, dim, dim), or their first rows, (n_blocks, r, dim)."""
+
+    def __init__(self, name: str, matrices: np.ndarray) -> None:
+        super().__init__(name, matrices.shape[0], matrices.shape[2])
+        self.matrices = matrices
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the matrices."""
+        return int(self.matrices.nbytes)
+
+    def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
+        """Products with the matrices or their transposes."""
+        matrices = like(self.matrices[blocks] if back else self.matrices[blocks].swapaxes(-1, -2), x)
+        return array_namespace(x).matmul(x[..., None, :], matrices)[..., 0, :]
+
+
+class DrawnStages(DrawnRotation):
+    """A chain of stages, applied first to last."""
+
+    def __init__(self, name: str, n_blocks: int, dim: int, stages: Sequence[Stage]) -> None:
+        super().__init__(name, n_blocks, dim)
+        self.stages = tuple(stages)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all stages' numbers."""
+        return sum(int(array.nbytes) for array in self.to_arrays().values())
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """The numbers of all stages, as ``"stages.0.signs"`` and so on."""
+        return {f"stages.{k}.{name}": a for k, stage in enumerate(self.stages) for name, a in stage.to_arrays().items()}
+
+    def _chain(self, back: bool) -> tuple[Stage, ...]:
+        return self.stages[::-1] if back else self.stages
+
+    def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
+        """Run the chain on rows of any array library."""
+        for stage in self._chain(back):
+            x = stage.rows(x, blocks, back=back)
+        return x
+
+    def _rotate(self, X: Any, block: int, back: bool) -> Any:
+        if not isinstance(X, np.ndarray):
+            return super()._rotate(X, block, back)
+        from ..linalg.compiled.lanes import load, store_scaled
+
+        rows = np.ascontiguousarray(X.reshape(-1, self.dim))
+        out, ones = np.empty_like(rows), np.ones(self.dim, rows.dtype)
+
+        def work(lanes: np.ndarray, start: int, stop: int) -> None:
+            load(rows[start:stop], lanes, self.dim)
+            self.lanes(lanes, block, back=back)
+            store_scaled(lanes, ones, out[start:stop])
+
+        for_each_tile_of_lanes(len(rows), self.dim, self.dim, rows.dtype, work)
+        return out.reshape(X.shape)
+
+    def lanes(self, lanes: np.ndarray, block: int, *, back: bool) -> None:
+        """Run the chain in place on compiled lanes."""
+        for stage in self._chain(back):
+            stage.lanes(lanes, block, self.dim, back=back)
+
+
+def check_factors(owner: str, name: str, value: Any) -> int:
+    """Return a number of factors as an int, refused where it could only cost time."""
+    count = check_count(owner, name, value)
+    if count > _MOST_FACTORS:
+        raise ValueError(f"{owner}: {name} must be at most {_MOST_FACTORS}, got {count}; a few factors suffice.")
+    return count

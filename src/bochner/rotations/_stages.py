@@ -1,0 +1,235 @@
+r"""The stages of which every fast rotation is a chain.
+
+A stage holds the random numbers of one orthogonal factor, for all blocks at once, and knows its product and its
+transpose, on rows of any array library and on compiled lanes (`bochner.linalg.compiled`).  A rotation is then a list of
+stages, and nothing else.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._arrays import array_namespace, like
+from ..linalg import references
+
+
+class Stage(ABC):
+    """One orthogonal factor of a rotation, drawn for several independent blocks.
+
+    A stage of one's own names its arrays in ``numbers`` and writes `rows`; `lanes` follows, and may be written too
+    where it can be faster.
+    """
+
+    numbers: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
+        """Products of several blocks' factors (``back``: of their transposes) with rows of any array library.
+
+        ``x`` has the shape (..., b, dim), one row for each of the b blocks, or (..., 1, dim), one row for all.
+        """
+
+    def lanes(self, lanes: np.ndarray, block: int, dim: int, *, back: bool) -> None:
+        """Product of one block's factor, in place, with the first ``dim`` lines of compiled lanes."""
+        x = lanes[:, :dim].swapaxes(1, 2)[..., None, :]  # (groups, 16, 1, dim)
+        lanes[:, :dim] = self.rows(x, slice(block, block + 1), back=back)[..., 0, :].swapaxes(1, 2)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """The arrays that define the stage, by name; the first axis of each is that of the blocks."""
+        return {name: getattr(self, name) for name in self.numbers}
+
+    def valid(self, dim: int) -> bool:
+        """Whether these numbers, if they are finite and of the right shape and type, define an orthogonal factor."""
+        return True
+
+    def cost(self, dim: int) -> float:
+        """Time of the stage on lanes for each number of the data, in multiply-adds of a matrix product."""
+        return 100.0
+
+
+class SignedWalsh(Stage):
+    r"""Random signs, then normalised Walsh-Hadamard levels: :math:`H D`, or :math:`\tilde F^j D` for one level.
+
+    Parameters
+    ----------
+    signs : int8 array (n_blocks, dim)
+    low, high : int
+        Index bits transformed, ``low`` to ``high - 1``; all bits give the Hadamard matrix, none a change of signs.
+    """
+
+    numbers: ClassVar[tuple[str, ...]] = ("signs",)
+
+    def __init__(self, signs: np.ndarray, low: int, high: int) -> None:
+        self.signs, self.low, self.high = signs, low, high
+        self._scale = 2.0 ** (-(high - low) / 2)
+
+    def valid(self, dim: int) -> bool:
+        """Signs are +1 and -1."""
+        return bool((np.abs(self.signs) == 1).all())
+
+    def cost(self, dim: int) -> float:
+        """One pass for the signs, and a third of one for each level."""
+        return 30.0 + self.high - self.low
+
+    def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
+        """Apply to rows."""
+        signs = like(self.signs[blocks] * self._scale, x)
+        if back:
+            return signs * references.walsh_levels(x, self.low, self.high)
+        return references.walsh_levels(signs * x, self.low, self.high)
+
+    def lanes(self, lanes: np.ndarray, block: int, dim: int, *, back: bool) -> None:
+        """Apply to lanes."""
+        from ..linalg.compiled.lanes import scale_lines, walsh_levels
+
+        if back:
+            walsh_levels(lanes, dim, self.low, self.high)
+        scale_lines(lanes, self.signs[block], self._scale)
+        if not back:
+            walsh_levels(lanes, dim, self.low, self.high)
+
+
+class _Angles(Stage):
+    """A stage made of plane rotations: angles in float64, their cosines and sines kept in the precision in use."""
+
+    angles: np.ndarray
+
+    @cached_property
+    def _tables(self) -> dict[np.dtype, tuple[np.ndarray, np.ndarray]]:
+        return {}
+
+    def _table(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+        if dtype not in self._tables:
+            self._tables[dtype] = (np.cos(self.angles).astype(dtype), np.sin(self.angles).astype(dtype))
+        return self._tables[dtype]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_tables"}
+
+
+class GivensLevel(_Angles):
+    r"""Rotations of all pairs of coordinates that differ in one index bit: :math:`F^j` of OMC Eq. 4.
+
+    Parameters
+    ----------
+    level : int
+        The bit; pairs are ``2**level`` apart.
+    angles : float64 array (n_blocks, dim / 2**(level + 1), 2**level or 1)
+        One angle per pair (structured Givens products), or one shared over the lower bits (butterflies).
+    """
+
+    numbers: ClassVar[tuple[str, ...]] = ("angles",)
+
+    def __init__(self, level: int, angles: np.ndarray) -> None:
+        self.level, self.angles = level, angles
+
+    def cost(self, dim: int) -> float:
+        """One pass of rotations."""
+        return 18.0
+
+    def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
+        """Apply to rows."""
+        c, s = self._table(np.dtype(np.float64))
+        return references.givens_level(x, 2**self.level, c[blocks], -s[blocks] if back else s[blocks])
+
+    def lanes(self, lanes: np.ndarray, block: int, dim: int, *, back: bool) -> None:
+        """Apply to lanes."""
+        from ..linalg.compiled.lanes import givens_level
+
+        c, s = self._table(lanes.dtype)
+        givens_level(lanes, dim, 2**self.level, c[block], s[block], back)
+
+
+class GivensWalk(_Angles):
+    """A sequence of rotations of single pairs of coordinates: Kac's random walk, OMC Eq. 1.
+
+    Parameters
+    ----------
+    first, second : int32 array (n_blocks, steps)
+        The pairs.
+    angles : float64 array (n_blocks, steps)
+    """
+
+    numbers: ClassVar[tuple[str, ...]] = ("first", "second", "angles")
+
+    def __init__(self, first: np.ndarray, second: np.ndarray, angles: np.ndarray) -> None:
+        self.first, self.second, self.angles = first, second, angles
+
+    def valid(self, dim: int) -> bool:
+        """Pairs are two different coordinates."""
+        inside = (self.first >= 0) & (self.first < dim) & (self.second >= 0) & (self.second < dim)
+        return bool((inside & (self.first != self.second)).all())
+
+    def cost(self, dim: int) -> float:
+        """Every step rotates two of the lines."""
+        return 22.0 * float(self.angles.shape[1]) / dim
+
+    def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
+        """Apply to rows."""
+        c, s = self._table(np.dtype(np.float64))
+        i, j, c, s = self.first[blocks], self.second[blocks], c[blocks], s[blocks]
+        if back:
+            i, j, c, s = i[:, ::-1], j[:, ::-1], c[:, ::-1], -s[:, ::-1]
+        return references.givens_walk(x, i, j, c, s)
+
+    def lanes(self, lanes: np.ndarray, block: int, dim: int, *, back: bool) -> None:
+        """Apply to lanes."""
+        from ..linalg.compiled.lanes import givens_walk
+
+        c, s = self._table(lanes.dtype)
+        givens_walk(lanes, self.first[block], self.second[block], c[block], s[block], back)
+
+
+class Permutation(Stage):
+    """A random order of the coordinates: entry i of the result is entry ``order[i]`` of the input.
+
+    Parameters
+    ----------
+    order : int32 array (n_blocks, dim)
+    """
+
+    numbers: ClassVar[tuple[str, ...]] = ("order",)
+
+    def __init__(self, order: np.ndarray) -> None:
+        self.order = order
+
+    def valid(self, dim: int) -> bool:
+        """Every coordinate comes once."""
+        return bool((np.sort(self.order, axis=-1) == np.arange(dim)).all())
+
+    def cost(self, dim: int) -> float:
+        """Two passes of copies in no order."""
+        return 85.0
+
+    def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
+        """Apply to rows."""
+        order = np.argsort(self.order[blocks], axis=-1) if back else self.order[blocks]
+        x = array_namespace(x).broadcast_to(x, (*x.shape[:-2], *order.shape))
+        return x[..., np.arange(len(order))[:, None], order]
+
+    def lanes(self, lanes: np.ndarray, block: int, dim: int, *, back: bool) -> None:
+        """Apply to lanes."""
+        order = self.order[block]
+        if back:
+            lanes[:, order] = lanes[:, :dim].copy()
+        else:
+            lanes[:, :dim] = lanes[:, order]
+
+
+def rademacher(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Fair random signs, int8."""
+    return (2 * rng.integers(0, 2, size=shape, dtype=np.int8) - 1).astype(np.int8)
+
+
+def levels_of(dim: int) -> int:
+    """L with 2^L = dim."""
+    return int(dim).bit_length() - 1
+
+
+def hd_block(rng: np.random.Generator, n_blocks: int, dim: int) -> SignedWalsh:
+    """One H D factor in a dimension that is a power of two: random signs, then the normalised Hadamard matrix."""
+    return SignedWalsh(rademacher(rng, n_blocks, dim), 0, levels_of(dim))

@@ -1,0 +1,101 @@
+"""Bounds: the largest relative errors over a sphere (HRF), and tails of bounded positive features (CRT)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bochner._validation import check_count
+
+from ._hybrid import angular_coefficient
+from ._pairs import Pairs, check_numbers
+from ._special_functions import log_cosh_minus_one, log_expm1_negative, log_signed_sum
+
+
+def trigonometric_log_relative_rmse(theta: Any, radius: Any, m: int) -> np.ndarray:
+    r"""Log root relative error of trigonometric features at angle :math:`\theta` on the sphere of radius r.
+
+    HRF Lemma 3.4: :math:`\epsilon = 2\sinh(2r^2\sin^2(\theta/2))/\sqrt{2m}`.
+    """
+    V = 4 * np.asarray(radius, dtype=np.float64) ** 2 * np.sin(np.asarray(theta) / 2) ** 2
+    return np.asarray((log_cosh_minus_one(V) - np.log(m)) / 2)
+
+
+def hyperbolic_log_relative_rmse(theta: Any, radius: Any, m: int) -> np.ndarray:
+    r"""Log root relative error of hyperbolic features: the trigonometric one at :math:`\pi - \theta` (HRF Lemma 3.4)."""
+    return trigonometric_log_relative_rmse(np.pi - np.asarray(theta, dtype=np.float64), radius, m)
+
+
+def angular_log_relative_rmse(theta: Any, radius: Any, m: int, n: int) -> np.ndarray:
+    r"""Log root relative error of the angular hybrid (m base projections each, n signs) on the sphere of radius r."""
+    moments = angular_coefficient(theta, n)
+    logs = [2 * hyperbolic_log_relative_rmse(theta, radius, m), 2 * trigonometric_log_relative_rmse(theta, radius, m)]
+    return log_signed_sum(logs, [moments.square, moments.complement]) / 2
+
+
+def log_max_relative_rmse(radius: Any, m: int) -> np.ndarray:
+    r"""Log of the largest error of either base on the sphere of radius r.
+
+    :math:`W(r)/\sqrt{2m}`, :math:`W = e^{2r^2}(1 - e^{-4r^2})` (HRF Lemma 3.4).
+    """
+    r2 = np.asarray(radius, dtype=np.float64) ** 2
+    return np.asarray(2 * r2 + log_expm1_negative(4 * r2) - np.log(2 * m) / 2)
+
+
+def log_max_angular_error_bound(radius: Any, m: int, n: int) -> np.ndarray:
+    r"""Log of a bound on the largest error of the angular hybrid on the sphere of radius r >= 1.
+
+    Notes
+    -----
+    HRF Theorem 3.5 (Eq. 27) is false as printed, because Eq. 64 has :math:`r^2` where r is right.  Corrected:
+
+    .. math:: \epsilon_{\max} \le \frac{W(r)}{\sqrt{2m}}\sqrt{\frac{1 - 1/n}{\pi r^2} + \frac1{n\sqrt\pi\,r}},
+
+    so the hybrid gains a factor :math:`\sqrt{nr}` at fixed n, and r only while r is small against n.
+    """
+    owner = "log_max_angular_error_bound"
+    r = check_numbers(owner, "radius", radius, "at least one, where the bound holds", lambda v: v >= 1)
+    m, n = check_count(owner, "m", m), check_count(owner, "n", n)
+    return np.asarray(
+        log_max_relative_rmse(r, m) + np.log((1 - 1 / n) / (np.pi * r**2) + 1 / (n * np.sqrt(np.pi) * r)) / 2
+    )
+
+
+def log_small_angle_slope(radius: Any, m: int, n: int) -> np.ndarray:
+    r"""Log of the limit of :math:`\epsilon/\sqrt\theta` at 0, and of :math:`\epsilon/\sqrt{\pi-\theta}` at :math:`\pi`.
+
+    It is :math:`W(r)/\sqrt{2\pi mn}`; the print has :math:`\sqrt{\theta - \pi}`.
+    """
+    return np.asarray(log_max_relative_rmse(radius, m) - np.log(np.pi * n) / 2)
+
+
+def log_supremum(pairs: Pairs, A: float, d: int, *, sharp: bool = True) -> np.ndarray:
+    r"""Logarithm of the largest value of one positive feature product with A < 0, for the Gaussian kernel.
+
+    Notes
+    -----
+    :math:`\sup f_1f_2 = (1-4A)^{d/2}\exp(-N + \frac{(1-4A)|x+y|^2}{8|A|})`, :math:`N = |x|^2 + |y|^2`; without ``sharp``,
+    the bound :math:`(1-4A)^{d/2}e^{N/(4|A|)}` of the paper.
+    """
+    if not A < 0:
+        raise ValueError(f"log_supremum: A must be negative, or features are unbounded, got {A}.")
+    N = pairs.x2 + pairs.y2
+    exponent = -N - (1 - 4 * A) * pairs.plus / (8 * A) if sharp else -N / (4 * A)
+    return np.asarray(d / 2 * np.log1p(-4 * A) + exponent)
+
+
+def log_tail_bound(pairs: Pairs, epsilon: Any, m: int, A: float, d: int, *, sharp: bool = True) -> np.ndarray:
+    r"""Logarithm of a bound on :math:`P(|\hat k - k| \ge \epsilon)`, m independent projections, Gaussian kernel, A < 0.
+
+    Notes
+    -----
+    Hoeffding's :math:`2\exp(-2m\epsilon^2/\sup^2)`.  CRT Theorem 4.2 prints :math:`(1-4A)^{-d/2}` where
+    :math:`\sup^{-2}` has :math:`(1-4A)^{-d}`, and is then exceeded by exact probabilities.  A bound above one (a positive
+    logarithm) says nothing.
+    """
+    m, d = check_count("log_tail_bound", "m", m), check_count("log_tail_bound", "d", d)
+    epsilon = check_numbers("log_tail_bound", "epsilon", epsilon, "positive", lambda v: v > 0)
+    log_rate = np.log(2 * m) + 2 * np.log(epsilon)
+    with np.errstate(under="ignore"):
+        return np.asarray(np.log(2) - np.exp(log_rate - 2 * log_supremum(pairs, A, d, sharp=sharp)))

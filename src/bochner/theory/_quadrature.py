@@ -1,0 +1,236 @@
+"""Spherical-radial rules of degree 3 and rows that are not Gaussian: variances, the weight at the origin, biases."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bochner._validation import check_count, check_option
+
+from ._coupling import even_coefficients, trigonometric_pair
+from ._pairs import check_numbers, check_squares
+
+SERIES_BELOW = 1.0
+N_TERMS = 40
+
+
+def _radial_loss(t: np.ndarray, d: int) -> np.ndarray:
+    r""":math:`G(t) = (1 - F(t))/a`, :math:`F(t) = {}_1F_1(a; a+1; -t)`, :math:`a = (d-2)/2`; at d = 2 its limit Ein(t)."""
+    from scipy.special import erf, exp1, gammainc, hyp1f1
+
+    if d == 2:
+        return np.asarray(exp1(t) + np.log(t) + np.euler_gamma)
+    a = (d - 2) / 2
+    if d == 1:  # a = -1/2
+        F = np.exp(-t) + np.sqrt(np.pi * t) * erf(np.sqrt(t))
+    else:  # by the incomplete Gamma function where SciPy's series may not end
+        far = max(100.0, 4.0 * d)
+        t_far = np.maximum(t, far)
+        with np.errstate(under="ignore"):
+            tail = np.exp(math.lgamma(a + 1) - a * np.log(t_far)) * gammainc(a, t_far)
+        F = np.where(t > far, tail, hyp1f1(a, a + 1, -np.minimum(t, far)))
+    return np.asarray((1 - F) / a)
+
+
+def _series(d: int, own: float, cross: float, vertices: str, radii: str) -> np.ndarray:
+    """Coefficients of the variance in powers of V = 2t; the first four vanish."""
+    k = np.arange(N_TERMS)
+    a, factorial = (d - 2) / 2, np.cumprod(np.maximum(k, 1.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        h2 = (4.0**k / 2 - 2) / (2 * d * (a + k))
+        shared = ((1 - 1 / d) ** k / 2 + (1 + 1 / d) ** k / 2) * 2.0**k - 2
+        h11_shared = shared / (2 * d * (a + k))
+    c = -1 / d if vertices == "simplex" else 0.0
+    h11_own = (2.0**k * even_coefficients(N_TERMS, d, c) - 2) / d**2
+    h11 = h11_own if radii == "own" else h11_shared
+    coefficients = own * h2 + cross * h11 - (2.0**k - 2)
+    coefficients *= (-0.5) ** k / factorial
+    coefficients[:4] = 0.0  # the rule is exact to degree 3
+    return np.asarray(coefficients)
+
+
+def spherical_radial_variance(
+    minus: Any, d: int, vertices: str = "simplex", radii: str = "own", n_rules: int = 1
+) -> np.ndarray:
+    r"""Variance of n spherical-radial rules, signed at the origin, for the Gaussian kernel at :math:`V = |x-y|^2`.
+
+    Notes
+    -----
+    One rule (QBF Eq. 5 for a shared radius, Eq. 6 for own ones) with Haar rotation, :math:`k = e^{-t}`, :math:`t = V/2`,
+    :math:`F(t) = {}_1F_1(\frac{d-2}2; \frac d2; -t)`:
+
+    .. math:: \mathrm{Var} = \tfrac{d^2}{d+1}h_2 + \tfrac{d^3}{d+1}h_{11} - (1-k)^2, \qquad
+              h_2 = \frac{\frac32 - 2F(t) + \frac12F(4t)}{d(d-2)},
+
+    with :math:`h_{11} = (\sigma_{-1/d} - 2k + 1)/d^2` for a radius per vertex and
+    :math:`(\frac12F(2t(1-\frac1d)) + \frac12F(2t(1+\frac1d)) - 2F(t) + 1)/(d(d-2))` for one shared radius; orthoplex
+    vertices have :math:`d\,h_2 + \frac{d-1}d(\sigma_0 - 2k + 1) - (1-k)^2`.  Finite for every d.  The paper has bounds
+    only, and calls the summands independent, which the shared rotation forbids.  Below V = 1 a series is
+    summed whose first four terms vanish: :math:`\mathrm{Var} \approx V^4/(24d)` for large d (less for small).
+
+    Examples
+    --------
+    >>> from bochner.theory import spherical_radial_variance
+    >>> float(spherical_radial_variance(1.0, 8).round(8))
+    0.00151601
+    """
+    check_option("spherical_radial_variance", "vertices", vertices, ("simplex", "orthoplex"))
+    check_option("spherical_radial_variance", "radii", radii, ("own", "shared"))
+    if vertices == "orthoplex" and radii == "shared":
+        raise ValueError("spherical_radial_variance: orthoplex vertices need radii='own', got radii='shared'.")
+    V, d = check_squares("spherical_radial_variance", "minus", minus), check_count("spherical_radial_variance", "d", d)
+    n_rules = check_count("spherical_radial_variance", "n_rules", n_rules)
+    own, cross = (d**2 / (d + 1), d**3 / (d + 1)) if vertices == "simplex" else (float(d), float(d * (d - 1)))
+    near = np.minimum(V, SERIES_BELOW)
+    result = np.array(np.polynomial.polynomial.polyval(near, _series(d, own, cross, vertices, radii)))
+    far = V >= SERIES_BELOW
+    if np.any(far):
+        h2, h11 = second_moments(V[far], d, vertices, radii)
+        result[far] = own * h2 + cross * h11 - np.expm1(-V[far] / 2) ** 2
+    return result / n_rules
+
+
+def second_moments(V: Any, d: int, vertices: str = "simplex", radii: str = "own") -> tuple[np.ndarray, np.ndarray]:
+    r"""Second moments :math:`h_2 = E[h_i^2]` and :math:`h_{11} = E[h_ih_j]` of the summands of a rule.
+
+    :math:`h_j = (\cos(\rho_j\,Qv_j\cdot z) - 1)/\rho_j^2`.
+    """
+    V = np.asarray(V, dtype=np.float64)
+    t = V / 2
+    h2 = (2 * _radial_loss(t, d) - _radial_loss(4 * t, d) / 2) / (2 * d)
+    if radii == "own":
+        c = -1 / d if vertices == "simplex" else 0.0
+        return h2, (trigonometric_pair(V, d, c) - 2 * np.exp(-t) + 1) / d**2
+    inner, outer = _radial_loss(2 * t * (1 - 1 / d), d), _radial_loss(2 * t * (1 + 1 / d), d)
+    return h2, (2 * _radial_loss(t, d) - inner / 2 - outer / 2) / (2 * d)
+
+
+def spherical_radial_variance_bound(d: int, n_rules: int = 1, kappa: float = 1.0) -> float:
+    r"""QBF Proposition 2.2: a bound on the variance of n rules, for :math:`|\phi| \le \kappa` and d > 2.
+
+    It is :math:`(2 + \kappa^2 + \kappa^4)/(n(d-2))`.  Its proof uses the false independence of the summands; for the
+    Gaussian kernel and Haar rotations it holds, with `largest_spherical_radial_variance` the limit at large
+    distance.  Proposition 2.1 fails (at d = 64, x = -y, norm 0.3, by a factor 7.6).
+    """
+    return (2 + kappa**2 + kappa**4) / (n_rules * (d - 2))
+
+
+def largest_spherical_radial_variance(d: int, n_rules: int = 1) -> float:
+    r"""The limit of `spherical_radial_variance` at large distance, for simplex vertices with their own radii, d > 2.
+
+    It is :math:`\frac{d/2+2}{n(d+1)(d-2)}`.
+    """
+    return (d / 2 + 2) / (n_rules * (d + 1) * (d - 2))
+
+
+FAR = 1e4
+N_NODES = 400
+
+
+class OriginWeight(NamedTuple):
+    """Probability that the weight at the origin is not negative, and its mean given that."""
+
+    probability: float
+    conditional_mean: float
+
+
+def _characteristic_function(u: np.ndarray, d: int) -> np.ndarray:
+    r"""Of :math:`1/\rho^2`, :math:`\rho \sim \chi_{d+2}`, by Gauss-Legendre over the bulk of :math:`\rho`."""
+    nodes, weights = np.polynomial.legendre.leggauss(N_NODES)
+    centre = math.sqrt(d + 2)
+    low, high = max(0.0, centre - 9), centre + 9
+    rho = low + (high - low) * (nodes + 1) / 2
+    log_density = (d + 1) * np.log(rho) - rho**2 / 2
+    law = weights * np.exp(log_density - log_density.max())
+    return np.asarray(np.exp(1j * u[:, None] / rho**2) @ (law / law.sum()))
+
+
+def origin_weight(d: int) -> OriginWeight:
+    r"""The law of :math:`a_0^2 = 1 - \sum_j \frac d{(d+1)\rho_j^2}`, :math:`\rho_j \sim \chi_{d+2}`, at its sign.
+
+    Notes
+    -----
+    :math:`E a_0^2 = 0`, so a rule resampled until :math:`a_0^2 \ge 0`, as QBF does, is biased: by
+    :math:`E[a_0^2 \mid a_0^2 \ge 0]` at large distances, for the Gaussian kernel, however many rules are averaged; and by
+    :math:`(\frac12 - k_0)` times that for the arc-cosine kernel of order 0.  The signed weight is unbiased.  "Two draws"
+    on average hold only as d grows.
+
+    By inversion of the characteristic function of :math:`S = \sum_j\rho_j^{-2}`, whose mean :math:`(d+1)/d` is the
+    threshold:
+    :math:`P(S \le x) = \frac12 - \frac1\pi\int\mathrm{Im}[e^{-iux}\phi(u)]\frac{du}u` and
+    :math:`E|S - x| = \frac2\pi\int(1 - \mathrm{Re}[e^{-iux}\phi(u)])\frac{du}{u^2}`.
+
+    Examples
+    --------
+    >>> from bochner.theory import origin_weight
+    >>> origin_weight(8).probability > 0.5
+    True
+    """
+    d = check_count("origin_weight", "d", d)
+    top, threshold = 60.0 * d, (d + 1) / d
+    nodes, weights = np.polynomial.legendre.leggauss(N_NODES)
+    root = math.sqrt(top) * (nodes + 1) / 2  # u = root^2: nodes gather where the integrand bends
+    u, du = root**2, weights * math.sqrt(top) * root
+    centred = np.exp((d + 1) * (np.log(_characteristic_function(u, d)) - 1j * u / d))
+    probability = 0.5 - (centred.imag / u) @ du / math.pi
+    deviation = 2 / math.pi * (((1 - centred.real) / u**2) @ du + 1 / top)
+    positive_part = deviation / 2 / threshold
+    return OriginWeight(float(probability), float(positive_part / probability))
+
+
+def fixed_norm_bias(minus: Any, d: int) -> np.ndarray:
+    r"""Mean minus kernel for trigonometric features with Haar rows of length :math:`\sqrt d`, :math:`V = |x-y|^2`.
+
+    Notes
+    -----
+    :math:`E\cos(\sqrt d\,u\cdot z) - e^{-V/2}`, about :math:`-V^2e^{-V/2}/(4d)` (SORF, and the ROM of QBF).
+    By Gauss-Legendre over the angle, since SciPy's ``hyp0f1`` fails at large d; beyond V = 10000 by Bessel's function.
+    """
+    d = check_count("fixed_norm_bias", "d", d)
+    need = "a finite squared length, zero or more"
+    V = check_numbers("fixed_norm_bias", "minus", minus, need, lambda v: (v >= 0) & (v < np.inf))
+    if d == 1:
+        return np.asarray(np.cos(np.sqrt(V)) - np.exp(-V / 2))
+    near = np.minimum(V, FAR)
+    return np.asarray(np.where(V > FAR, _far_mean(np.maximum(V, FAR), d), _near_mean(near, d)) - np.exp(-V / 2))
+
+
+def _far_mean(V: np.ndarray, d: int) -> np.ndarray:
+    r""":math:`\Gamma(d/2)(2/t)^{d/2-1}J_{d/2-1}(t)`, :math:`t = \sqrt{dV}`."""
+    from scipy.special import jv
+
+    t, order = np.sqrt(d * V), d / 2 - 1
+    with np.errstate(under="ignore"):
+        return np.asarray(np.exp(math.lgamma(d / 2) + order * np.log(2 / t)) * np.nan_to_num(jv(order, t)))
+
+
+def _near_mean(V: np.ndarray, d: int) -> np.ndarray:
+    half = min(math.pi / 2, 20 / math.sqrt(d))
+    n = 160 + 16 * math.ceil(math.sqrt(V.max(initial=0.0)))
+    nodes, weights = np.polynomial.legendre.leggauss(n)
+    weights = weights * np.exp((d - 2) * np.log(np.cos(half * nodes)))
+    projection = math.sqrt(d) * np.sin(half * nodes)
+    return np.asarray(np.cos(np.sqrt(V)[..., None] * projection) @ (weights / weights.sum()))
+
+
+def hadamard_block_mean(Z: Any, *, positive: bool = False) -> np.ndarray:
+    r"""Mean of trigonometric features over rows of one Hadamard block HD, or of HMD, with :math:`\chi_d` lengths.
+
+    Notes
+    -----
+    :math:`E_R\prod_k\cos(Rz_k/\sqrt d)`, :math:`R \sim \chi_d`, for rows z = x - y of Z: the entries of a row are
+    independent signs over :math:`\sqrt d`, so both constructions have one bias.  With ``positive`` it is the mean of
+    :math:`e^{w\cdot z}`, z = x + y, the product of hyperbolic cosines.
+    """
+    Z = np.asarray(Z, dtype=np.float64)
+    d = Z.shape[-1]
+    nodes, weights = np.polynomial.legendre.leggauss(240)
+    low, high = max(0.0, math.sqrt(d) - 10), math.sqrt(d) + 10
+    R = low + (high - low) * (nodes + 1) / 2
+    log_density = (d - 1) * np.log(R) - R**2 / 2
+    law = weights * np.exp(log_density - log_density.max())
+    arguments = R * Z[..., None] / math.sqrt(d)  # (..., d, nodes)
+    factors = np.cosh(arguments) if positive else np.cos(arguments)
+    return np.asarray(factors.prod(-2) @ (law / law.sum()))
