@@ -142,7 +142,7 @@ def _kernel(kernel: Kernel | str | None, X: np.ndarray) -> Kernel:
 def _mechanisms(
     kernel: Kernel, predictor: Predictor, width: int, positive: bool, symmetric: bool
 ) -> list[tuple[Approximation, Approximation]]:
-    """Specifications and plans that are asked for; those with the same rows one after the other, so that they are drawn once."""
+    """Specifications and plans that are asked for; those that share their rows stand together."""
     sample = predictor.sample
     found = list(planned(kernel, sample.X, sample.Y, width, predictor.seed))
     if not found:
