@@ -14,10 +14,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from bochner.approximation.spec import Approximation
 
 from bochner import kernels, maps, names, rotations, theory
 from bochner._citation import bibliography
-from bochner.approximation.spec import Approximation
 from bochner.cli import main
 
 DOCS = Path(__file__).parent

@@ -79,8 +79,8 @@ def test_coefficients_that_share_the_rows_of_the_bases_are_rejected():
 class WithoutOrigin(Quadrature):
     """The node at zero is dropped."""
 
-    def _draw(self, name, d, m, rng, kernel):
-        P = super()._draw(name, d, m, rng, kernel)
+    def _draw(self, d, m, rng, kernel):
+        P = super()._draw(d, m, rng, kernel)
         P.origin_weight = 0.0
         return P
 
@@ -88,8 +88,8 @@ class WithoutOrigin(Quadrature):
 class UnsignedOrigin(Quadrature):
     """The node at zero with the absolute value of its weight: the square root of a negative number avoided."""
 
-    def _draw(self, name, d, m, rng, kernel):
-        P = super()._draw(name, d, m, rng, kernel)
+    def _draw(self, d, m, rng, kernel):
+        P = super()._draw(d, m, rng, kernel)
         P.origin_weight = abs(P.origin_weight)
         return P
 

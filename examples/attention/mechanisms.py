@@ -20,8 +20,8 @@ def with_attention(model: nn.Module, name: str, n_projections: int, seed: int) -
     """A copy of the model, with random features in place of softmax unless that is the name."""
     if name == "softmax":
         return copy.deepcopy(model)
-    features = bochner.mechanism(PAPERS[name], n_projections=n_projections)
-    return replace_attention(model, features=features, copy=True, generator=torch.Generator().manual_seed(seed))
+    spec = bochner.mechanism(PAPERS[name], n_projections=n_projections)
+    return replace_attention(model, spec, copy=True, generator=torch.Generator().manual_seed(seed))
 
 
 def adapt(model: nn.Module) -> None:

@@ -25,7 +25,7 @@ def is_numpy(x: Any) -> bool:
 
 def is_torch(x: Any) -> bool:
     """Whether ``x`` is a tensor of torch, which need not be imported."""
-    return _comes_from(type(x), "torch")
+    return _comes_from(type(x), "torch")  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=256)
@@ -51,11 +51,6 @@ def _concrete(x: Any) -> Any:
     import jax
 
     return jax.ensure_compile_time_eval()
-
-
-def is_traced(x: Any) -> bool:
-    """Whether ``x`` stands for an array inside a JAX transformation, and so has no values to look at."""
-    return any(kind.__name__ == "Tracer" for kind in type(x).__mro__)
 
 
 def may_hold(condition: Any) -> bool:

@@ -44,7 +44,10 @@ def register(cls: type[Catalogued]) -> type[Catalogued]:
         A subclass of `Kernel`, `Rotation`, `Geometry`, `RadialLaw`, `Projection` or `Map`.
     """
     if not (isinstance(cls, type) and issubclass(cls, Catalogued)):
-        raise TypeError(f"catalogue.register: expected a class of a kernel, rotation, geometry, radial law, projection or map, got {cls!r}.")
+        raise TypeError(
+            f"catalogue.register: expected a class of a kernel, rotation, geometry, radial law, projection or "
+            f"map, got {cls!r}."
+        )
     if cls not in _registered:
         _registered.append(cls)
     return cls

@@ -27,7 +27,7 @@ from . import rotations as _rotations
 from ._facts import classes, register, unregister
 from ._validation import check_instance
 from .approximation import Approximation
-from .geometries import Geometry
+from .geometries import FastGeometry, Geometry
 from .kernels import Kernel
 from .maps import Map
 from .projections import Blocks, Orthogonal, Projection
@@ -85,32 +85,23 @@ def maps() -> dict[str, Map]:
 
 
 def projections() -> dict[str, Projection]:
-    """Projections, by name: those that declare one, and W = D S R for every rotation, geometry and radial law.
+    """Projections, by name: those that declare one, and W = D S R for every other rotation, geometry and radial law.
 
-    A rotation R that no declared projection uses appears as ``"orthogonal-R"``, a geometry S as ``"S"`` (with Haar rotations)
-    and ``"fast-S"`` (with Hadamard ones), a radial law D as ``"orthogonal-D"``.
+    A rotation R that no declared projection uses appears as ``"orthogonal-R"``, a geometry S as ``"S"`` (with Haar
+    rotations) and, where its products are fast, as ``"fast-S"`` (with Hadamard ones), a radial law D as ``"orthogonal-D"``.
     """
     found = _variants(_projections, Projection)
-    used = [_ingredients(rows) for rows in found.values()]
-    for name, made in _combinations().items():
-        if _ingredients(made) not in used and name not in found:
-            found[name] = made
-            used.append(_ingredients(made))
+    R, S, D = (
+        [getattr(rows, name, None) for rows in found.values()] for name in ("rotation", "geometry", "radial_law")
+    )
+    found |= {f"orthogonal-{name}": Orthogonal(new) for name, new in rotations().items() if new not in R}
+    for name, new in geometries().items():
+        if new not in S:
+            found[name] = Blocks(Haar(), new)
+            if isinstance(new, FastGeometry):
+                found[f"fast-{name}"] = Blocks(Hadamard(), new)
+    found |= {f"orthogonal-{name}": Orthogonal(Haar(), new) for name, new in radii().items() if new not in D}
     return found
-
-
-def _combinations() -> dict[str, Projection]:
-    made: dict[str, Projection] = {f"orthogonal-{name}": Orthogonal(R) for name, R in rotations().items()}
-    for name, S in geometries().items():
-        made |= {name: Blocks(Haar(), S), f"fast-{name}": Blocks(Hadamard(), S)}
-    made |= {f"orthogonal-{name}": Blocks(Haar(), _geometries.Orthogonal(), D) for name, D in radii().items()}
-    return made
-
-
-def _ingredients(rows: Projection) -> Any:
-    """R, S and D of blocks; other projections are compared as they are."""
-    parts = tuple(getattr(rows, name, None) for name in ("rotation", "geometry", "radial_law"))
-    return rows if None in parts else parts
 
 
 @dataclass(frozen=True)
@@ -143,7 +134,9 @@ _MECHANISMS: dict[str, Mechanism] = {
     ),
     "hmd": Mechanism("trigonometric", _orthogonal(_rotations.MultiHadamard()), "gaussian", "omc"),
     "kac": Mechanism("trigonometric", _orthogonal(_rotations.Kac()), "gaussian", "omc"),
-    "sgp": Mechanism("trigonometric", _orthogonal(_rotations.StructuredGivens("uniform", mix=False)), "gaussian", "omc"),
+    "sgp": Mechanism(
+        "trigonometric", _orthogonal(_rotations.StructuredGivens("uniform", mix=False)), "gaussian", "omc"
+    ),
     "bfly": Mechanism("trigonometric", _orthogonal(_rotations.Butterfly("uniform", mix=False)), "gaussian", "omc"),
     "qbf-h": Mechanism("trigonometric", "quadrature", "gaussian", "qbf"),
     "qbf-b": Mechanism(
@@ -276,13 +269,15 @@ def candidates(kernel: Kernel, d: int) -> Iterator[Approximation]:
                     continue  # this pair does not work together, as the compatibility rules say
 
 
-def _variants(module: Any, kind: type[T]) -> dict[str, T]:
+def _variants(module: Any, kind: Any) -> dict[str, Any]:
     """Instances that the classes of a module and the registered ones declare; a name taken twice is refused."""
-    found: dict[str, T] = {}
+    found: dict[str, Any] = {}
     for cls in classes(module, kind):
         for name, value in cls.variants().items():  # type: ignore[attr-defined]
             if name in found:
-                raise ValueError(f"catalogue: two {kind.__name__.lower()}s are named {name!r}, {found[name]!r} and {value!r}.")
+                raise ValueError(
+                    f"catalogue: two {kind.__name__.lower()}s are named {name!r}, {found[name]!r} and {value!r}."
+                )
             found[name] = value
     return found
 

@@ -14,7 +14,7 @@ from support.catalogue import DISCRETE_MAPS, MAPS, data, pairs, spec_of
 every_map = pytest.mark.parametrize("feature_map", MAPS, ids=repr)
 
 
-POSITIVE = [m for m in MAPS if m.planned and spec_of(m).positive or isinstance(m, maps.OptimalPositive)]
+POSITIVE = [m for m in MAPS if (m.planned and spec_of(m).positive) or isinstance(m, maps.OptimalPositive)]
 
 
 @pytest.mark.parametrize("feature_map", POSITIVE, ids=repr)

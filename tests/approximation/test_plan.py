@@ -60,7 +60,9 @@ def test_the_clusters_of_a_hybrid_are_shown(seed):
 
 
 @every_map
-@pytest.mark.parametrize("projection", (IID(), Simplex(Hadamard()), Quadrature(Haar()), Quadrature(Haar(), origin="resample")))
+@pytest.mark.parametrize(
+    "projection", (IID(), Simplex(Hadamard()), Quadrature(Haar()), Quadrature(Haar(), origin="resample"))
+)
 def test_width_symmetry_and_sign_are_known_before_the_draw(feature_map, projection, seed):
     if not feature_map.uses_rows:
         projection = IID()
@@ -70,7 +72,9 @@ def test_width_symmetry_and_sign_are_known_before_the_draw(feature_map, projecti
 
 
 def test_what_depends_on_data_says_so_before_the_plan():
-    with pytest.raises(ValueError, match=r"the width of GeneralizedExponential\(.*\) depends on .*; call plan\(X, Y\) first"):
+    with pytest.raises(
+        ValueError, match=r"the width of GeneralizedExponential\(.*\) depends on .*; call plan\(X, Y\) first"
+    ):
         spec_of(maps.GeneralizedExponential("optimal")).n_features_out  # noqa: B018
 
 
@@ -95,7 +99,9 @@ def test_any_width_of_cosines_is_met_exactly(width):
 def test_a_width_is_not_exceeded():
     assert Approximation(kernels.Gaussian()).with_width(101).n_features_out == 100
     assert Approximation(kernels.Softmax(), maps.AngularHybrid(4)).with_width(101).n_features_out == 100
-    with pytest.raises(ValueError, match=r"one row of AngularHybrid\(.*\) .* already makes 20 features, more than the width 19"):
+    with pytest.raises(
+        ValueError, match=r"one row of AngularHybrid\(.*\) .* already makes 20 features, more than the width 19"
+    ):
         Approximation(kernels.Softmax(), maps.AngularHybrid(4)).with_width(19)
 
 
@@ -104,7 +110,10 @@ def test_a_width_is_not_exceeded():
 @pytest.mark.parametrize("rows", (1, 2, 5))
 def test_a_single_last_cosine_is_unbiased(rows, kernel, projection, seed):
     x, y = np.array([[0.9, -0.4, 0.3]]), np.array([[-0.2, 0.5, 0.6]])
-    spec, rng = Approximation(kernel, maps.Trigonometric(single_last=True), projection, rows), np.random.default_rng(seed)
+    spec, rng = (
+        Approximation(kernel, maps.Trigonometric(single_last=True), projection, rows),
+        np.random.default_rng(seed),
+    )
     values = np.array([spec.draw(3, rng).gram(x, y)[0, 0] for _ in range(4000)])
     check_mean(values, float(kernel(x, y)[0, 0]), repr(spec))
 

@@ -79,8 +79,8 @@ def test_recommend_prints_warnings_with_the_table(table, capsys):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["--lengthscale", "long"], r"--lengthscale must be a positive number or 'median', got 'long'"),
-        (["--kernel", "softmax", "--scale", "-1"], r"--scale must be a positive number or 'auto', got '-1'"),
+        (["--lengthscale", "long"], r"--lengthscale must be a positive number or 'scale' or 'median', got 'long'"),
+        (["--kernel", "softmax", "--scale", "-1"], r"--scale must be a positive number, got '-1'"),
         (["--features", "0"], r"--features must be at least 1, got 0"),
         (["--features", "9" * 30], r"--features must be at most 65536, got 9"),
         (["--rows", "1000000"], r"--rows must be at most 10000, got 1000000"),

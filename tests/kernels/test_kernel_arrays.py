@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
-from bochner.kernels import ArcCosine, Gaussian, Laplacian, Linear, Matern, _tiles
+from bochner.kernels import ArcCosine, Gaussian, Laplacian, Linear, Matern, _kernel
 from support.kernel_references import ANY_WIDTH, KERNELS, D, points
 
 
@@ -85,7 +85,7 @@ def test_tiles_change_nothing(kernel, n, p, d, monkeypatch):
     X, Y = points(n, d, 1), points(p, d, 2)
     whole = kernel(X, Y), kernel(X), kernel.paired(X[:1], Y), kernel.diagonal(Y)
     for name, value in {"SIDE": 16, "LONG": 64, "NUMBERS": 100, "FEWEST": 7}.items():
-        monkeypatch.setattr(_tiles, name, value)
+        monkeypatch.setattr(_kernel, name, value)
     tiled = kernel(X, Y), kernel(X), kernel.paired(X[:1], Y), kernel.diagonal(Y)
     for a, b in zip(tiled, whole, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14 * np.abs(b).max())
@@ -94,7 +94,7 @@ def test_tiles_change_nothing(kernel, n, p, d, monkeypatch):
 def test_tiles_of_batches_change_nothing(monkeypatch):
     X, Y = points(3 * 20, 12, 1).reshape(3, 20, 12), points(30, 12, 2)
     whole = Gaussian()(X, Y), Gaussian()(X)
-    monkeypatch.setattr(_tiles, "LONG", 64)
+    monkeypatch.setattr(_kernel, "LONG", 64)
     np.testing.assert_allclose(Gaussian()(X, Y), whole[0], rtol=1e-13)
     np.testing.assert_allclose(Gaussian()(X), whole[1], rtol=1e-13)
 

@@ -56,7 +56,9 @@ def test_optimal_constants_have_their_known_values(seed):
         assert_same(maps.OptimalPositive(), GERF(A, 1), SOFTMAX, seed, **options)
     for d in (1, 4, 64):
         assert theory.optimal_rho(0.0, d) == 1.0 and theory.optimal_A(0.0, d) == 0.0
-        assert theory.optimal_rho(1e-8, d) == pytest.approx(1 - 4e-8 / d, rel=1e-15)  # where the printed form loses its digits
+        assert theory.optimal_rho(1e-8, d) == pytest.approx(
+            1 - 4e-8 / d, rel=1e-15
+        )  # where the printed form loses its digits
         assert theory.optimal_rho(1e9, d) == pytest.approx(d / 2e9, rel=1e-6)
 
 

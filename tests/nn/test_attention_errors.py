@@ -5,11 +5,21 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 
-from bochner import Approximation, kernels, maps
-from bochner.nn import AttentionState, RandomFeatureAttention, RandomFeatures, Rotary, linear_attention
+from bochner import Approximation, kernels, maps, mechanism
+from bochner.nn import (
+    AttentionState,
+    RandomFeatureAttention,
+    RandomFeatures,
+    Rotary,
+    SampledSoftmax,
+    attention_report,
+    linear_attention,
+    replace_attention,
+)
 from support.attention import positive, tokens
 
 Q, K, V = tokens(2)
@@ -81,8 +91,11 @@ def test_a_state_refuses_what_does_not_belong_to_it(options, match):
     ((30, 4), {}, ValueError, r"embed_dim must be a multiple of num_heads, got 30 and 4"),
     ((32, 4), {"dropout": 0.1}, ValueError, r"dropout must be 0, .* put nn\.Dropout"),
     ((32, 4), {"add_bias_kv": True}, ValueError, r"add_bias_kv and add_zero_attn must be False"),
-    ((32, 4), {"features": SPEC.draw(8, 0)}, TypeError, r"features must be an Approximation .* draws itself"),
-    ((32, 4), {"features": Approximation(kernels.Softmax(0.5))}, ValueError, r"with scale 1; pass scale=0\.5"),
+    ((32, 4), {"spec": SPEC.draw(8, 0)}, TypeError, r"spec must be an Approximation .* which is drawn here"),
+    ((32, 4), {"spec": Approximation(kernels.Softmax(0.5))}, ValueError, r"with scale 1, .* got scale 0\.5"),
+    ((32, 4), {"batch_first": "no"}, TypeError, r"batch_first must be True or False, got 'no'"),
+    ((32, 4), {"generator": 1.5}, TypeError, r"generator must be a torch\.Generator or None, got 1\.5"),
+    ((32, 4), {"spec": "favour"}, ValueError, r"favor"),
     ((32, 4), {"scale": -1.0, "learned_scale": True}, ValueError, r"scale must be a positive number, got -1\.0"),
 ])  # fmt: skip
 def test_module_refuses(arguments, options, error, match):
@@ -108,11 +121,44 @@ def test_module_call_refuses(options, match):
         RandomFeatureAttention(32, 4, batch_first=True)(**{"query": x, "key": x, "value": x} | options)
 
 
+@pytest.mark.parametrize("options, match", [
+    ({"state": True, "need_weights": False}, r"RandomFeatureAttention: state must be an AttentionState, .* got True"),
+    ({"query": np.ones((2, 5, 32))}, r"RandomFeatureAttention: query must be a floating-point tensor, got ndarray"),
+    ({"value": torch.ones(2, 5, 32).double()}, r"value must have the type of the parameters, torch.float32"),
+    ({"need_weights": "no"}, r"need_weights must be True or False"),
+])  # fmt: skip
+def test_module_call_refuses_other_types(options, match):
+    x = torch.randn(2, 5, 32)
+    with pytest.raises(TypeError, match=match):
+        RandomFeatureAttention(32, 4, batch_first=True)(**{"query": x, "key": x, "value": x} | options)
+
+
+def test_names_of_mechanisms_are_specifications():
+    assert RandomFeatures(3, "rff").features.spec == mechanism("rff")
+    assert RandomFeatureAttention(32, 4, spec="favor++").features.spec == mechanism("favor++")
+
+
+@pytest.mark.parametrize("draw", [
+    lambda source: RandomFeatures(3, generator=source),
+    lambda source: RandomFeatures(3).redraw(source),
+    lambda source: RandomFeatureAttention(32, 4).redraw(source),
+    lambda source: SampledSoftmax(3, 10, generator=source),
+    lambda source: SampledSoftmax(3, 10).redraw(generator=source),
+    lambda source: replace_attention(torch.nn.MultiheadAttention(8, 2), generator=source),
+    lambda source: attention_report(torch.nn.MultiheadAttention(8, 2), (torch.ones(2, 8),) * 3, generator=source),
+], ids=["layer", "layer redraw", "attention redraw", "loss", "loss redraw", "conversion", "report"])  # fmt: skip
+def test_generators_of_another_kind(draw):
+    with pytest.raises(TypeError, match=r"generator must be a torch\.Generator or None, got 3; .*manual_seed\(seed\)"):
+        draw(3)
+
+
 def test_layer_and_rotary_refuse():
     with pytest.raises(ValueError, match=r"RandomFeatures: expected inputs with last axis 3, got shape \(5, 4\)"):
         RandomFeatures(3)(torch.ones(5, 4))
-    with pytest.raises(TypeError, match="RandomFeatures: features must be an Approximation"):
-        RandomFeatures(3, "rff")
+    with pytest.raises(TypeError, match="RandomFeatures: x must be a floating-point tensor, got ndarray"):
+        RandomFeatures(3)(np.ones((5, 3)))
+    with pytest.raises(TypeError, match="RandomFeatures: spec must be an Approximation"):
+        RandomFeatures(3, 2.5)
     with pytest.raises(ValueError, match="Rotary: d must be even"):
         Rotary(3)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
@@ -9,11 +11,9 @@ from torch import nn
 
 from bochner import Approximation, kernels, maps, projections
 from bochner.nn import attention_report, replace_attention
-from bochner.nn.reporting.errors import estimated_weights, measured_error, predicted_row_error
-from bochner.nn.reporting.heads import head_samples
-from bochner.nn.reporting.recording import record
-from bochner.nn.reporting.rows import head_row
-from support.attention_models import CAUSAL, IMAGES, PADDED, ROWS, RUNS, TOKENS, build, converted, encoder
+from bochner.nn._recording import record
+from bochner.nn._report_heads import estimated_weights, head_row, head_samples, measured_error, predicted_row_error
+from support.attention_models import CAUSAL, IMAGES, PADDED, ROWS, RUNS, TOKENS, build, converted, encoder, generator
 from support.checks import check_mean
 
 FEW = {"max_sequences": 2, "max_queries": 6, "n_draws": 2, "n_projections": 32}
@@ -178,7 +178,7 @@ def test_errors_that_draws_miss_are_expected():
 def test_recommendation_converts_the_model():
     model = build("encoder")[0]
     report = attention_report(model, ROWS, max_projections=100_000, **FEW)
-    new = replace_attention(model, features=report.recommended, copy=True)
+    new = replace_attention(model, report.recommended, copy=True)
     assert {name: new.get_submodule(name).features.spec for name in report.recommended} == report.recommended
 
 
@@ -211,7 +211,7 @@ def test_report_prints_as_a_table():
 
 
 def test_one_seed_gives_one_report():
-    a, b = (str(attention_report(encoder_at(0), ROWS, rng=3, **FEW)) for _ in range(2))
+    a, b = (str(attention_report(encoder_at(0), ROWS, generator=generator(3), **FEW)) for _ in range(2))
     assert a == b
 
 
@@ -259,6 +259,48 @@ def test_models_that_use_their_weights_get_the_exact_ones(options, batched):
         assert a is b is None or torch.allclose(a, b, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["encoder", "gpt2"])
+def test_reports_and_training_at_once(name):
+    """Two threads report on a model while a third evaluates it and a fourth takes gradients: none sees the others."""
+    model, run = build(name)
+    new = converted(model)
+    with torch.no_grad():
+        expected = run(new)
+    new.zero_grad()
+    run(new).square().mean().backward()
+    gradients = {key: value.grad.clone() for key, value in new.named_parameters() if value.grad is not None}
+
+    def report(seed):
+        return str(attention_report(new, batch_of(name), generator=generator(seed), **FEW))
+
+    def evaluate(_):
+        with torch.no_grad():
+            return all(torch.equal(run(new), expected) for _ in range(20))
+
+    def differentiate(_):
+        parameters = [new.get_parameter(key) for key in gradients]
+        found = [torch.autograd.grad(run(new).square().mean(), parameters) for _ in range(10)]
+        return all(torch.equal(a, gradients[key]) for grads in found for key, a in zip(gradients, grads, strict=True))
+
+    alone = [report(seed) for seed in (0, 1)]
+    with ThreadPoolExecutor(4) as pool:
+        jobs = [pool.submit(job, seed) for job, seed in ((report, 0), (evaluate, 0), (report, 1), (differentiate, 0))]
+        first, evaluated, second, differentiated = (job.result() for job in jobs)
+    assert [first, second] == alone
+    assert evaluated and differentiated
+
+
+def test_a_report_leaves_no_trace():
+    model = build("gpt2")[0].train()
+    before = {name: dict(vars(module)) for name, module in model.named_modules()}
+    configuration = model.config.to_dict() | {"implementation": model.config._attn_implementation}
+    record(model, {"input_ids": TOKENS})
+    assert configuration == model.config.to_dict() | {"implementation": model.config._attn_implementation}
+    for name, module in model.named_modules():
+        assert vars(module).keys() == before[name].keys()
+        assert all(vars(module)[key] is value for key, value in before[name].items())
+
+
 # errors
 
 
@@ -281,9 +323,9 @@ def test_attention_that_is_not_called():
 
 
 def test_bad_mechanisms():
-    with pytest.raises(ValueError, match=r"mechanisms\['rff'\] must be Approximation\(kernels\.Softmax\(\)"):
+    with pytest.raises(ValueError, match=r"mechanisms\['rff'\]: spec must be of kernels\.Softmax\(\)"):
         attention_report(encoder(), ROWS, mechanisms={"rff": Approximation(kernels.Gaussian())})
-    with pytest.raises(ValueError, match="mechanisms must name at least one"):
+    with pytest.raises(ValueError, match="mechanisms must be a mapping that names at least one"):
         attention_report(encoder(), ROWS, mechanisms={})
 
 

@@ -42,7 +42,7 @@ def hostile(tmp_path):
 @pytest.mark.parametrize("strict", [True, False])
 @pytest.mark.parametrize("make", [
     lambda: RandomFeatures(3, SPEC),
-    lambda: RandomFeatureAttention(6, 2, features=Approximation(kernels.Softmax(), maps.AngularHybrid(2))),
+    lambda: RandomFeatureAttention(6, 2, spec=Approximation(kernels.Softmax(), maps.AngularHybrid(2))),
 ], ids=["layer", "attention"])  # fmt: skip
 def test_no_command_of_a_checkpoint_runs(make, strict, tmp_path):
     module, file = make(), io.BytesIO()
@@ -65,9 +65,9 @@ MODULES = {
     "layer": lambda: RandomFeatures(3, SPEC),
     "quadratic layer": lambda: RandomFeatures(3, softmax(maps.OptimalPositive())),
     "attention": lambda: RandomFeatureAttention(6, 2),
-    "clusters": lambda: RandomFeatureAttention(6, 2, features=softmax(maps.ClusterHybrid(2, 2))),
+    "clusters": lambda: RandomFeatureAttention(6, 2, spec=softmax(maps.ClusterHybrid(2, 2))),
     "function": lambda: RandomFeatures(3, Approximation(None, maps.Pointwise(lambda x: x.cos()), n_projections=16)),
-    "sampled softmax": lambda: SampledSoftmax(3, 7, map=maps.Trigonometric()),
+    "sampled softmax": lambda: SampledSoftmax(3, 7, spec=softmax(maps.Trigonometric())),
 }
 
 
@@ -128,9 +128,7 @@ def test_a_changed_checkpoint_is_refused(change, message):
 def test_attention_of_another_number_of_heads_is_refused():
     spec = softmax(maps.Positive())
     with pytest.raises(RuntimeError, match=r'"heads": 2.*, this module has .*"heads": 3'):
-        RandomFeatureAttention(6, 3, features=spec).load_state_dict(
-            RandomFeatureAttention(6, 2, features=spec).state_dict()
-        )
+        RandomFeatureAttention(6, 3, spec=spec).load_state_dict(RandomFeatureAttention(6, 2, spec=spec).state_dict())
 
 
 def test_parameters_of_exact_attention_leave_the_draw_alone():

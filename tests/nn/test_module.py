@@ -31,13 +31,13 @@ def inputs(seed=0, dtype=torch.float32):
 
 def module(spec=None, seed=0, **options):
     torch.manual_seed(seed)
-    return RandomFeatureAttention(32, 4, batch_first=True, features=spec, **options)
+    return RandomFeatureAttention(32, 4, batch_first=True, spec=spec, **options)
 
 
 def twin(exact, m=4096, seed=0, **options):
     """The module with the parameters of exact attention and many features."""
     spec = Approximation(kernels.Softmax(), maps.OptimalPositive(), n_projections=m)
-    ours = RandomFeatureAttention(32, 4, batch_first=exact.batch_first, features=spec,
+    ours = RandomFeatureAttention(32, 4, batch_first=exact.batch_first, spec=spec,
                                   generator=torch.Generator().manual_seed(seed), **options)  # fmt: skip
     missing = ours.load_state_dict(exact.state_dict(), strict=False)
     assert not missing.unexpected_keys and all(key.startswith("features.") for key in missing.missing_keys)

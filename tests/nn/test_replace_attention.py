@@ -10,9 +10,9 @@ import torch
 import transformers
 from torch import nn
 
-from bochner import Approximation, kernels, maps
+from bochner import Approximation, kernels, maps, mechanism
 from bochner.nn import RandomFeatureAttention, replace_attention
-from bochner.nn.conversion.replace import attention_modules
+from bochner.nn._conversion import attention_modules
 from support.attention_models import (
     CAUSAL,
     IMAGES,
@@ -157,7 +157,7 @@ def test_bert_as_a_decoder_with_cross_attention():
 def test_same_parameter_objects():
     model = encoder()
     weights = [layer.self_attn.in_proj_weight for layer in model.layers]
-    assert replace_attention(model, map=maps.Positive()) is model
+    assert replace_attention(model, "favor+") is model
     assert all(a is layer.self_attn.in_proj_weight for a, layer in zip(weights, model.layers, strict=True))
 
 
@@ -174,7 +174,7 @@ def test_separate_widths_of_keys_and_values():
 def test_a_shared_module_stays_shared():
     attention = nn.MultiheadAttention(16, 4)
     model = nn.ModuleDict({"a": attention, "b": attention})
-    replace_attention(model, map=maps.Positive())
+    replace_attention(model, "favor+")
     assert model["a"] is model["b"]
 
 
@@ -261,10 +261,10 @@ def test_a_configuration_cannot_ask_for_features():
         gpt2(attn_implementation="bochner")(TOKENS)
 
 
-def test_mapping_of_features():
+def test_mapping_of_specifications():
     model = encoder()
     spec = Approximation(kernels.Softmax(), maps.Positive(), n_projections=8)
-    replace_attention(model, features={"layers.1.self_attn": spec})
+    replace_attention(model, {"layers.1.self_attn": spec})
     assert isinstance(model.layers[0].self_attn, nn.MultiheadAttention)
     assert model.layers[1].self_attn.features.spec == spec
 
@@ -318,14 +318,14 @@ def test_nothing_to_convert():
 
 def test_nothing_selected():
     with pytest.raises(
-        ValueError, match=r"nothing is left to convert by features and select; attention is at layers\.0\.self_attn"
+        ValueError, match=r"nothing is left to convert by spec and select; attention is at layers\.0\.self_attn"
     ):
         replace_attention(encoder(), select=lambda name, module: False)
 
 
 def test_the_model_itself_has_a_name_too():
     with pytest.raises(ValueError, match=r"attention is at '' \(the model itself\)"):
-        replace_attention(nn.MultiheadAttention(8, 2), features={})
+        replace_attention(nn.MultiheadAttention(8, 2), {})
 
 
 def test_keys_of_its_own_are_refused_and_nothing_changes():
@@ -337,21 +337,29 @@ def test_keys_of_its_own_are_refused_and_nothing_changes():
 
 def test_unknown_name_of_a_module():
     spec = Approximation(kernels.Softmax(), maps.Positive())
-    with pytest.raises(ValueError, match=r"features names 'layers\.7', but attention is at layers\.0\.self_attn"):
-        replace_attention(encoder(), features={"layers.7": spec})
+    with pytest.raises(ValueError, match=r"spec names 'layers\.7', but attention is at layers\.0\.self_attn"):
+        replace_attention(encoder(), {"layers.7": spec})
 
 
-@pytest.mark.parametrize("options", [{"map": maps.Positive()}, {"n_projections": 32}], ids=str)
-def test_features_and_their_parts_exclude_each_other(options):
-    with pytest.raises(ValueError, match="give either features, or map, projection and n_projections"):
-        replace_attention(encoder(), features=Approximation(kernels.Softmax()), **options)
+def test_names_of_mechanisms():
+    model = replace_attention(encoder(), {"layers.1.self_attn": "favor++"})
+    assert model.layers[1].self_attn.features.spec == mechanism("favor++")
+    with pytest.raises(ValueError, match="favor"):
+        replace_attention(model, "favour++")
 
 
-def test_features_of_another_kernel():
+def test_specification_of_another_kernel():
     with pytest.raises(
-        ValueError, match=r"features must be Approximation\(kernels\.Softmax\(\), \.\.\.\) with scale 1"
+        ValueError, match=r"replace_attention: spec must be of kernels\.Softmax\(\), which the model was"
     ):
-        replace_attention(encoder(), features=Approximation(kernels.Gaussian()))
+        replace_attention(encoder(), Approximation(kernels.Gaussian()))
+
+
+def test_specification_of_another_kind():
+    with pytest.raises(
+        TypeError, match=r"replace_attention: spec must be an Approximation .* or the name of a mechanism"
+    ):
+        replace_attention(encoder(), Approximation(kernels.Softmax(), maps.Positive()).draw(8, rng=0))
 
 
 def test_model_must_be_a_module():

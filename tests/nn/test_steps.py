@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bochner.nn.steps import Everything, Prefixes
+from bochner.nn._walk import Everything, Prefixes
 
 
 @given(st.lists(st.integers(0, 40), max_size=30), st.integers(40, 50), st.integers(1, 20))

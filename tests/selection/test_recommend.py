@@ -176,13 +176,24 @@ def test_a_nearly_diagonal_matrix_is_said():
         bochner.recommend(cloud(30, 6, 12.0, 0), kernel=kernels.Matern(2.5), n_features=32, tolerance=0.01, rng=0)
 
 
-def test_the_default_kernel_is_gaussian_at_the_median_distance():
+CLASSES = [vars(kernels)[name] for name in kernels.__all__ if isinstance(vars(kernels)[name], type)]
+STRETCHED = [name for cls in CLASSES for name, kernel in cls.variants().items() if kernel.has_bandwidth]
+
+
+@pytest.mark.parametrize("name", [None, *STRETCHED])
+def test_recommend_speaks_of_the_kernel_that_the_estimator_fits(name):
+    from bochner.learn import KernelRidge
+
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        advice = bochner.recommend(X, n_features=16, rng=0)
-    assert advice.best.kernel == kernels.Gaussian(kernels.median_distance(X))
-    named = bochner.recommend(X, kernel="laplacian", n_features=16, rng=0)
-    assert named.best.kernel == kernels.Laplacian(kernels.median_distance(X, metric="cityblock"))
+        warnings.simplefilter("ignore")
+        advice = bochner.recommend(X, kernel=name, n_features=16, rng=0)
+    fitted = KernelRidge(name or "gaussian", n_components=16, random_state=0).fit(X, X[:, 0])
+    assert advice.best.kernel == fitted.kernel_
+
+
+def test_recommend_and_the_estimators_agree_on_kernels_without_a_bandwidth():
+    advice = bochner.recommend(X, kernel="arc-cosine-1", n_features=16, rng=0)
+    assert advice.best.kernel == kernels.ArcCosine(1)
 
 
 def test_plot_draws_a_curve_for_each_mechanism(advice):

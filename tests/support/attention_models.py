@@ -6,9 +6,9 @@ import torch
 import transformers
 from torch import nn
 
-from bochner import maps
+from bochner import Approximation, kernels, maps
 from bochner.nn import replace_attention
-from bochner.nn.conversion.replace import attention_modules
+from bochner.nn._conversion import attention_modules
 
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 32}
 NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
@@ -77,5 +77,6 @@ def generator(seed=0):
 
 
 def converted(model, m=16, seed=0, **options):
-    options = {"map": maps.Positive(), "copy": True} | options
-    return replace_attention(model, n_projections=m, generator=generator(seed), **options)
+    """A copy with m rows of a map, plain positive features without one."""
+    spec = Approximation(kernels.Softmax(), options.pop("map", maps.Positive()), n_projections=m)
+    return replace_attention(model, spec, copy=True, generator=generator(seed), **options)

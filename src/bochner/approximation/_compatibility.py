@@ -20,7 +20,9 @@ def default_map(kernel: Kernel) -> Map:
         for feature_map in cls.variants().values():  # type: ignore[attr-defined]
             if feature_map.serves(kernel):
                 return feature_map  # type: ignore[no-any-return]
-    raise ValueError(f"Approximation: no map of the catalogue serves {kernel!r}; pass map=..., or register one that does.")
+    raise ValueError(
+        f"Approximation: no map of the catalogue serves {kernel!r}; pass map=..., or register one that does."
+    )
 
 
 def default_projection(kernel: Kernel | None, feature_map: Map) -> Projection:

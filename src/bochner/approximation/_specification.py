@@ -83,13 +83,15 @@ class Approximation:
     def __post_init__(self) -> None:
         if self.kernel is not None:
             check_instance("Approximation", "kernel", self.kernel, Kernel, "kernels.Gaussian()")
-        if self.map is None:
+        given: Any = self.map
+        if given is None:
             if self.kernel is None:
                 raise ValueError("Approximation: give a kernel, or a map that induces one (maps.Pointwise).")
             object.__setattr__(self, "map", default_map(self.kernel))
         check_instance("Approximation", "map", self.map, Map, "maps.Trigonometric()")
         check_map(self.kernel, self.map)
-        if self.projection is None:
+        given = self.projection
+        if given is None:
             object.__setattr__(self, "projection", default_projection(self.kernel, self.map))
         check_instance("Approximation", "projection", self.projection, Projection, "projections.Orthogonal()")
         check_projection(self.kernel, self.map, self.projection)
@@ -307,8 +309,6 @@ class Approximation:
         return FeatureMap(self, draws)
 
     def _error(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        if self.kernel is None:
-            raise ValueError(f"Approximation.mse: {self.map!r} induces a kernel that has no exact value here.")
         return self.map.mse(ErrorCase(self.kernel, self.projection, self.n_projections, X, Y))
 
     def _data(self, method: str, X: Any, Y: Any) -> tuple[Any, Any]:

@@ -60,14 +60,17 @@ def plan_to_json(spec: Approximation) -> str:
 def plan_from_json(text: str | bytes) -> Approximation:
     """The specification that the JSON describes; anything but plain values of public classes is refused."""
     if len(text) > _LARGEST_JSON:
-        raise ValueError(f"bochner.load: the description of the plan has {len(text)} characters, more than {_LARGEST_JSON}.")
+        raise ValueError(
+            f"bochner.load: the description of the plan has {len(text)} characters, more than {_LARGEST_JSON}."
+        )
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         raise ValueError("bochner.load: the description of the plan is not JSON.") from None
     if not isinstance(value, dict) or value.pop("type", None) != "Approximation":
         raise ValueError("bochner.load: the description of the plan is not that of an Approximation.")
-    return _built(Approximation, "Approximation", value, 0)
+    spec: Approximation = _built(Approximation, "Approximation", value, 0)
+    return spec
 
 
 def save(phi: FeatureMap, path: str | os.PathLike[str]) -> None:
@@ -75,7 +78,10 @@ def save(phi: FeatureMap, path: str | os.PathLike[str]) -> None:
     target = Path(path)
     state = to_state(phi)
     if "plan" not in state:
-        raise TypeError(f"FeatureMap.save: {phi.spec.map!r} holds a function, and a file holds no code; keep f in your program and save phi.to_arrays().")
+        raise TypeError(
+            f"FeatureMap.save: {phi.spec.map!r} holds a function, and a file holds no code; keep f in your "
+            f"program and save phi.to_arrays()."
+        )
     members = {f"arrays/{name}": values for name, values in state["arrays"].items()}
     plan = np.frombuffer(state["plan"].encode(), dtype=np.uint8)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
@@ -127,8 +133,14 @@ def load(path: str | os.PathLike[str]) -> FeatureMap:
     plan = members["plan"]
     if plan.dtype != np.uint8 or members["format"].shape or members["d"].shape:
         raise ValueError(f"bochner.load: {path} is damaged: its plan, format or dimension has the wrong type.")
-    return from_state({"format": int(members["format"]), "plan": plan.tobytes().decode("utf-8", "replace"),
-                       "d": int(members["d"]), "arrays": arrays})
+    return from_state(
+        {
+            "format": int(members["format"]),
+            "plan": plan.tobytes().decode("utf-8", "replace"),
+            "d": int(members["d"]),
+            "arrays": arrays,
+        }
+    )
 
 
 def to_state(phi: FeatureMap) -> dict[str, Any]:
@@ -148,7 +160,9 @@ def from_state(state: Mapping[str, Any]) -> FeatureMap:
     if not isinstance(version, int) or version < 1:
         raise ValueError(f"bochner.load: expected a format version, got {version!r}.")
     if version > FORMAT:
-        raise ValueError(f"bochner.load: this file has format version {version}, and this bochner reads up to {FORMAT}; upgrade bochner.")
+        raise ValueError(
+            f"bochner.load: this file has format version {version}, and this bochner reads up to {FORMAT}; upgrade bochner."
+        )
     spec = state["spec"] if "spec" in state else plan_from_json(state["plan"])
     if not isinstance(spec, Approximation) or not spec.planned:
         raise ValueError("bochner.load: the plan has constants that were never chosen.")
@@ -169,7 +183,9 @@ def _encode(value: Any) -> Any:
         return [_encode(part) for part in value]
     name = _public_name(type(value))
     if name is None:
-        raise TypeError(f"{value!r} cannot be saved: its class is not public in bochner; register it with bochner.catalogue.register.")
+        raise TypeError(
+            f"{value!r} cannot be saved: its class is not public in bochner; register it with bochner.catalogue.register."
+        )
     return {"type": name} | {field.name: _encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
 
 
@@ -188,7 +204,10 @@ def _decode(value: Any, depth: int) -> Any:
     name = value.pop("type", None)
     cls = _public_class(name)
     if cls is None:
-        raise ValueError(f"bochner.load: the plan names {name!r}, which is not a class of this bochner; if it is your own, register it first.")
+        raise ValueError(
+            f"bochner.load: the plan names {name!r}, which is not a class of this bochner; if it is your "
+            f"own, register it first."
+        )
     return _built(cls, str(name), value, depth)
 
 
@@ -229,7 +248,9 @@ def _members(path: Path) -> dict[str, np.ndarray]:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             size = sum(member.file_size for member in archive.infolist())
         if size > 4 * len(data) + (1 << 20):
-            raise ValueError(f"bochner.load: {path} would unpack to {size} bytes; files of FeatureMap.save are not compressed.")
+            raise ValueError(
+                f"bochner.load: {path} would unpack to {size} bytes; files of FeatureMap.save are not compressed."
+            )
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except (zipfile.BadZipFile, EOFError, KeyError, OSError) as error:

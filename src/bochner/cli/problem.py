@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from .. import catalogue, datasets
 from ..datasets import Dataset, Table, TableError, read_table
-from ..kernels import Kernel, Laplacian, Softmax, median_distance
+from ..kernels import Kernel, Softmax, resolve_bandwidth
 from ..selection import MOST_FEATURES
 
 DEFAULT = "diabetes"
@@ -41,10 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser, features: str, default: int |
     parser.add_argument("data", nargs="?", default=DEFAULT, metavar="DATA",
                         help="CSV, NPZ or Parquet file, or the name of a data set (default: embedded data)")  # fmt: skip
     parser.add_argument("--kernel", default="gaussian", choices=sorted(catalogue.kernels()), help="default: gaussian")
-    parser.add_argument("--lengthscale", default="median", help="a number, or 'median': the median distance (default)")
     parser.add_argument(
-        "--scale", default="auto", help="of softmax: a number, or 'auto': d**-0.5 as in attention (default)"
+        "--lengthscale",
+        default="scale",
+        help="a number, 'scale': gamma = 1/(d Var X) as in the estimators (default), or 'median': the median distance",
     )
+    parser.add_argument("--scale", help="of softmax: a number in place of the lengthscale")
     parser.add_argument("--features", type=int, default=default, help=features)
     parser.add_argument("--drop", action="append", default=[], metavar="COLUMN",
                         help="leave a column out, by name or position (the target, say); may be repeated")  # fmt: skip
@@ -120,24 +121,22 @@ def _standardized(table: Table) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _kernel(options: argparse.Namespace, X: np.ndarray) -> Kernel:
-    kernel: Any = catalogue.kernel(options.kernel)
-    if isinstance(kernel, Softmax):
-        return Softmax(X.shape[1] ** -0.5 if options.scale == "auto" else _number("--scale", options.scale, "auto"))
-    if not hasattr(kernel, "lengthscale"):
-        return catalogue.kernel(options.kernel)
-    if options.lengthscale != "median":
-        lengthscale = _number("--lengthscale", options.lengthscale, "median")
-    else:
-        lengthscale = median_distance(X, metric="cityblock" if isinstance(kernel, Laplacian) else "euclidean")
-    scaled: Kernel = replace(kernel, lengthscale=lengthscale)
-    return scaled
+    kernel = catalogue.kernel(options.kernel)
+    if isinstance(kernel, Softmax) and options.scale is not None:
+        return Softmax(_number("--scale", options.scale))
+    if not kernel.has_bandwidth:
+        return kernel
+    if options.lengthscale in ("scale", "median"):
+        return resolve_bandwidth(kernel, options.lengthscale, X, owner=f"--kernel {options.kernel}")
+    return kernel.with_bandwidth(_number("--lengthscale", options.lengthscale, "scale", "median"))
 
 
-def _number(option: str, text: str, word: str) -> float:
+def _number(option: str, text: str, *words: str) -> float:
     try:
         value = float(text)
     except ValueError:
         value = float("nan")
     if not (np.isfinite(value) and value > 0):
-        raise ValueError(f"{option} must be a positive number or {word!r}, got {text!r}.")
+        accepted = " or ".join(["a positive number", *(repr(word) for word in words)])
+        raise ValueError(f"{option} must be {accepted}, got {text!r}.")
     return value

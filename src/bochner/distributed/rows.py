@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..learn.bandwidth import above_rounding
+from ..kernels._bandwidth import above_rounding
 from ..learn.gaussian_process.targets import columns
 from .blocks import Blocks
 
@@ -50,8 +50,8 @@ class Rows:
                 self._counts = np.array(self.blocks.compute(_count, list(range(len(self.blocks)))))
         return self._counts
 
-    def var(self, dtype: Any = None) -> float:
-        """Variance of all entries, weighted where rows have weights."""
+    def variance(self, weights: Any = None) -> float:
+        """Variance of all entries, weighted where rows have weights of their own."""
         return self.blocks.sum(_spread).variance  # type: ignore[no-any-return]
 
     def __getitem__(self, index: Any) -> np.ndarray:
@@ -64,6 +64,11 @@ class Rows:
         local = [wanted[home == i] - starts[i] for i in which]
         found = self.blocks.compute(_take, which, local, [self.column] * len(which))
         return np.concatenate(found) if found else np.empty((0, self.blocks.width))
+
+    def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """At most n rows, in their order."""
+        count = len(self)
+        return self[np.sort(rng.choice(count, n, replace=False))] if count > n else self[:]
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         n = len(self)

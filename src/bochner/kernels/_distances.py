@@ -9,12 +9,14 @@ measured by their norms, are computed again from their differences.  Equal point
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from .._arrays import detached, like
-from ._lengthscale import Lengthscale
+from .._arrays import array_namespace, detached, like
+
+Lengthscale: TypeAlias = float | Sequence[float]
 
 CLOSE = 2.0**-5  # pairs below this share of |a|^2 + |b|^2 are close: the expansion of others loses five bits at most
 MANY = 1 / 8  # the share of close pairs from which on all pairs are computed from differences
@@ -40,9 +42,27 @@ def manhattan_distances(xp: Any, X: Any, Y: Any, lengthscale: Lengthscale = 1.0)
     return _from_differences(xp, X, Y, lengthscale, 1)
 
 
+def scale_like(lengthscale: Lengthscale, X: Any) -> Any:
+    """Return the lengthscale as an array like X: above zero also where it underflows the type of X, so that 0/0 is 0."""
+    smallest = float(array_namespace(X).finfo(X.dtype).smallest_normal)
+    return like(np.maximum(np.asarray(lengthscale), smallest), X)
+
+
+def dot_products(xp: Any, X: Any, Y: Any) -> Any:
+    """Return x . y for all rows x of X (..., n, d) and y of Y (..., p, d); where terms overflow, a number or an infinity."""
+    if xp is not np:
+        return X @ xp.matrix_transpose(Y)
+    with np.errstate(over="ignore", invalid="ignore"):
+        K = X @ np.matrix_transpose(Y)
+        if not np.isfinite(K.sum()) and np.any(np.isnan(K)):
+            x, y = (np.maximum(np.abs(Z).max(axis=-1, keepdims=True), 1.0) for Z in (X, Y))
+            K = (X / x) @ np.matrix_transpose(Y / y) * x * np.matrix_transpose(y)
+    return K
+
+
 def _expansion(xp: Any, X: Any, Y: Any, lengthscale: Lengthscale) -> tuple[Any, Any]:
     """Return the sums of squared norms |a|^2 + |b|^2 of the centred points, and their squared distances."""
-    scale = like(np.asarray(lengthscale), X)
+    scale = scale_like(lengthscale, X)
     centre = detached(_mean_row(xp, X) + _mean_row(xp, Y)) / 2
     A = (X - centre) / scale
     B = A if Y is X else (Y - centre) / scale
@@ -58,7 +78,7 @@ def _mean_row(xp: Any, X: Any) -> Any:
 
 def _corrected(xp: Any, q: Any, close: Any, X: Any, Y: Any, lengthscale: Lengthscale) -> Any:
     """Replace the ``close`` entries of ``q`` by sums of squared differences."""
-    scale = like(np.asarray(lengthscale), X)
+    scale = scale_like(lengthscale, X)
     batch = tuple(q.shape[:-2])
     X = xp.broadcast_to(X, (*batch, *X.shape[-2:]))
     Y = xp.broadcast_to(Y, (*batch, *Y.shape[-2:]))
@@ -72,7 +92,7 @@ def _corrected(xp: Any, q: Any, close: Any, X: Any, Y: Any, lengthscale: Lengths
 
 def _from_differences(xp: Any, X: Any, Y: Any, lengthscale: Lengthscale, power: int) -> Any:
     """Sum the absolute values or the squares of scaled differences, without an array of shape (n, p, d)."""
-    scale = like(np.asarray(lengthscale), X)
+    scale = scale_like(lengthscale, X)
     with np.errstate(over="ignore"):  # points so far apart that their distance is infinite
         if 1 in (X.shape[-2], Y.shape[-2]):
             return _sum_of_terms(xp, X[..., :, None, :] - Y[..., None, :, :], scale, power)
@@ -92,7 +112,11 @@ def _by_scipy(X: np.ndarray, Y: np.ndarray, lengthscale: Lengthscale, power: int
     from scipy.spatial.distance import cdist
 
     metric = {1: "cityblock", 2: "sqeuclidean"}[power]
-    weights = np.asarray(lengthscale) ** -float(power) if isinstance(lengthscale, tuple) else None
+    weights = None
+    if isinstance(lengthscale, tuple):
+        weights = np.minimum(
+            np.asarray(lengthscale) ** -float(power), np.finfo(np.float64).max
+        )  # zero times it is zero
     batch = np.broadcast_shapes(X.shape[:-2], Y.shape[:-2])
     X_all = np.broadcast_to(X, (*batch, *X.shape[-2:]))
     Y_all = np.broadcast_to(Y, (*batch, *Y.shape[-2:]))

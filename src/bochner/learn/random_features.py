@@ -27,7 +27,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureE
     kernel : Kernel or str, default "gaussian"
         A kernel, or its name; None for `maps.Pointwise`, which has its own.
     gamma : "scale", "median", float or None, default None
-        Bandwidth: the Gaussian kernel is :math:`e^{-\gamma|x-y|^2}`; for the others see `bochner.learn.bandwidth`.
+        Bandwidth: the Gaussian kernel is :math:`e^{-\gamma|x-y|^2}`; for the others see `bochner.kernels.resolve_bandwidth`.
         ``"scale"`` is 1/(d Var X), ``"median"`` makes the lengthscale the median distance between rows.  None leaves a
         kernel as it is, and means ``"scale"`` for a name.
     map : Map, str or None

@@ -11,10 +11,9 @@ from sklearn.utils import check_random_state
 from .. import catalogue
 from .._validation import check_count
 from ..approximation import Approximation, FeatureMap
-from ..kernels import Kernel
+from ..kernels import Kernel, resolve_bandwidth
 from ..maps import Map
 from ..projections import Projection
-from .bandwidth import has_bandwidth, with_gamma
 
 _DENSE_NUMBERS = 1 << 24
 """Of a sparse matrix, made dense at most for maps that choose their constants from data: 128 MB."""
@@ -28,7 +27,7 @@ class FeatureParameters(NamedTuple):
     kernel : Kernel, str or None
         A kernel, or its name (`bochner.catalogue.kernels()`); None for a map that has its own (`maps.Pointwise`).
     gamma : "scale", "median", float or None
-        See `bochner.learn.bandwidth`.  None leaves a kernel as it is, and means ``"scale"`` for a name.
+        See `bochner.kernels.resolve_bandwidth`.  None leaves a kernel as it is, and means ``"scale"`` for a name.
     map, projection : Map, Projection, str or None
         Themselves, their names, or None for what is best for the kernel.
     n_components : int
@@ -104,15 +103,17 @@ def _approximation(
     kernel, gamma = parameters.kernel, parameters.gamma
     if isinstance(kernel, str):
         kernel = _named(owner, catalogue.kernel, kernel)
-        gamma = "scale" if gamma is None and has_bandwidth(kernel) else gamma
+        gamma = kernel.default_rule if gamma is None else gamma
     if kernel is not None and not isinstance(kernel, Kernel):
         raise TypeError(f"{owner}: kernel must be a kernel such as kernels.Gaussian() or its name, got {kernel!r}.")
     if gamma is not None:
         if kernel is None:
             raise ValueError(f"{owner}: gamma={gamma!r} needs a kernel whose bandwidth it sets; pass gamma=None.")
-        kernel = with_gamma(owner, kernel, gamma, X, rng, weights)
+        kernel = resolve_bandwidth(kernel, gamma, X, rng=rng, weights=weights, owner=owner)
     feature_map = _part(owner, "map", parameters.map, catalogue.map, Map, "maps.Trigonometric()")
-    rows = _part(owner, "projection", parameters.projection, catalogue.projection, Projection, "projections.Orthogonal()")
+    rows = _part(
+        owner, "projection", parameters.projection, catalogue.projection, Projection, "projections.Orthogonal()"
+    )
     try:
         return Approximation(kernel, feature_map, rows)
     except (TypeError, ValueError) as error:

@@ -111,7 +111,9 @@ class Trigonometric(Map):
         rules = case.rules
         if rules is not None:
             polytope, n_rules = rules
-            return case.of_gaussian(theory.spherical_radial_variance(case.pairs.minus, case.d, polytope, "own", n_rules))
+            return case.of_gaussian(
+                theory.spherical_radial_variance(case.pairs.minus, case.d, polytope, "own", n_rules)
+            )
         return case.of_differences()
 
     def why(self, facts: Any) -> str:

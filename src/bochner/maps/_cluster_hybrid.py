@@ -129,7 +129,9 @@ class ClusterHybrid(HybridMap):
         A, light = np.asarray(found["diagonals"], dtype=np.complex128), np.asarray(found["light_pairs"], dtype=np.int64)
         n, p = self.n_query_clusters, self.n_key_clusters
         right = queries.ndim == 2 and len(queries) == n and keys.shape == (p, queries.shape[1])
-        if not (right and A.shape == (n, p, queries.shape[1]) and all(np.isfinite(Z).all() for Z in (queries, keys, A))):
+        if not (
+            right and A.shape == (n, p, queries.shape[1]) and all(np.isfinite(Z).all() for Z in (queries, keys, A))
+        ):
             raise ValueError(f"ClusterHybrid: centres and diagonals must be finite numbers for {n} and {p} clusters.")
         if light.size and not (light.shape[1:] == (2,) and (light >= 0).all() and (light < (n, p)).all()):
             raise ValueError(f"ClusterHybrid: light_pairs must be pairs of clusters below ({n}, {p}).")
@@ -163,7 +165,7 @@ class ClusterHybrid(HybridMap):
             query_centres=as_tuple(queries.centres),
             key_centres=as_tuple(keys.centres),
             diagonals=as_tuple(A),
-            light_pairs=tuple(tuple(pair) for pair in light.tolist()),
+            light_pairs=tuple((i, j) for i, j in light.tolist()),
         )
 
     def _heavy(self) -> list[tuple[int, int]]:

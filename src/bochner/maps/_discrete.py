@@ -49,7 +49,7 @@ class DiscreteMap(ExponentialMap):
     @classmethod
     def variants(cls) -> dict[str, Any]:
         """Signed features, and positive ones."""
-        return {cls.name: cls(), f"{cls.name}+": cls(positive=True)} if cls.name else {}
+        return {cls.name: cls(), f"{cls.name}+": cls(positive=True)} if cls.name else {}  # type: ignore[call-arg]
 
     @property
     def parameter(self) -> float | None:
@@ -102,7 +102,9 @@ class DiscreteMap(ExponentialMap):
     def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
         """Draw the table."""
         if self.shift is not None and len(self.shift) != draws.d:
-            raise ValueError(f"{type(self).__name__}: shift has {len(self.shift)} entries, the data has {draws.d} columns.")
+            raise ValueError(
+                f"{type(self).__name__}: shift has {len(self.shift)} entries, the data has {draws.d} columns."
+            )
         shape = (draws.m, draws.d)
         table = draws.table("table", shape, lambda rng: self._table(rng, shape)).astype(np.float64)
         shift = np.zeros(draws.d) if self.shift is None else np.array(self.shift)
@@ -244,6 +246,7 @@ class Poisson(DiscreteMap):
         return max(float(theory.optimal_poisson_rate(x, y)), _SMALLEST_RATE)
 
     def _table(self, rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+        assert self.rate is not None  # planned
         return rng.poisson(self.rate, shape)
 
     def _constants(self, table: np.ndarray) -> tuple[np.ndarray, float]:

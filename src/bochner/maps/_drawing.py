@@ -107,7 +107,9 @@ class Draws:
             raise ValueError(f"expected an array {name!r}, got {', '.join(sorted(self._arrays)) or 'none'}.")
         found = np.asarray(self._arrays[name])
         if found.shape != shape or found.dtype.kind not in "iuf" or not np.isfinite(found).all():
-            raise ValueError(f"array {name!r} must hold finite numbers of shape {shape}, got shape {found.shape} of {found.dtype}.")
+            raise ValueError(
+                f"array {name!r} must hold finite numbers of shape {shape}, got shape {found.shape} of {found.dtype}."
+            )
         return found
 
 

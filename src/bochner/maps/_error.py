@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import theory
-from ..kernels import Gaussian, Kernel, Softmax
+from ..kernels import Gaussian, Softmax
 from ..projections import Projection, Quadrature, Simplex
 
 
@@ -23,7 +23,8 @@ class ErrorCase:
 
     Attributes
     ----------
-    kernel : Kernel
+    kernel : Kernel or None
+        None for maps that induce their own, which have no closed form.
     projection : Projection
     m : int
         Number of rows.
@@ -31,7 +32,7 @@ class ErrorCase:
         Points at unit scale.
     """
 
-    kernel: Kernel
+    kernel: Any
     projection: Projection
     m: int
     X: np.ndarray

@@ -30,7 +30,9 @@ class ExponentialMap(Map):
         """Where sums x + y are short."""
         near = facts.distance2 < facts.sum2
         if facts.norms_vary and not near:
-            return "Exponentials win: norms vary and sums x + y are short, where the kernel is small and they err least."
+            return (
+                "Exponentials win: norms vary and sums x + y are short, where the kernel is small and they err least."
+            )
         return "Exponentials win: they err least where x + y is short" + ("." if near else ", as it is here.")
 
 
@@ -39,7 +41,9 @@ def norm_coefficient(kernel: Kernel | None, gaussian: float) -> float:
     return gaussian + 0.5 if isinstance(kernel, Softmax) else gaussian
 
 
-def exponential_layout(A: complex, s: int, projection: Projection, *, reflect: bool, single_last: bool = False) -> Layout:
+def exponential_layout(
+    A: complex, s: int, projection: Projection, *, reflect: bool, single_last: bool = False
+) -> Layout:
     """Layout of `ExponentialFeatures` with these constants on the rows of a projection."""
     nodes, origin = 2 if reflect else 1, int(projection.has_origin)
     real = is_real(A, s)
@@ -123,7 +127,9 @@ class ExponentialFeatures(Features):
         pairs = m if self.offset is None else m - 1
         waves(u[:, :pairs], self.b.imag, amplitudes[:pairs], out, len(self.nodes))
         if self.offset is not None:
-            out[:, pairs] = amplitudes[pairs] * np.cos(X.dtype.type(self.b.imag) * u[:, pairs] + X.dtype.type(self.offset))
+            out[:, pairs] = amplitudes[pairs] * np.cos(
+                X.dtype.type(self.b.imag) * u[:, pairs] + X.dtype.type(self.offset)
+            )
         if self.nodes.origin:
             out[:, m] = -amplitudes[m] if key and self.nodes.negative_origin else amplitudes[m]
         if self.c:

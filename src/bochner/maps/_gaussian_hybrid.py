@@ -46,12 +46,13 @@ class GaussianHybrid(HybridMap):
 
     Notes
     -----
-    Without ``matrices`` (bipolar and normalised, HRF Section F): `Hyperbolic` with weight :math:`\hat\lambda` and `Trigonometric` with the rest, where
-    :math:`\lambda = (1 - e^{-\sigma^2|x-y|^2/2})/(1 - e^{-2\sigma^2r^2})`; exact at x = y, 4 m (2n + 1) features.
+    Without ``matrices`` (bipolar and normalised, HRF Section F): `Hyperbolic` with weight :math:`\hat\lambda` and
+    `Trigonometric` with the rest, where :math:`\lambda = (1 - e^{-\sigma^2|x-y|^2/2})/(1 - e^{-2\sigma^2r^2})`; exact at
+    x = y, 4 m (2n + 1) features.
 
-    With ``matrices`` :math:`M_1, \dots, M_p` (HRF Eq. 20): weights :math:`\lambda_k = e^{-|x + M_k y|^2/(2c^2)}` for bases that have
-    no variance where :math:`x = -M_k y`, and the rest for a default base.  Such a base is `ComplexExponential` with
-    :math:`A_k^T A_k = M_k^{-1}`: M = 1 gives `Positive`, M = -1 `Trigonometric`.  Matrices are symmetric.
+    With ``matrices`` :math:`M_1, \dots, M_p` (HRF Eq. 20): weights :math:`\lambda_k = e^{-|x + M_k y|^2/(2c^2)}` for bases
+    that have no variance where :math:`x = -M_k y`, and the rest for a default base.  Such a base is `ComplexExponential`
+    with :math:`A_k^T A_k = M_k^{-1}`: M = 1 gives `Positive`, M = -1 `Trigonometric`.  Matrices are symmetric.
 
     References
     ----------
@@ -137,8 +138,14 @@ class GaussianHybrid(HybridMap):
             case.require_independent(self)
         c = self._bipolar()
         error = theory.gaussian_hybrid_log_relative_mse(
-            case.pairs, case.m, c.n, case.dim,
-            sigma=c.sigma, radius=c.effective_radius, shared=self.shared, coupling=case.coupling,
+            case.pairs,
+            case.m,
+            c.n,
+            case.dim,
+            sigma=c.sigma,
+            radius=c.effective_radius,
+            shared=self.shared,
+            coupling=case.coupling,
         )
         return case.absolute(error)
 

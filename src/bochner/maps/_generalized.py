@@ -190,7 +190,7 @@ class OptimalPositive(ExponentialMap):
     >>> X = np.random.default_rng(0).standard_normal((50, 3))
     >>> plan = Approximation(kernels.Softmax(), maps.OptimalPositive(), n_projections=8).plan(X)
     >>> round(plan.map.A, 3), plan.positive, plan.symmetric
-    (-0.337, True, True)
+    (-0.571, True, True)
     """
 
     quantile: float | None = None
@@ -206,7 +206,9 @@ class OptimalPositive(ExponentialMap):
         if self.A is not None:
             A = check_A("OptimalPositive", self.A)
             if A.imag:
-                raise ValueError(f"OptimalPositive: A must be real, got {self.A}; GeneralizedExponential takes complex ones.")
+                raise ValueError(
+                    f"OptimalPositive: A must be real, got {self.A}; GeneralizedExponential takes complex ones."
+                )
             object.__setattr__(self, "A", A.real)
 
     @classmethod

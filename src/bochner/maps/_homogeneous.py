@@ -52,7 +52,9 @@ class HomogeneousMap(Map):
     def layout(self, projection: Projection) -> Layout:
         """One feature per node; lengths that are integrated out leave no node at zero."""
         origin = int(projection.has_origin and projection.gaussian_lengths)
-        return Layout(2 if self._reflects(projection.reflected) else 1, origin, not (origin and projection.signed), False)
+        return Layout(
+            2 if self._reflects(projection.reflected) else 1, origin, not (origin and projection.signed), False
+        )
 
     def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
         """Evaluate at the rows, or at their directions."""

@@ -126,7 +126,7 @@ class Hybrid(HybridMap):
     @property
     def planned(self) -> bool:
         """If all bases and coefficients are."""
-        return all(part.planned for part in (*self.bases, *self.coefficients))
+        return all(base.planned for base in self.bases) and all(c.planned for c in self.coefficients)
 
     def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator) -> Hybrid:
         """With all bases and coefficients planned."""
@@ -137,7 +137,9 @@ class Hybrid(HybridMap):
         """Blocks of the bases, some of them times the entries of a coefficient."""
         bases = [base.layout(projection) for base in self.bases]
         sizes = [(bases[b], 1 if k is None else self.coefficients[k].width) for b, _, k in blocks_of(self.coefficients)]
-        return Layout(sum(base.per_row * n for base, n in sizes), sum(base.extra * n for base, n in sizes), False, False)
+        return Layout(
+            sum(base.per_row * n for base, n in sizes), sum(base.extra * n for base, n in sizes), False, False
+        )
 
     def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
         """Draw the bases, together or apart, and the coefficients, always apart."""

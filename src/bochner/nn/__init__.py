@@ -7,15 +7,14 @@ try:
 except ImportError:
     raise ImportError('bochner.nn needs PyTorch: pip install "bochner[torch]".') from None
 
-from .conversion import replace_attention
-from .denominators import DenominatorWarning
-from .layer import RandomFeatures
-from .linear import linear_attention
-from .module import RandomFeatureAttention
-from .reporting import AttentionReport, attention_report
-from .rotary import Rotary
-from .sampled_softmax import SampledSoftmax
-from .state import AttentionState
+from ._attention import linear_attention
+from ._attention_state import AttentionState
+from ._conversion import replace_attention
+from ._multihead import RandomFeatureAttention, Rotary
+from ._random_feature_layer import RandomFeatures
+from ._report import AttentionReport, attention_report
+from ._sampled_softmax import SampledSoftmax
+from ._walk import DenominatorWarning
 
 __all__ = [
     "AttentionReport",

@@ -14,7 +14,7 @@ from .._progress import progress
 from .._random import RNG, as_generator
 from .._validation import check_count, check_flag, check_instance, check_points, check_positive, check_rows
 from ..approximation import Approximation
-from ..kernels import Kernel, median_distance
+from ..kernels import Kernel, resolve_bandwidth
 from ._applicable import planned
 from ._prediction import ROUNDS, Predictor, seconds_per_row
 from ._reasons import reasons, warnings
@@ -54,7 +54,7 @@ def recommend(
     Y : array (p, d), optional
         Keys; None means X.
     kernel : Kernel or str, optional
-        The kernel, or its name; Gaussian with the median distance as lengthscale without it.
+        The kernel, or its name, whose bandwidth is then that of `bochner.learn` (``gamma="scale"``); Gaussian without it.
     n_features : int, optional
         Width of the features (512 without it); with a tolerance, the most that are allowed (65536 without it).
     positive : bool
@@ -125,16 +125,12 @@ def _points(X: Any, Y: Any) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _kernel(kernel: Kernel | str | None, X: np.ndarray) -> Kernel:
-    """The kernel itself, or the named one at the median distance where it has a lengthscale."""
+    """The kernel itself, or the named one with the bandwidth that an estimator gives it."""
     if kernel is None:
         kernel = "gaussian"
     if isinstance(kernel, str):
-        named: Any = catalogue.kernel(kernel)
-        metric = "cityblock" if kernel == "laplacian" else "euclidean"
-        scaled: Kernel = (
-            replace(named, lengthscale=median_distance(X, metric=metric)) if hasattr(named, "lengthscale") else named
-        )
-        return scaled
+        named = catalogue.kernel(kernel)
+        return resolve_bandwidth(named, named.default_rule, X, owner="recommend")
     check_instance("recommend", "kernel", kernel, Kernel, "kernels.Gaussian()")
     return kernel
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...approximation import Approximation
-from .lengthscale import check_ard, has_lengthscale
+from .lengthscale import check_ard
 
 
 def free_names(owner: str, optimize: Any, known: Sequence[str]) -> frozenset[str]:
@@ -33,7 +33,7 @@ def n_free_scales(owner: str, spec: Approximation, optimize: Any, ard: bool, d: 
 
     ``optimize=True`` means what the kernel has; a lengthscale asked for by name must be there.
     """
-    if not has_lengthscale(spec.kernel):
+    if spec.kernel is None or not spec.kernel.has_bandwidth:
         kernel = "a map without a kernel" if spec.kernel is None else repr(spec.kernel)
         if ard:
             raise ValueError(f"{owner}: ard=True needs a kernel with a lengthscale for each column, and {kernel} has none; "

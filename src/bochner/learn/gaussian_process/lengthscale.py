@@ -15,23 +15,14 @@ _STEP = 1e-5
 """Of central differences in the logarithm: the cube root of the rounding error of float64."""
 
 
-def has_lengthscale(kernel: Kernel | None) -> bool:
-    """Whether stretching the inputs changes the kernel into another of its family."""
-    return kernel is not None and (kernel.shift_invariant or isinstance(kernel, Softmax))
-
-
 def lengthscales(kernel: Any) -> np.ndarray:
-    r"""Lengthscales, (1,) or (d,); softmax :math:`e^{s\,x\cdot y}` has :math:`s^{-1/2}`."""
-    value = kernel.scale**-0.5 if isinstance(kernel, Softmax) else kernel.lengthscale
-    return np.atleast_1d(np.asarray(value, dtype=np.float64))
+    """Bandwidths, (1,) or (d,)."""
+    return np.atleast_1d(np.asarray(kernel.bandwidth, dtype=np.float64))
 
 
 def with_lengthscales(kernel: Any, values: np.ndarray) -> Any:
-    """The kernel with other lengthscales, (1,) or (d,)."""
-    values = np.asarray(values, dtype=np.float64)
-    if isinstance(kernel, Softmax):
-        return Softmax(float(values[0]) ** -2)
-    return replace(kernel, lengthscale=float(values[0]) if len(values) == 1 else tuple(values.tolist()))
+    """The kernel with other bandwidths, (1,) or (d,)."""
+    return kernel.with_bandwidth(float(values[0]) if len(values) == 1 else tuple(values.tolist()))
 
 
 def check_ard(owner: str, kernel: Kernel | None) -> None:

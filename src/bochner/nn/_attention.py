@@ -1,0 +1,256 @@
+"""Attention in linear time: the public function, and how its work is cut into walks along single sequences."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from ..approximation import FeatureMap
+from ..approximation.log_features import KeySums
+from ._attention_checks import (
+    OWNER,
+    borders_of,
+    check_call,
+    check_exclusive,
+    check_features,
+    check_floating,
+    check_state,
+    check_state_type,
+    check_tensors,
+    lengths_of,
+    root_of_scale,
+)
+from ._attention_state import AttentionState
+from ._process_groups import before, total
+from ._tensor_features import TensorFeatures, tensor_features
+from ._walk import Everything, Prefixes, Walk, divide
+
+if TYPE_CHECKING:
+    from ._process_groups import Group
+
+_CAUSAL_CHUNK = 128
+"""Rows met at a time where each sees others: products within the chunk cost as much as those with the sums."""
+_NUMBERS = 1 << 21
+"""Features held at a time where all see all: few enough for the cache, enough for matrix products."""
+
+
+def linear_attention(
+    q: Tensor,
+    k: Tensor | None,
+    v: Tensor | None,
+    *,
+    features: FeatureMap | TensorFeatures,
+    causal: bool = False,
+    key_mask: Tensor | None = None,
+    scale: float | Tensor | None = None,
+    state: AttentionState | None = None,
+    chunk_size: int | None = None,
+    prefix_lengths: Tensor | None = None,
+    cu_seqlens: Tensor | tuple[Tensor, Tensor] | None = None,
+    process_group: Group | None = None,
+    nonpositive: str = "warn",
+) -> Tensor:
+    r"""Attention with random features, in linear time and memory.
+
+    A drop-in for ``torch.nn.functional.scaled_dot_product_attention`` on long sequences: all that is kept of the keys is a
+    sum of M (e + 1) numbers for M features.  Half precisions are computed in float32 and cast back, under autocast too.
+
+    Parameters
+    ----------
+    q, k, v : Tensor (..., Lq, d), (..., Lk, d), (..., Lk, e)
+        Queries, keys, values; leading axes broadcast.  Without k and v, queries read what the state holds.
+    features : FeatureMap
+        Drawn features, ``spec.draw(d, rng)`` or ``spec.fit(X, Y, rng)`` with X and Y the queries and keys times the root
+        of the scale; any map, projection and kernel; of `Softmax` the one with scale 1, since the scale is given here.
+    causal : bool
+        Whether query i sees the keys up to i only; there must be as many queries as keys.
+    key_mask : Tensor (..., Lk) or (Lk,) of bool, optional
+        True for keys that are there, False for padding; it has one axis less than k.
+    scale : float or Tensor, optional
+        s > 0; :math:`d^{-1/2}` without it.
+    state : AttentionState, optional
+        Keys of earlier calls, which all queries see; the keys of this call are added to it.
+    chunk_size : int, optional
+        Rows met at a time; a matter of speed.
+    prefix_lengths : Tensor (Lq,) or (batch, Lq) of integers, optional
+        How many keys, from the first on, each query sees: causal cross-attention.  In place of ``causal``.
+    cu_seqlens : Tensor (n + 1,) of integers, or a pair of them, optional
+        Borders of n sequences that lie one after the other, from 0 to the length; a pair has those of queries and of keys.
+        No sequence sees another.
+    process_group : torch.distributed.ProcessGroup, optional
+        Processes that hold one piece each of a sequence, in the order of ranks: queries see the keys of all of them, or
+        with ``causal`` those of earlier ranks and their own up to them.  Only sums of M (e + 1) numbers cross the network.
+        All ranks must call, with the same features; gradients are those of the sum of all ranks' losses.
+    nonpositive : {"warn", "raise", "nan"}
+        What to do with rows whose denominator is not positive, which signed features can have: warn (`DenominatorWarning`)
+        and divide, raise ArithmeticError, or make the row NaN, which needs no look at the numbers.
+
+    Returns
+    -------
+    Tensor (..., Lq, e)
+        Zero for queries that see no key.
+
+    Notes
+    -----
+    .. math:: \mathrm{out}_i = \frac{\sum_j \phi_q(x_i)\cdot\phi_k(y_j)\, v_j}{\sum_j \phi_q(x_i)\cdot\phi_k(y_j)},
+              \qquad x_i = \sqrt{s}\,q_i, \quad y_j = \sqrt{s}\,k_j,
+
+    with s the scale, so that weights are proportional to the kernel of the features at :math:`\sqrt s q` and
+    :math:`\sqrt s k`: :math:`e^{s\,q\cdot k}` for `kernels.Softmax()`, as in
+    ``torch.nn.functional.scaled_dot_product_attention``.  Sums over keys are taken first.  Features are exponentials of
+    logarithms from which maxima are subtracted where they cancel; nothing is added to them.  The result does not
+    depend on what a query does not see, beyond rounding, however large that is.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from bochner import Approximation, kernels, maps
+    >>> from bochner.nn import linear_attention
+    >>> q, k, v = torch.randn(3, 2, 4, 100, 16, generator=torch.Generator().manual_seed(0))
+    >>> q, k = q / 2, k / 2
+    >>> spec = Approximation(kernels.Softmax(), maps.OptimalPositive(), n_projections=1024)
+    >>> phi = spec.fit(q / 2, k / 2, rng=0)                     # d = 16: the root of the scale is 1/2
+    >>> exact = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+    >>> error = linear_attention(q, k, v, features=phi) - exact
+    >>> bool(error.square().mean() < 0.05 * exact.square().mean())
+    True
+    """
+    check_call(causal, nonpositive, chunk_size)
+    k, v = _of_state(q, k, v, state)
+    mask = check_tensors(q, k, v, key_mask)
+    check_features(features, q.shape[-1])
+    check_exclusive(k, causal, prefix_lengths, cu_seqlens, state, process_group)
+    borders = None if cu_seqlens is None else borders_of(q, k, cu_seqlens, causal)
+    lengths = lengths_of(q, k, causal and borders is None, prefix_lengths)
+    root = root_of_scale(q, scale)
+    dtype = torch.promote_types(torch.promote_types(q.dtype, k.dtype), v.dtype)
+    with torch.autocast(q.device.type, enabled=False):
+        q, k, v = (x.to(torch.float64 if dtype == torch.float64 else torch.float32) for x in (q, k, v))
+        drawn = features if isinstance(features, TensorFeatures) else tensor_features(features, q)
+        check_state(None if state is None else state.sums, drawn, k, v)
+        chunk = chunk_size or (_CAUSAL_CHUNK if causal else _chunk(q, drawn))
+        work = _Work(drawn, q, k, v, mask, root, chunk, nonpositive, process_group)
+        if borders is not None:
+            out = torch.cat([work.part(*pair, causal) for pair in borders], dim=-2)
+        else:
+            out, sums = work.run(lengths, None if state is None else state.sums)
+            if state is not None:
+                state.update(sums, k.shape[-2])
+    return out.to(dtype)
+
+
+def _chunk(q: Tensor, features: TensorFeatures) -> int:
+    heads: int = max(q.shape[:-2].numel(), 1)
+    return min(max(_NUMBERS // (features.width * heads), 128), 4096)
+
+
+def _of_state(q: Tensor, k: Tensor | None, v: Tensor | None, state: AttentionState | None) -> tuple[Tensor, Tensor]:
+    """Keys and values as given, or none at all where the state has them."""
+    check_state_type(OWNER, state)
+    if k is not None and v is not None:
+        return k, v
+    if k is not v or state is None or state.sums is None:
+        raise ValueError(f"{OWNER}: k and v may be left out together, and only with a state that holds keys already.")
+    check_floating(OWNER, "q", q)
+    values = state.sums.values
+    lead = values.shape[:-2]
+    return q.new_empty(*lead, 0, q.shape[-1]), q.new_empty(*lead, 0, values.shape[-1] - 1)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """Checked tensors in working precision, with the features that meet them; ``group`` holds the sequence in pieces."""
+
+    features: TensorFeatures
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    key_mask: Tensor | None
+    root: float | Tensor
+    chunk: int
+    nonpositive: str
+    group: Group | None = None
+
+    def run(self, lengths: Sequence[int] | Tensor, sums: KeySums | None) -> tuple[Tensor, KeySums | None]:
+        """The output, and the sums with all keys.
+
+        Parameters
+        ----------
+        lengths : sequence of int, or Tensor (Lq,) or (batch, Lq)
+            How many keys each query sees: a sequence that does not decrease, or a tensor in any order.
+        sums : KeySums or None
+            What all queries see before these keys.
+        """
+        if not isinstance(lengths, Tensor):
+            return self._walk(lengths, sums)
+        if lengths.ndim == 2:
+            return self._member_by_member(lengths), None
+        if not bool((lengths.diff() < 0).any()):
+            return self._walk(lengths.tolist(), sums)
+        lengths, order = lengths.sort(stable=True)
+        out, sums = replace(self, q=self.q[..., order, :])._walk(lengths.tolist(), sums)
+        return out[..., order.argsort(), :], sums
+
+    def part(self, queries: slice, keys: slice, causal: bool) -> Tensor:
+        """The attention of one of several sequences that lie one after the other."""
+        q, k, v = self.q[..., queries, :], self.k[..., keys, :], self.v[..., keys, :]
+        mask = None if self.key_mask is None else self.key_mask[..., keys]
+        n, p = q.shape[-2], k.shape[-2]
+        return replace(self, q=q, k=k, v=v, key_mask=mask).run(range(1, n + 1) if causal else Everything(p, n), None)[0]
+
+    def _member_by_member(self, lengths: Tensor) -> Tensor:
+        """Each member of the first axis by itself, since its queries see other prefixes."""
+        q, k, v = (x.expand(len(lengths), *x.shape[1:]) for x in (self.q, self.k, self.v))
+        masks = [None] * len(lengths) if self.key_mask is None else self.key_mask.expand(*k.shape[:-1])
+        parts = [
+            replace(self, q=q[b], k=k[b], v=v[b], key_mask=mask).run(row, None)[0]
+            for b, (row, mask) in enumerate(zip(lengths, masks, strict=True))
+        ]
+        return torch.stack(parts)
+
+    def _walk(self, lengths: Sequence[int], sums: KeySums | None) -> tuple[Tensor, KeySums | None]:
+        k, v = self.k, self.v
+        if self.key_mask is not None:  # numbers in the padding, even NaN, must not meet a zero
+            k, v = (x.masked_fill(~self.key_mask[..., None], 0.0) for x in (k, v))
+        seen = self._seen(lengths, sums)
+        walk = Walk(self.features, self.q, k, v, self.key_mask, Prefixes(lengths), seen, self.root)
+        if self.group is not None:
+            walk, sums = self._with_others(walk, lengths, self.group)
+        # nothing that is done depends on numbers in tensors where all see all, by plain operations
+        traceable = isinstance(lengths, Everything) and self.features.traceable and self.group is None
+        totals, sums = (Walk.run if traceable else _outside_of_graphs())(walk, sums, self.chunk)
+        return divide(totals, walk.seen, positive=self.features.positive, nonpositive=self.nonpositive), sums
+
+    def _with_others(self, walk: Walk, lengths: Sequence[int], group: Group) -> tuple[Walk, KeySums]:
+        """The walk that remains, and the sums to start from, where a sequence is spread over processes."""
+        own = replace(walk, q=walk.q[..., :0, :], prefixes=Prefixes([]), seen=None).run(None, self.chunk)[1]
+        assert own is not None  # each rank holds a key
+        if not isinstance(lengths, Everything):
+            sums = before(own, group)
+            return replace(walk, seen=self._seen(lengths, sums)), sums
+        sums = total(own, group)
+        nothing = Prefixes(Everything(0, len(lengths)))
+        k, v = walk.k[..., :0, :], walk.v[..., :0, :]
+        return replace(walk, k=k, v=v, prefixes=nothing, seen=self._seen(lengths, sums)), sums
+
+    def _seen(self, lengths: Sequence[int], sums: KeySums | None) -> Tensor | None:
+        """Which queries see any key, (..., Lq); None means all."""
+        if self.key_mask is None and (not len(lengths) or lengths[0] > 0):
+            return None
+        mask = self.key_mask if self.key_mask is not None else self.k.new_ones(self.k.shape[-2], dtype=torch.bool)
+        counts = torch.nn.functional.pad(mask.cumsum(dim=-1), (1, 0))
+        seen = counts[..., torch.tensor(list(lengths), device=counts.device)] > 0
+        return seen if sums is None else seen | sums.seen
+
+
+def _outside_of_graphs() -> Callable[..., Any]:
+    """A walk that `torch.compile` leaves alone, since it looks at numbers; torch's compiler is not loaded for that."""
+    if "torch._dynamo" not in sys.modules:
+        return Walk.run
+    disabled: Callable[..., Any] = torch.compiler.disable(Walk.run)
+    return disabled

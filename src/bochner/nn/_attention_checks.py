@@ -1,0 +1,222 @@
+"""What may come into linear attention, and what is said when it may not."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .._validation import check_count, check_flag, check_option
+from ..approximation import Approximation, FeatureMap
+from ..approximation.log_features import KeySums
+from ..kernels import Softmax
+from ._attention_state import AttentionState
+from ._process_groups import check_group
+from ._tensor_features import TensorFeatures
+from ._walk import NONPOSITIVE, Everything
+
+OWNER = "linear_attention"
+
+
+def check_call(causal: bool, nonpositive: str, chunk_size: int | None) -> None:
+    """Refuse options of another kind."""
+    check_flag(OWNER, "causal", causal)
+    check_option(OWNER, "nonpositive", nonpositive, NONPOSITIVE)
+    if chunk_size is not None:
+        check_count(OWNER, "chunk_size", chunk_size)
+
+
+def check_state_type(owner: str, state: Any) -> None:
+    """Refuse a state that is not one."""
+    if state is not None and not isinstance(state, AttentionState):
+        raise TypeError(f"{owner}: state must be an AttentionState, which is updated by the call, got {state!r}.")
+
+
+def check_generator(owner: str, generator: Any) -> None:
+    """Refuse a source of randomness of another kind."""
+    if generator is not None and not isinstance(generator, torch.Generator):
+        raise TypeError(
+            f"{owner}: generator must be a torch.Generator or None, got {generator!r}; "
+            f"of a seed make torch.Generator().manual_seed(seed)."
+        )
+
+
+def check_floating(owner: str, name: str, x: Any) -> None:
+    """Refuse anything but a floating-point tensor."""
+    if not isinstance(x, Tensor) or not x.is_floating_point():
+        kind = str(x.dtype) if isinstance(x, Tensor) else type(x).__name__
+        raise TypeError(f"{owner}: {name} must be a floating-point tensor, got {kind}.")
+
+
+def check_tensors(q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None) -> Tensor | None:
+    """Refuse anything but floating tensors of fitting shapes, and return the mask."""
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        check_floating(OWNER, name, x)
+        if x.ndim < 2 or (x is not v and not x.shape[-1]):
+            raise ValueError(f"{OWNER}: {name} must have shape (..., length, width), got {tuple(x.shape)}.")
+    if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
+        raise ValueError(
+            f"{OWNER}: q and k must have the same width, k and v the same length, got q {tuple(q.shape)}, "
+            f"k {tuple(k.shape)}, v {tuple(v.shape)}."
+        )
+    try:
+        torch.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+    except RuntimeError:
+        raise ValueError(
+            f"{OWNER}: the leading axes of q {tuple(q.shape)}, k {tuple(k.shape)} and v {tuple(v.shape)} must broadcast; "
+            f"for grouped heads write q as (batch, key heads, group, length, width) and k as (batch, key heads, 1, ...)."
+        ) from None
+    return _checked_mask(k, key_mask)
+
+
+def check_features(features: Any, d: int) -> None:
+    """Refuse what is not drawn, is drawn for another width, or has a scale of its own."""
+    if isinstance(features, Approximation):
+        raise TypeError(f"{OWNER}: features must be drawn; pass spec.draw({d}, rng) or spec.fit(q, k, rng).")
+    if not isinstance(features, FeatureMap | TensorFeatures):
+        raise TypeError(f"{OWNER}: features must be drawn features such as spec.draw({d}, rng), got {features!r}.")
+    width = features.d if isinstance(features, TensorFeatures) else features.n_features_in
+    if width != d:
+        raise ValueError(f"{OWNER}: the features were drawn for width {width}, but q and k have width {d}.")
+    kernel = features.spec.kernel if isinstance(features, FeatureMap) else None
+    if isinstance(kernel, Softmax) and kernel.scale != 1:
+        raise ValueError(
+            f"{OWNER}: features of {kernel!r} would be scaled twice; draw them with kernels.Softmax() and pass "
+            f"scale={kernel.scale:g} here."
+        )
+
+
+def root_of_scale(q: Tensor, scale: float | Tensor | None) -> float | Tensor:
+    """The factor of queries and of keys."""
+    if scale is None:
+        return float(q.shape[-1]) ** -0.25
+    if isinstance(scale, Tensor):  # a learned scale: its owner keeps it positive
+        if scale.ndim > q.ndim or any(
+            a not in (1, b) for a, b in zip(scale.shape[::-1], (1, 1, *q.shape[-3::-1]), strict=False)
+        ):
+            raise ValueError(
+                f"{OWNER}: a scale for each head must broadcast to {(*q.shape[:-2], 1, 1)}, such as (heads, 1, 1), "
+                f"got shape {tuple(scale.shape)}."
+            )
+        return scale.sqrt()
+    if isinstance(scale, bool) or not isinstance(scale, numbers.Real) or not 0 < float(scale) < math.inf:
+        raise ValueError(f"{OWNER}: scale must be a positive number or tensor, got {scale!r}.")
+    return math.sqrt(float(scale))
+
+
+def check_exclusive(
+    k: Tensor, causal: bool, prefix_lengths: Any, cu_seqlens: object, state: object, process_group: object
+) -> None:
+    """Refuse options that say the same thing twice, or that do not go together."""
+    if prefix_lengths is not None and not _are_integers(prefix_lengths):
+        kind = str(prefix_lengths.dtype) if isinstance(prefix_lengths, Tensor) else type(prefix_lengths).__name__
+        raise TypeError(f"{OWNER}: prefix_lengths must be a tensor of integers (int32 or int64), got {kind}.")
+    if prefix_lengths is not None and (causal or cu_seqlens is not None):
+        raise ValueError(f"{OWNER}: prefix_lengths says what each query sees, in place of causal and of cu_seqlens.")
+    several = cu_seqlens is not None or (prefix_lengths is not None and prefix_lengths.ndim > 1)
+    if several and state is not None:
+        raise ValueError(f"{OWNER}: a state belongs to one sequence; call once for each sequence with its own state.")
+    if process_group is not None:
+        check_group(OWNER, process_group)
+        if any(other is not None for other in (prefix_lengths, cu_seqlens, state)) or not k.shape[-2]:
+            raise ValueError(
+                f"{OWNER}: with a process_group each rank holds at least one position of one sequence; prefix_lengths, "
+                f"cu_seqlens and state do not go with it."
+            )
+
+
+def _are_integers(lengths: Any) -> bool:
+    return isinstance(lengths, Tensor) and lengths.dtype in (torch.int32, torch.int64)
+
+
+def _checked_mask(k: Tensor, key_mask: Tensor | None) -> Tensor | None:
+    """A boolean mask of the keys, (..., Lk), with as many axes as k has before its width, or one."""
+    if key_mask is None:
+        return None
+    if not isinstance(key_mask, Tensor) or key_mask.dtype != torch.bool:
+        kind = str(key_mask.dtype) if isinstance(key_mask, Tensor) else type(key_mask).__name__
+        raise TypeError(f"{OWNER}: key_mask must be a tensor of bool, True for keys that are there, got {kind}.")
+    fits = key_mask.ndim in (1, k.ndim - 1) and key_mask.shape[-1] == k.shape[-2]
+    if not fits or any(a not in (1, b) for a, b in zip(key_mask.shape[:-1], k.shape[:-2], strict=False)):
+        raise ValueError(
+            f"{OWNER}: key_mask must have the shape of k without its width, {tuple(k.shape[:-1])}, axes of length 1 "
+            f"allowed, got {tuple(key_mask.shape)}; of (batch, length) make mask[:, None, :].  A mask of queries by keys "
+            f"has no linear form: see causal and prefix_lengths."
+        )
+    return key_mask
+
+
+def check_state(sums: KeySums | None, features: TensorFeatures, k: Tensor, v: Tensor) -> None:
+    """Refuse keys that cannot be added to the sums of a state."""
+    if sums is None:
+        return
+    *lead, width, columns = sums.values.shape
+    if width != features.width:
+        raise ValueError(f"{OWNER}: the state was made with {width} features, these features have {features.width}.")
+    if columns != v.shape[-1] + 1:
+        raise ValueError(f"{OWNER}: the state holds values of width {columns - 1}, got v of shape {tuple(v.shape)}.")
+    here = torch.broadcast_shapes(k.shape[:-2], v.shape[:-2], features.lead)
+    if list(here[-len(lead) :] if lead else here[:0]) != lead:
+        raise ValueError(
+            f"{OWNER}: the state holds keys with leading axes {tuple(lead)}, but k {tuple(k.shape)} and v "
+            f"{tuple(v.shape)} have {tuple(here)}; a state belongs to one batch (see its select)."
+        )
+
+
+def lengths_of(q: Tensor, k: Tensor, causal: bool, prefix_lengths: Tensor | None) -> Sequence[int] | Tensor:
+    """How many keys each query sees."""
+    n, p = q.shape[-2], k.shape[-2]
+    if prefix_lengths is not None:
+        _check_prefix_lengths(q, k, prefix_lengths)
+        return prefix_lengths
+    if causal and n != p:
+        raise ValueError(
+            f"{OWNER}: causal attention needs as many queries as keys, got {n} and {p}; say with prefix_lengths how many "
+            f"keys each query sees, or give past keys as a state."
+        )
+    return range(1, n + 1) if causal else Everything(p, n)
+
+
+def borders_of(
+    q: Tensor, k: Tensor, cu_seqlens: Tensor | tuple[Tensor, Tensor], causal: bool
+) -> list[tuple[slice, slice]]:
+    """Rows of queries and of keys of each packed sequence."""
+    pair = cu_seqlens if isinstance(cu_seqlens, tuple) else (cu_seqlens, cu_seqlens)
+    if len(pair) != 2:
+        raise ValueError(f"{OWNER}: cu_seqlens must be a tensor, or a pair for queries and keys, got {len(pair)}.")
+    of_q, of_k = (_offsets(b, x.shape[-2]) for b, x in zip(pair, (q, k), strict=True))
+    if len(of_q) != len(of_k):
+        raise ValueError(f"{OWNER}: cu_seqlens has {len(of_q) - 1} sequences of queries, {len(of_k) - 1} of keys.")
+    if causal and of_q != of_k:
+        raise ValueError(
+            f"{OWNER}: causal attention needs as many queries as keys in each sequence, got cu_seqlens {of_q} and {of_k}."
+        )
+    slices = [[slice(a, b) for a, b in pairwise(of)] for of in (of_q, of_k)]
+    return list(zip(*slices, strict=True))
+
+
+def _offsets(offsets: Any, length: int) -> list[int]:
+    """Borders of packed sequences as a list."""
+    if not isinstance(offsets, Tensor) or offsets.ndim != 1 or offsets.is_floating_point() or len(offsets) < 2:
+        raise ValueError(f"{OWNER}: cu_seqlens must be a tensor of at least two integers, got {offsets!r}.")
+    borders: list[int] = offsets.tolist()
+    if borders[0] != 0 or borders[-1] != length or any(a > b for a, b in pairwise(borders)):
+        raise ValueError(f"{OWNER}: cu_seqlens must not decrease and run from 0 to the length {length}, got {borders}.")
+    return borders
+
+
+def _check_prefix_lengths(q: Tensor, k: Tensor, lengths: Tensor) -> None:
+    """Refuse lengths that do not lie between zero and the number of keys, one for each query."""
+    batch = q.shape[:1] if q.ndim > 2 else ()
+    if tuple(lengths.shape) not in {(q.shape[-2],), (*batch, q.shape[-2])}:
+        raise ValueError(
+            f"{OWNER}: prefix_lengths must have shape ({q.shape[-2]},), or one row for each member of the first axis of q, "
+            f"got {tuple(lengths.shape)}; an arbitrary mask of queries by keys has no linear form."
+        )
+    if lengths.numel() and (lengths.min() < 0 or lengths.max() > k.shape[-2]):
+        raise ValueError(f"{OWNER}: prefix_lengths must lie between 0 and the number of keys {k.shape[-2]}.")

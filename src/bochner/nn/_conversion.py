@@ -1,0 +1,231 @@
+"""Models with softmax attention turned into models with random features, module by module."""
+
+from __future__ import annotations
+
+import copy as copying
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from .._validation import check_flag
+from ..approximation import Approximation
+from ._attention_checks import check_generator
+from ._drawn import attention_spec
+from ._hugging_face import FAMILIES, HeadAttention, attach, family_of, make_masks_linear
+from ._multihead import RandomFeatureAttention
+
+_OWNER = "replace_attention"
+
+
+def replace_attention(
+    model: nn.Module,
+    spec: Approximation | str | Mapping[str, Approximation | str] | None = None,
+    *,
+    per_head: bool = False,
+    select: Callable[[str, nn.Module], bool] | None = None,
+    copy: bool = False,
+    generator: torch.Generator | None = None,
+) -> nn.Module:
+    r"""Turn the softmax attention of a model into attention with random features, keeping its trained projections.
+
+    Convert a trained model, measure it with `attention_report` and train it on for a while, or train it from scratch.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Changed in place, unless ``copy``.  Bad arguments change nothing.
+    spec : Approximation, str, or mapping from names of modules to these, optional
+        What to draw, of `kernels.Softmax` with scale 1, or the name of a mechanism such as "favor++"; without it 256 rows
+        of what is best for softmax.  A mapping, such as the ``recommended`` of `attention_report`, converts the modules
+        that it names.
+    per_head : bool
+        Whether each head draws its own rows.
+    select : callable, optional
+        ``select(name, module)`` says whether to convert an attention; all are without it.
+    copy : bool
+        Whether to leave ``model`` alone and convert a copy.
+    generator : torch.Generator, optional
+        Source of the draws.
+
+    Returns
+    -------
+    torch.nn.Module
+        ``model`` itself or its copy; if it is a ``nn.MultiheadAttention``, what took its place.
+
+    Notes
+    -----
+    What is found anywhere in the tree of modules, and becomes what:
+
+    - ``torch.nn.MultiheadAttention``, also inside ``nn.TransformerEncoder``, ``nn.TransformerDecoder`` and
+      ``nn.Transformer``: a `RandomFeatureAttention` under the same name with the same parameter objects, so that an
+      optimizer made before goes on.  The path of ``nn.TransformerEncoder`` that computes exact attention by
+      itself in evaluation is switched off.
+    - Attention of ViT, BERT and GPT-2 of ``transformers`` 5: the module stays, gets a submodule ``random_features`` and a
+      configuration of its own, which names the attention function ``"bochner"`` in the registry of ``transformers``.
+      Attention that is not converted stays exactly as it was, dropout included.  Padding and causal masks work, and
+      so does generation with a cache of keys and values.  Where all attention of a model is converted, its own
+      configuration names ``"bochner"`` too, so that it makes masks of linear size.
+    - What was converted before is converted again.
+
+    Dropout of attention weights is left out, since there are no weights; all other dropout stays.  Maps with constants
+    chosen from data choose them from the first batch that the model meets.
+
+    A converted model saves and loads its ``state_dict`` with the draw; to load one, convert a model of the same
+    configuration first.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from bochner.nn import replace_attention
+    >>> layer = torch.nn.TransformerEncoderLayer(32, 4, batch_first=True)
+    >>> model = torch.nn.TransformerEncoder(layer, 2)
+    >>> converted = replace_attention(model, "favor++")
+    >>> converted is model, type(model.layers[0].self_attn).__name__
+    (True, 'RandomFeatureAttention')
+    >>> model(torch.randn(2, 10, 32)).shape
+    torch.Size([2, 10, 32])
+    """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"{_OWNER}: model must be a torch.nn.Module, got {model!r}.")
+    check_flag(_OWNER, "per_head", per_head)
+    check_flag(_OWNER, "copy", copy)
+    check_generator(_OWNER, generator)
+    if copy:
+        model = copying.deepcopy(model)
+    found = _find(model, spec if isinstance(spec, Mapping) else None, select)
+    specs = _specs(spec, found)
+    built = {  # all of it before anything changes
+        id(module): _built(module, specs[name], per_head, generator) for name, module in found.items()
+    }
+    return _put(model, built)
+
+
+def _specs(spec: Any, names: Iterable[str]) -> dict[str, Approximation]:
+    """What to draw for each module."""
+    if isinstance(spec, Mapping):
+        return {name: attention_spec(f"{_OWNER}: {name}", spec[name], softmax_only=True) for name in names}
+    return dict.fromkeys(names, attention_spec(_OWNER, spec, softmax_only=True))
+
+
+def attention_modules(model: nn.Module) -> dict[str, nn.Module]:
+    """All attention in the tree of modules, by name."""
+    kinds = (nn.MultiheadAttention, RandomFeatureAttention)
+    return {name: m for name, m in model.named_modules() if isinstance(m, kinds) or family_of(m) is not None}
+
+
+def no_attention(owner: str, model: nn.Module) -> ValueError:
+    """The error that says what was looked for and what is there."""
+    kinds = Counter(type(module).__name__ for module in model.modules())
+    there = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common(8))
+    sought = ", ".join(name.rpartition(".")[2] for name in FAMILIES)
+    return ValueError(
+        f"{owner}: found no attention in {type(model).__name__}; looked for torch.nn.MultiheadAttention and, of "
+        f"transformers, {sought}; there are {there}. An attention of your own can call bochner.nn.linear_attention."
+    )
+
+
+def _find(
+    model: nn.Module, named: Mapping[str, Any] | None, select: Callable[..., bool] | None
+) -> dict[str, nn.Module]:
+    """What is to be converted, checked."""
+    everything = attention_modules(model)
+    if not everything:
+        raise no_attention(_OWNER, model)
+    found = everything
+    if named is not None:
+        unknown = [name for name in named if name not in found]
+        if unknown:
+            raise ValueError(f"{_OWNER}: spec names {unknown[0]!r}, but attention is at {_listed(found)}.")
+        found = {name: module for name, module in found.items() if name in named}
+    if select is not None:
+        found = {name: module for name, module in found.items() if select(name, module)}
+    if not found:
+        raise ValueError(
+            f"{_OWNER}: nothing is left to convert by spec and select; attention is at {_listed(everything)}."
+        )
+    for name, module in found.items():
+        if isinstance(module, nn.MultiheadAttention):
+            _check_multihead(name, module)
+    return found
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(name or "'' (the model itself)" for name in names)
+
+
+def _built(module: nn.Module, spec: Approximation, per_head: bool, generator: torch.Generator | None) -> nn.Module:
+    """What takes the place of an attention, or what computes it where it stays."""
+    if isinstance(module, nn.MultiheadAttention | RandomFeatureAttention):
+        return _converted(module, spec, per_head, generator)
+    return HeadAttention(spec, module, per_head=per_head, generator=generator)
+
+
+def _put(model: nn.Module, built: dict[int, nn.Module]) -> nn.Module:
+    """Put everything in its place."""
+    for module in list(model.modules()):
+        new = built.get(id(module))
+        if isinstance(new, HeadAttention):
+            attach(module, new)
+        for name, child in list(module._modules.items()):  # named_children leaves out a second name
+            new = built.get(id(child))
+            if isinstance(new, RandomFeatureAttention):
+                setattr(module, name, new)
+    make_masks_linear(model)
+    leave_fast_path(model, {id(module) for module in built.values()})
+    new = built.get(id(model))
+    return new if isinstance(new, RandomFeatureAttention) else model
+
+
+def _check_multihead(name: str, module: nn.MultiheadAttention) -> None:
+    """Refuse a module with keys of its own, which linear attention does not have."""
+    if module.bias_k is not None or module.add_zero_attn:
+        raise ValueError(
+            f"{_OWNER}: {name or 'the model'} was built with add_bias_kv or add_zero_attn, which have no "
+            f"counterpart; build it without them, or leave it out with select."
+        )
+
+
+def _converted(
+    module: nn.MultiheadAttention | RandomFeatureAttention,
+    spec: Approximation,
+    per_head: bool,
+    generator: torch.Generator | None,
+) -> RandomFeatureAttention:
+    """An attention of random features with the same parameters: the same objects, so that optimizers go on."""
+    weight = module.out_proj.weight
+    new = RandomFeatureAttention(
+        module.embed_dim,
+        module.num_heads,
+        bias=module.in_proj_bias is not None,
+        kdim=module.kdim,
+        vdim=module.vdim,
+        batch_first=module.batch_first,
+        device=weight.device,
+        dtype=weight.dtype,
+        spec=spec,
+        per_head=per_head,
+        generator=generator,
+        **_own_options(module),
+    )
+    for name, _ in list(new.named_parameters(recurse=False)):
+        setattr(new, name, getattr(module, name))
+    new.out_proj.weight, new.out_proj.bias = module.out_proj.weight, module.out_proj.bias
+    new.train(module.training)
+    return new
+
+
+def _own_options(module: nn.Module) -> dict[str, Any]:
+    """What an attention of random features has beyond torch's."""
+    if not isinstance(module, RandomFeatureAttention):
+        return {}
+    return {"scale": module.scale, "learned_scale": module.log_scale is not None, "rotary": module.rotary}
+
+
+def leave_fast_path(model: nn.Module, replaced: set[int]) -> None:
+    """Have encoders with replaced attention not pack padded batches, for which their layers have a path of their own."""
+    for module in model.modules():
+        if isinstance(module, nn.TransformerEncoder) and any(id(part) in replaced for part in module.modules()):
+            module.use_nested_tensor = False

@@ -1,0 +1,245 @@
+"""Attention of ``transformers`` models: which modules it is, and the attention function that converted ones dispatch to.
+
+Modules of ``transformers`` call the attention function that their configuration names, and models make masks for the one
+that theirs names.  A converted module gets features and a configuration of its own that names our function; all other
+modules keep the shared configuration, and so their own function with its dropout and speed.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ..approximation import Approximation
+from ._attention import linear_attention
+from ._drawn import DrawnFeatures
+
+NAME = "bochner"
+"""Name of our functions in the registries of ``transformers``."""
+
+ATTRIBUTE = "random_features"
+"""Submodule of a converted attention that computes it."""
+
+
+class Family(NamedTuple):
+    """A class of attention: the family of models, and the attributes with the number and the width of its heads."""
+
+    model: str
+    heads: str
+    width: str
+
+
+FAMILIES = {
+    "transformers.models.vit.modeling_vit.ViTAttention": Family("ViT", "num_attention_heads", "head_dim"),
+    "transformers.models.bert.modeling_bert.BertSelfAttention": Family(
+        "BERT", "num_attention_heads", "attention_head_size"
+    ),
+    "transformers.models.bert.modeling_bert.BertCrossAttention": Family(
+        "BERT", "num_attention_heads", "attention_head_size"
+    ),
+    "transformers.models.gpt2.modeling_gpt2.GPT2Attention": Family("GPT-2", "num_heads", "head_dim"),
+}
+
+
+def family_of(module: nn.Module) -> Family | None:
+    """The family of an attention module of ``transformers``; None for any other module."""
+    kind = type(module)
+    return FAMILIES.get(f"{kind.__module__}.{kind.__qualname__}")
+
+
+class HeadAttention(nn.Module):
+    """Linear attention of queries, keys and values that another module has projected.
+
+    Parameters
+    ----------
+    spec : Approximation
+        What to draw.
+    module : torch.nn.Module
+        Attention of a known family, whose heads, type and device are taken.
+    per_head : bool
+        Whether each head draws its own rows.
+    generator : torch.Generator, optional
+        Source of the draw.
+    """
+
+    def __init__(
+        self, spec: Approximation, module: nn.Module, *, per_head: bool, generator: torch.Generator | None
+    ) -> None:
+        super().__init__()
+        family, weight = FAMILIES[f"{type(module).__module__}.{type(module).__qualname__}"], next(module.parameters())
+        heads, d = int(getattr(module, family.heads)), int(getattr(module, family.width))
+        dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32
+        self.features = DrawnFeatures(spec, d, heads, per_head, dtype=dtype, generator=generator).to(weight.device)
+
+    def forward(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        *,
+        causal: bool,
+        prefixes: Tensor | None,
+        key_mask: Tensor | None,
+        scale: float,
+    ) -> Tensor:
+        """Attention of tensors (batch, heads, length, d).
+
+        Parameters
+        ----------
+        q, k, v : Tensor (batch, heads, length, d)
+        causal : bool
+            Whether query i sees the keys up to i.
+        prefixes : Tensor (Lq,) of integers or None
+            How many keys each query sees.
+        key_mask : Tensor (batch, Lk) of bool or None
+            Which keys there are.
+        scale : float
+            Factor of the dot products.
+        """
+        if self.features.waits:
+            self.features.fit_call(q, k, key_mask, scale)
+        mask = None if key_mask is None else key_mask.expand(len(k), -1)[:, None, :]
+        options: dict[str, Any] = {"causal": causal, "key_mask": mask, "scale": scale, "prefix_lengths": prefixes}
+        return linear_attention(q, k, v, features=self.features.current, **options)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        register()  # a model unpickled in another process is dispatched to our function there too
+
+
+def register() -> None:
+    """Make our functions known to ``transformers``; a second time changes nothing."""
+    from transformers import AttentionInterface, AttentionMaskInterface
+
+    AttentionInterface.register(NAME, attention)
+    AttentionMaskInterface.register(NAME, key_mask)
+
+
+def attach(module: nn.Module, computed_by: nn.Module) -> None:
+    """Have an attention computed by a module, as `HeadAttention` does, with a configuration of its own that says so."""
+    register()
+    setattr(module, ATTRIBUTE, computed_by)
+    module.config = copy.deepcopy(module.config)
+    module.config._attn_implementation = NAME
+
+
+def make_masks_linear(model: nn.Module) -> None:
+    """Have models all of whose attention is converted make masks of keys only, which take linear memory.
+
+    A configuration that unconverted attention shares stays as it is, and converted attention reads the masks that are
+    made for the others.
+    """
+    waiting = {id(m.config) for m in model.modules() if _is_attention(m) and not hasattr(m, ATTRIBUTE)}
+    for module in model.modules():
+        config: Any = getattr(module, "config", None)
+        if hasattr(config, "_attn_implementation") and id(config) not in waiting and _holds_converted(module):
+            config._attn_implementation = NAME
+
+
+def _is_attention(module: nn.Module) -> bool:
+    """Whether a module calls the attention function that its configuration names, of whatever family."""
+    return hasattr(module, "is_causal") and hasattr(getattr(module, "config", None), "_attn_implementation")
+
+
+def _holds_converted(module: nn.Module) -> bool:
+    return any(hasattr(part, ATTRIBUTE) for part in module.modules())
+
+
+def attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    is_causal: bool | None = None,
+    **_: Any,
+) -> tuple[Tensor, None]:
+    """Attention of (batch, heads, length, d), called by the module.
+
+    What else the model passes does not concern it; dropout of attention weights has none to drop.
+    """
+    computed_by = getattr(module, ATTRIBUTE, None)
+    if computed_by is None:
+        raise ValueError(
+            f"bochner: this {type(module).__name__} has no features; attn_implementation={NAME!r} is set by "
+            f"bochner.nn.replace_attention, so build the model with its usual attention and convert it."
+        )
+    causal, prefixes = bool(getattr(module, "is_causal", False) if is_causal is None else is_causal), None
+    if attention_mask is not None and attention_mask.ndim == 4:
+        prefixes, attention_mask = _prefixes(attention_mask)
+        causal = _are_causal(prefixes, key.shape[-2])
+    elif attention_mask is not None:  # a static cache is longer than what it holds
+        key, value = key[..., : attention_mask.shape[1], :], value[..., : attention_mask.shape[1], :]
+        attention_mask = attention_mask.bool()
+    n, p = query.shape[-2], key.shape[-2]
+    if prefixes is None and causal and n != p:  # a cache holds the keys of the past
+        prefixes = torch.arange(p - n + 1, p + 1, device=query.device)
+    if causal and n == p:
+        prefixes = None
+    options: dict[str, Any] = {"causal": causal and n == p, "prefixes": prefixes, "key_mask": attention_mask}
+    out = computed_by(query, key, value, scale=query.shape[-1] ** -0.5 if scaling is None else scaling, **options)
+    return out.transpose(1, 2).contiguous(), None
+
+
+def _prefixes(mask: Tensor) -> tuple[Tensor, Tensor]:
+    """How many keys each query sees (Lq,), and which keys there are (batch, Lk), of a mask (batch, 1, Lq, Lk).
+
+    The mask is one that a model makes for exact attention: True, or zero among large negative numbers, for what is seen.
+    """
+    seen = mask if mask.dtype == torch.bool else mask == 0
+    there = seen.any(dim=-2)  # (batch, 1, Lk)
+    places = torch.arange(1, seen.shape[-1] + 1, device=seen.device)
+    lengths = (seen.any(dim=0)[0] * places).amax(dim=-1)
+    linear = seen.shape[1] == 1 and torch.equal(seen, there[:, :, None] & (places <= lengths[:, None]))
+    if not linear or not (mask.dtype == torch.bool or bool((seen | (mask < -1e4)).all())):
+        raise ValueError(
+            f"bochner: an attention mask of shape {tuple(mask.shape)} must be causal or empty, apart from padding; other "
+            f"masks of queries by keys have no linear form."
+        )
+    return lengths, there[:, 0]
+
+
+def _are_causal(prefixes: Tensor, n_keys: int) -> bool:
+    """Whether query i sees the keys up to i."""
+    return len(prefixes) == n_keys and prefixes.tolist() == list(range(1, n_keys + 1))
+
+
+def key_mask(
+    batch_size: int,
+    q_length: int,
+    kv_length: int,
+    q_offset: int = 0,
+    mask_function: Any = None,
+    attention_mask: Tensor | None = None,
+    device: Any = None,
+    **_: Any,
+) -> Tensor | None:
+    """Which keys there are, (batch, length), as `attention` takes it; None where all are."""
+    _check_pattern(mask_function)
+    held = min(kv_length, int(q_offset) + q_length) if mask_function is _causal() else kv_length
+    if attention_mask is None:
+        if held == kv_length:
+            return None
+        attention_mask = torch.ones(batch_size, held, dtype=torch.bool, device=device)
+    attention_mask = attention_mask[:, :held].bool()
+    return None if held == kv_length and bool(attention_mask.all()) else attention_mask
+
+
+def _causal() -> Any:
+    from transformers.masking_utils import causal_mask_function
+
+    return causal_mask_function
+
+
+def _check_pattern(mask_function: Any) -> None:
+    from transformers.masking_utils import bidirectional_mask_function
+
+    if mask_function not in (None, _causal(), bidirectional_mask_function):
+        raise ValueError(
+            "bochner: the model asks for a mask that is neither causal nor empty (a window, or packed sequences), and a "
+            "mask of queries by keys has no linear form; use one sequence per row, with padding."
+        )

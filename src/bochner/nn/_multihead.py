@@ -1,0 +1,273 @@
+"""Multi-head attention as a module, and rotary positions for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from .._validation import check_count, check_flag, check_positive
+from ..approximation import Approximation
+from ._attention import linear_attention
+from ._attention_checks import check_generator, check_state_type
+from ._attention_state import AttentionState
+from ._drawn import DrawnFeatures, attention_spec
+from ._multihead_checks import OWNER, check_inputs, check_options, is_causal_mask, key_mask
+
+
+class RandomFeatureAttention(nn.Module):
+    r"""Multi-head attention in linear time, called as ``torch.nn.MultiheadAttention`` is.
+
+    Use it in place of exact attention in models for long sequences.  Parameters have the names and shapes of
+    ``nn.MultiheadAttention``, whose ``state_dict`` it loads with ``strict=False``; heads are computed by `linear_attention`.
+    Attention weights are formed only with ``need_weights=True``, in quadratic time and memory; that is the default, as
+    there: pass False.
+
+    Parameters
+    ----------
+    embed_dim, num_heads, bias, kdim, vdim, batch_first, device, dtype
+        As in ``nn.MultiheadAttention``.
+    dropout : float
+        Must be 0: there are no weights to drop.  Put ``nn.Dropout`` on the output.
+    add_bias_kv, add_zero_attn : bool
+        Must be False.
+    spec : Approximation or str, optional
+        What to draw, of `kernels.Softmax` with scale 1, or the name of a mechanism such as "favor++"; without it 256 rows
+        of what is best for softmax.
+    per_head : bool
+        Whether each head draws its own rows.
+    scale : float, optional
+        Factor of the dot products; :math:`d^{-1/2}` with d the width of a head without it.
+    learned_scale : bool
+        Whether each head learns its scale, from there on.
+    rotary : callable, optional
+        ``rotary(x, start)`` turns queries and keys x (batch, heads, length, d) at positions from ``start`` on; lengths, and
+        so the features' logarithms, stay as they are.
+    generator : torch.Generator, optional
+        Source of the draw; torch's own without it.
+
+    Notes
+    -----
+    The draw lives in buffers: a checkpoint keeps it, and only `redraw` changes it.  Maps with constants chosen from data
+    (`OptimalPositive`: A, one for each head) choose them from the first batch, or when `fit_statistics` is called, and keep
+    them from then on, so that causal attention never sees the future through them.  Under ``DistributedDataParallel`` all
+    processes take those of the first one.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from bochner.nn import RandomFeatureAttention
+    >>> attention = RandomFeatureAttention(32, 4, batch_first=True)
+    >>> x = torch.randn(2, 10, 32)
+    >>> out, weights = attention(x, x, x)
+    >>> out.shape, weights.shape, torch.allclose(weights.sum(-1), torch.ones(2, 10), atol=1e-5)
+    (torch.Size([2, 10, 32]), torch.Size([2, 10, 10]), True)
+    """
+
+    # TransformerEncoderLayer computes exact attention by itself from in_proj_weight, unless this says that it cannot
+    _qkv_same_embed_dim = False
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        batch_first: bool = False,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+        *,
+        spec: Approximation | str | None = None,
+        per_head: bool = False,
+        scale: float | None = None,
+        learned_scale: bool = False,
+        rotary: Callable[[Tensor, int], Tensor] | None = None,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        flags = {"bias": bias, "batch_first": batch_first, "per_head": per_head, "learned_scale": learned_scale}
+        check_options(embed_dim, num_heads, dropout, add_bias_kv, add_zero_attn, **flags)
+        check_generator(OWNER, generator)
+        spec = attention_spec(OWNER, spec)
+        self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, embed_dim // num_heads
+        self.kdim, self.vdim = kdim or embed_dim, vdim or embed_dim
+        self.dropout, self.batch_first, self.rotary = 0.0, batch_first, rotary
+        self.scale = self.head_dim**-0.5 if scale is None else check_positive(OWNER, "scale", scale)
+        options = {"device": device, "dtype": dtype}
+        self._make_projections(bias, options)
+        self.log_scale = None
+        if learned_scale:
+            self.log_scale = nn.Parameter(torch.full((num_heads, 1, 1), math.log(self.scale), **options))
+        kept = torch.float64 if dtype == torch.float64 else torch.float32
+        self.features = DrawnFeatures(spec, self.head_dim, num_heads, per_head, dtype=kept, generator=generator)
+        self.features.to(device)
+
+    def _make_projections(self, bias: bool, options: dict[str, Any]) -> None:
+        """Parameters under the names of nn.MultiheadAttention, with its law of initial values."""
+        E, widths = self.embed_dim, {"q": self.embed_dim, "k": self.kdim, "v": self.vdim}
+        together = len(set(widths.values())) == 1
+        self.in_proj_weight = nn.Parameter(torch.empty(3 * E, E, **options)) if together else None
+        for name, width in widths.items():
+            weight = None if together else nn.Parameter(torch.empty(E, width, **options))
+            self.register_parameter(f"{name}_proj_weight", weight)
+        self.in_proj_bias = nn.Parameter(torch.zeros(3 * E, **options)) if bias else None
+        self.out_proj = nn.Linear(E, E, bias=bias, **options)
+        if bias:
+            nn.init.zeros_(self.out_proj.bias)
+        for weight in self._weights() if not together else [self.in_proj_weight]:
+            nn.init.xavier_uniform_(weight)
+
+    def _weights(self) -> list[Tensor]:
+        if self.in_proj_weight is not None:
+            return list(self.in_proj_weight.chunk(3))
+        return [self.q_proj_weight, self.k_proj_weight, self.v_proj_weight]
+
+    def redraw(self, generator: torch.Generator | None = None) -> None:
+        """Draw new rows into the buffers, from ``generator`` or torch's own; constants chosen from data stay."""
+        check_generator(f"{OWNER}.redraw", generator)
+        self.features.redraw(generator)
+
+    @torch.no_grad()
+    def fit_statistics(self, query: Tensor, key: Tensor | None = None, key_padding_mask: Tensor | None = None) -> None:
+        """Choose the constants of each head from data: inputs as `forward` takes them, key the same as query without it."""
+        key = query if key is None else key
+        check_inputs(self, query, key, None, key_padding_mask, None)
+        q, k = (self._heads(self._batched(x), part, 0) for part, x in enumerate((query, key)))
+        self.features.fit_call(q, k, key_mask(key_padding_mask), self._current_scale())
+
+    def _current_scale(self) -> float | Tensor:
+        return self.scale if self.log_scale is None else self.log_scale.exp()
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+        *,
+        state: AttentionState | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Attention, as ``nn.MultiheadAttention`` returns it.
+
+        Parameters
+        ----------
+        query, key, value : Tensor (length, batch, width), or batch first, or without a batch
+        key_padding_mask : Tensor (batch, length), optional
+            True, or minus infinity, for padding.
+        need_weights : bool
+            Whether to form and return the approximate weights, in quadratic time.
+        attn_mask : Tensor, optional
+            The causal mask or an empty one; ``is_causal`` alone does the same.
+        average_attn_weights : bool
+            Whether weights are averaged over heads.
+        is_causal : bool
+            Whether a position sees itself and earlier ones only.
+        state : AttentionState, optional
+            Keys of earlier calls, for decoding; the keys of this one are added.
+
+        Returns
+        -------
+        output, weights
+        """
+        check_inputs(self, query, key, value, key_padding_mask, attn_mask)
+        check_state_type(OWNER, state)
+        for name, flag in (("need_weights", need_weights), ("is_causal", is_causal)):
+            check_flag(OWNER, name, flag)
+        causal = is_causal_mask(attn_mask, is_causal)
+        if need_weights and state is not None:
+            raise ValueError(f"{OWNER}: weights of keys in a state are not known; pass need_weights=False.")
+        mask, start = key_mask(key_padding_mask), 0 if state is None else state.length
+        q, k, v = (self._heads(self._batched(x), part, start) for part, x in enumerate((query, key, value)))
+        scale = self._current_scale()
+        if self.features.waits:
+            self.features.fit_call(q, k, mask, scale)
+        there = None if mask is None else mask[:, None]  # the same for all heads
+        options: dict[str, Any] = {
+            "features": self.features.current,
+            "causal": causal,
+            "key_mask": there,
+            "scale": scale,
+        }
+        heads = linear_attention(q, k, v, state=state, **options)
+        out = self.out_proj(heads.transpose(1, 2).flatten(2))
+        weights = None
+        if need_weights:  # attention to the unit vectors
+            weights = linear_attention(q, k, torch.eye(k.shape[-2]).to(v).expand(*k.shape[:-1], -1), **options)
+            weights = weights.mean(dim=1) if average_attn_weights else weights
+        return self._as_given(out, weights, query.ndim == 3)
+
+    def _batched(self, x: Tensor) -> Tensor:
+        """An input with a batch axis, and it first."""
+        if x.ndim == 2:
+            return x[None]
+        return x if self.batch_first else x.transpose(0, 1)
+
+    def _as_given(self, out: Tensor, weights: Tensor | None, batched: bool) -> tuple[Tensor, Tensor | None]:
+        if not batched:
+            return out[0], None if weights is None else weights[0]
+        return (out if self.batch_first else out.transpose(0, 1)), weights
+
+    def _heads(self, x: Tensor, part: int, start: int) -> Tensor:
+        """Projection of query (0), key (1) or value (2), (batch, heads, length, d); turned where it has a position."""
+        bias = None if self.in_proj_bias is None else self.in_proj_bias.chunk(3)[part]
+        projected = functional.linear(x, self._weights()[part], bias)
+        heads = projected.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)
+        return heads if self.rotary is None or part == 2 else self.rotary(heads, start)
+
+
+class Rotary(nn.Module):
+    r"""Rotary position embedding of queries and keys, for `RandomFeatureAttention` and by itself.
+
+    Parameters
+    ----------
+    d : int
+        Width of a head; even.
+    base : float
+
+    Notes
+    -----
+    At position t the pair of coordinates i and i + d/2 turns by the angle :math:`t\,b^{-2i/d}`, b the base, so that dot
+    products depend on differences of positions.  Lengths do not change, so random features of the softmax kernel serve
+    turned vectors as well as others: they estimate :math:`e^{s\,R_tq\cdot R_uk}` without bias.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from bochner.nn import Rotary
+    >>> x = torch.randn(2, 5, 8)
+    >>> y = Rotary(8)(x)
+    >>> torch.allclose(y.norm(dim=-1), x.norm(dim=-1), atol=1e-5)
+    True
+    >>> torch.allclose(Rotary(8)(x[:, 3:], start=3), y[:, 3:])
+    True
+    """
+
+    frequencies: Tensor
+
+    def __init__(self, d: int, base: float = 10000.0) -> None:
+        super().__init__()
+        if check_count("Rotary", "d", d) % 2:
+            raise ValueError(f"Rotary: d must be even, since coordinates turn in pairs, got {d}.")
+        check_positive("Rotary", "base", base)
+        frequencies = base ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+        self.register_buffer("frequencies", frequencies.float(), persistent=False)
+
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+        """Turn x (..., length, d), whose first position is ``start``; angles in float32 at least."""
+        positions = torch.arange(start, start + x.shape[-2], device=x.device)
+        angles = positions[:, None] * self.frequencies.to(torch.promote_types(x.dtype, torch.float32))
+        a, b = x.chunk(2, dim=-1)
+        cosine, sine = angles.cos(), angles.sin()
+        return torch.cat([a * cosine - b * sine, b * cosine + a * sine], dim=-1).to(x.dtype)

@@ -1,0 +1,132 @@
+"""What may come into the attention module: sizes, inputs, and the masks that have a linear form."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from .._validation import check_count, check_flag
+from ._attention_checks import check_floating
+
+if TYPE_CHECKING:
+    from ._multihead import RandomFeatureAttention
+
+OWNER = "RandomFeatureAttention"
+
+
+def check_options(
+    embed_dim: int, num_heads: int, dropout: float, add_bias_kv: bool, add_zero_attn: bool, **flags: bool
+) -> None:
+    """Refuse sizes that do not fit, and options of ``nn.MultiheadAttention`` that have no linear form."""
+    check_count(OWNER, "embed_dim", embed_dim)
+    check_count(OWNER, "num_heads", num_heads)
+    for name, flag in flags.items():
+        check_flag(OWNER, name, flag)
+    if embed_dim % num_heads:
+        raise ValueError(f"{OWNER}: embed_dim must be a multiple of num_heads, got {embed_dim} and {num_heads}.")
+    if dropout:
+        raise ValueError(
+            f"{OWNER}: dropout must be 0, since linear attention forms no weights to drop, got {dropout}; "
+            f"put nn.Dropout on the output."
+        )
+    if add_bias_kv or add_zero_attn:
+        raise ValueError(f"{OWNER}: add_bias_kv and add_zero_attn must be False; append such keys to the inputs.")
+
+
+def check_inputs(
+    module: RandomFeatureAttention,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor | None,
+    key_padding_mask: Tensor | None,
+    attn_mask: Tensor | None,
+) -> None:
+    """Refuse inputs and masks whose shapes do not belong together."""
+    inputs = {"query": (query, module.embed_dim), "key": (key, module.kdim)}
+    if value is not None:
+        inputs["value"] = (value, module.vdim)
+    batch = _check_axes(module, inputs)
+    if value is not None and value.shape[:-1] != key.shape[:-1]:
+        raise ValueError(
+            f"{OWNER}: key and value must have the same length, got {tuple(key.shape)} and {tuple(value.shape)}."
+        )
+    n, p = (len(x) if not batch else x.shape[1 if module.batch_first else 0] for x in (query, key))
+    _check_mask("key_padding_mask", key_padding_mask, {(*batch, p)})
+    heads = (batch[0] if batch else 1) * module.num_heads
+    _check_mask("attn_mask", attn_mask, {(n, p), (heads, n, p)})
+
+
+def _check_axes(module: RandomFeatureAttention, inputs: dict[str, tuple[Tensor, int]]) -> tuple[int, ...]:
+    """The batch, as a tuple that is empty where there is none."""
+    check_floating(OWNER, "query", inputs["query"][0])
+    ndim = inputs["query"][0].ndim
+    axes = "(batch, length, width)" if module.batch_first else "(length, batch, width)"
+    batches = set()
+    for name, (x, width) in inputs.items():
+        _check_type(module, name, x)
+        if x.ndim not in (2, 3) or x.ndim != ndim or x.shape[-1] != width:
+            raise ValueError(
+                f"{OWNER}: {name} must have shape {axes} or, like all of them, (length, width), with width {width}, "
+                f"got {tuple(x.shape)}."
+            )
+        batches.add(() if ndim == 2 else (x.shape[0 if module.batch_first else 1],))
+    if len(batches) > 1:
+        shapes = ", ".join(f"{name} {tuple(x.shape)}" for name, (x, _) in inputs.items())
+        raise ValueError(
+            f"{OWNER}: inputs {axes} must have the same batch, got {shapes}; batch_first is {module.batch_first}."
+        )
+    found: tuple[int, ...] = batches.pop()
+    return found
+
+
+def _check_type(module: RandomFeatureAttention, name: str, x: Tensor) -> None:
+    """Refuse what the projections of the module cannot be applied to."""
+    check_floating(OWNER, name, x)
+    own = module.out_proj.weight.dtype
+    if x.dtype != own and not torch.is_autocast_enabled(x.device.type):
+        raise TypeError(f"{OWNER}: {name} must have the type of the parameters, {own}, got {x.dtype}.")
+
+
+def _check_mask(name: str, mask: Tensor | None, shapes: set[tuple[int, ...]]) -> None:
+    if mask is not None and tuple(mask.shape) not in shapes:
+        allowed = " or ".join(str(shape) for shape in sorted(shapes, key=len))
+        raise ValueError(f"{OWNER}: {name} must have shape {allowed}, got {tuple(mask.shape)}.")
+
+
+def _hidden(name: str, mask: Tensor) -> Tensor:
+    """What a mask hides, as bool: True, or minus infinity among zeros."""
+    if mask.dtype == torch.bool:
+        return mask
+    if not mask.is_floating_point():
+        raise TypeError(f"{OWNER}: {name} must be of bool, or floating with 0 and -inf, got {mask.dtype}.")
+    infinite = mask == -torch.inf
+    if not bool((infinite | (mask == 0)).all()):
+        raise ValueError(
+            f"{OWNER}: {name} adds numbers to the logits, which linear attention does not have; use 0 and -inf."
+        )
+    return infinite
+
+
+def key_mask(key_padding_mask: Tensor | None) -> Tensor | None:
+    """Which keys there are, (batch, length), of a mask that says which are padding, with or without a batch."""
+    return None if key_padding_mask is None else ~_hidden("key_padding_mask", torch.atleast_2d(key_padding_mask))
+
+
+def is_causal_mask(attn_mask: Tensor | None, is_causal: bool) -> bool:
+    """Whether attention is causal; any mask but the causal one and the empty one is refused."""
+    if attn_mask is None:
+        return is_causal
+    mask = _hidden("attn_mask", attn_mask)
+    if not bool(mask.any()):
+        return is_causal
+    n, p = mask.shape[-2:]
+    causal = torch.ones(n, p, dtype=torch.bool, device=mask.device).triu(1)
+    if n != p or not bool((mask == causal).all()):
+        raise ValueError(
+            f"{OWNER}: attn_mask of shape {tuple(attn_mask.shape)} is neither causal nor empty, and a mask of queries by "
+            f"keys has no linear form; what there is: is_causal=True, key_padding_mask, and in linear_attention "
+            f"prefix_lengths and cu_seqlens."
+        )
+    return True

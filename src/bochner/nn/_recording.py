@@ -1,0 +1,171 @@
+"""Queries and keys of every attention of a model, caught while a copy of it computes exact attention.
+
+The copy shares all tensors with the model and has attention of its own, so the model is not touched: it can be trained in
+another thread meanwhile.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from inspect import signature
+from itertools import chain
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ._conversion import attention_modules, leave_fast_path, no_attention
+from ._hugging_face import attach, family_of, make_masks_linear
+from ._multihead import RandomFeatureAttention
+from ._multihead_checks import is_causal_mask, key_mask
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """One call of an attention: queries and keys (batch, heads, length, d), and what each query sees.
+
+    Attributes
+    ----------
+    name : str
+        Where the attention is in the model.
+    q, k : Tensor (batch, heads, length, d)
+    scale : float or Tensor (heads, 1, 1)
+        Factor of the dot products.
+    causal : bool
+        Whether query i sees the keys up to i.
+    prefixes : Tensor (Lq,) or None
+        How many keys each query sees.
+    key_mask : Tensor (batch, Lk) of bool or None
+        Which keys there are.
+    """
+
+    name: str
+    q: Tensor
+    k: Tensor
+    scale: float | Tensor
+    causal: bool
+    key_mask: Tensor | None
+    prefixes: Tensor | None = None
+
+    def visible(self) -> Tensor | None:
+        """Which keys each query sees, broadcasting to (batch, heads, Lq, Lk); None where all do."""
+        n, p, device = self.q.shape[-2], self.k.shape[-2], self.q.device
+        seen = None
+        prefixes = torch.arange(1, n + 1, device=device) if self.causal else self.prefixes
+        if prefixes is not None:
+            seen = torch.arange(p, device=device) < prefixes[:, None]
+        if self.key_mask is not None:
+            there = self.key_mask[:, None, None, :]
+            seen = there if seen is None else seen & there
+        return seen
+
+    def weights(self) -> Tensor:
+        """Exact attention weights."""
+        return exact_weights(self.q, self.k, self.scale, self.visible())
+
+
+def exact_weights(q: Tensor, k: Tensor, scale: float | Tensor, seen: Tensor | None) -> Tensor:
+    """Softmax of the scaled dot products over the keys that are seen; zero for a query that sees none."""
+    logits = scale * (q @ k.mT)
+    if seen is None:
+        return logits.softmax(-1)
+    weights = logits.masked_fill(~seen, -torch.inf).softmax(-1)
+    return weights.masked_fill(~seen.any(-1, keepdim=True), 0.0)
+
+
+@torch.no_grad()
+def record(model: nn.Module, batch: Any) -> list[Recorded]:
+    """Run a copy of the model on the batch with exact attention, converted or not, and catch its queries and keys."""
+    if not attention_modules(model):
+        raise no_attention("attention_report", model)
+    calls: list[Recorded] = []
+    _run(_with_recorders(model, calls), batch)
+    if not calls:
+        raise ValueError("attention_report: the model ran without calling any of its attention.")
+    return calls
+
+
+def _with_recorders(model: nn.Module, calls: list[Recorded]) -> nn.Module:
+    """A copy of the model in evaluation, whose attention is exact and adds each call to the list."""
+    shared = {id(tensor): tensor for tensor in chain(model.parameters(), model.buffers())}
+    twin = copy.deepcopy(model, shared).eval()
+    modules = attention_modules(twin)
+    for name, module in modules.items():
+        if family_of(module) is not None:
+            attach(module, _Recorder(name, calls))
+        else:
+            module.forward = partial(_exact_multihead, module, name, calls, module.forward)
+            module._qkv_same_embed_dim = False  # has torch's encoders call the attention in evaluation too
+    make_masks_linear(twin)
+    leave_fast_path(twin, {id(module) for module in modules.values()})
+    return twin
+
+
+def _run(model: nn.Module, batch: Any) -> None:
+    if isinstance(batch, Mapping):
+        model(**batch)
+    elif isinstance(batch, tuple | list):
+        model(*batch)
+    else:
+        model(batch)
+
+
+class _Recorder(nn.Module):
+    """Exact attention of heads that are projected already, in place of that of random features."""
+
+    def __init__(self, name: str, calls: list[Recorded]) -> None:
+        super().__init__()
+        self.name, self.calls = name, calls
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, **call: Any) -> Tensor:
+        """Attention of tensors (batch, heads, length, d), called as that of random features is."""
+        self.calls.append(Recorded(self.name, q, k, **call))
+        return self.calls[-1].weights() @ v
+
+
+def _exact_multihead(
+    module: nn.Module,
+    name: str,
+    calls: list[Recorded],
+    forward: Callable[..., Any],
+    *arguments: Any,
+    **options: Any,
+) -> tuple[Tensor, Tensor | None]:
+    """Exact attention of torch's module or of ours, in place of its own forward."""
+    given = signature(forward).bind(*arguments, **options).arguments
+    rows = [given[part] for part in ("query", "key", "value")]
+    batched = rows[0].ndim == 3
+    rows = [x[None] if not batched else x if module.batch_first else x.transpose(0, 1) for x in rows]
+    q, k, v = (_heads(module, x, part) for part, x in enumerate(rows))
+    causal = is_causal_mask(given.get("attn_mask"), given.get("is_causal", False))
+    call = Recorded(name, q, k, _scale(module), causal, key_mask(given.get("key_padding_mask")))
+    calls.append(call)
+    weights = call.weights()
+    out = module.out_proj((weights @ v).transpose(1, 2).flatten(2))
+    weights = weights.mean(dim=1) if given.get("average_attn_weights", True) else weights
+    out = out if not batched or module.batch_first else out.transpose(0, 1)
+    found = (out, weights) if batched else (out[0], weights[0])
+    return found if given.get("need_weights", True) else (found[0], None)
+
+
+def _heads(module: nn.Module, x: Tensor, part: int) -> Tensor:
+    """Projection of query (0), key (1) or value (2), (batch, heads, length, d)."""
+    if module.in_proj_weight is not None:
+        weight = module.in_proj_weight.chunk(3)[part]
+    else:
+        weight = (module.q_proj_weight, module.k_proj_weight, module.v_proj_weight)[part]
+    bias = None if module.in_proj_bias is None else module.in_proj_bias.chunk(3)[part]
+    heads = F.linear(x, weight, bias).unflatten(-1, (module.num_heads, module.head_dim)).transpose(1, 2)
+    rotary = getattr(module, "rotary", None)
+    return heads if rotary is None or part == 2 else rotary(heads, 0)
+
+
+def _scale(module: nn.Module) -> float | Tensor:
+    """Factor of the dot products: a number, or one for each head, (heads, 1, 1)."""
+    if not isinstance(module, RandomFeatureAttention):
+        return float(module.head_dim) ** -0.5
+    return float(module.scale) if module.log_scale is None else module.log_scale.exp()
