@@ -197,6 +197,11 @@ class GaussHermite(Projection):
         return False
 
     @property
+    def consistent(self) -> bool:
+        """The bias of the grid stays, however many of its nodes are drawn."""
+        return False
+
+    @property
     def scales(self) -> bool:
         """A biased baseline for small dimensions."""
         return False

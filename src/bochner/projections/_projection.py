@@ -27,6 +27,7 @@ class Projection(Catalogued, ABC):
     - ``gaussian_rows``: whether each row by itself follows that law exactly (N(0, I) for the Gaussian kernel);
     - ``uniform_directions``: whether each row's direction is exactly uniform, which is all that homogeneous maps need;
     - ``gaussian_lengths``: whether the rows' lengths follow the kernel's law;
+    - ``consistent``: whether more rows lower the error as far as one likes; what is not is measured, never recommended;
     - ``reflected``: whether each row stands for the pair of w and -w;
     - ``has_origin``: whether the rule has a node at zero; ``signed``: whether the weight of that node may be negative;
     - ``coupling``: name of the coupling in closed forms, ``"iid"``, ``"orthogonal"`` or ``"simplex"``, or None;
@@ -56,6 +57,11 @@ class Projection(Catalogued, ABC):
     def gaussian_lengths(self) -> bool:
         """Whether lengths are those of the kernel's law, and not fixed ones or those of weighted nodes."""
         return True
+
+    @property
+    def consistent(self) -> bool:
+        """Whether more rows lower the error as far as one likes, up to the small bias of approximate rotations."""
+        return self.gaussian_lengths or self.unbiased
 
     @property
     def reflected(self) -> bool:

@@ -26,7 +26,7 @@ _PRECISE = 0.02
 _SEEN = 0.5
 """Share of the closed form below which a simulation is said to have missed the rare draws that carry the error."""
 _KEPT_NUMBERS = 2**25
-_TIMED_ROWS, _TIMES = 512, 3
+_TIMED_ROWS, _TIMES = 256, 3
 
 
 class Prediction(NamedTuple):

@@ -140,7 +140,8 @@ def _mechanisms(
 ) -> list[tuple[Approximation, Approximation]]:
     """Specifications and plans that are asked for; those that share their rows stand together."""
     sample = predictor.sample
-    found = list(planned(kernel, sample.X, sample.Y, width, predictor.seed))
+    every = planned(kernel, sample.X, sample.Y, width, predictor.seed)
+    found = [(spec, plan) for spec, plan in every if plan.unbiased or plan.projection.consistent]
     if not found:
         raise ValueError(f"recommend: n_features={width} is too few for any mechanism of {kernel!r}; allow more.")
     asked = [pair for pair in found if pair[1].positive >= positive and pair[1].symmetric >= symmetric]

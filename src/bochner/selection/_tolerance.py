@@ -10,10 +10,8 @@ from ._applicable import rows_within
 from ._prediction import Predictor
 from ._recommendation import Candidate
 
-_CLOSE = 1.5
-"""Estimated widths up to this factor above the least are looked at exactly."""
-_LOOKED_AT = 8
-"""Mechanisms that are."""
+_LOOKED_AT = 12
+"""Mechanisms whose width is found exactly, at most."""
 _NEAR = 0.9
 _STEPS = {"theory": 12, "simulation": 4}
 
@@ -23,24 +21,44 @@ def at_tolerance(
 ) -> tuple[list[Candidate], bool]:
     """Candidates at the width they need, fewest features first; and whether any reaches the tolerance.
 
-    Widths are first estimated by the law of independent rows, error ~ 1/sqrt(m); those near the least are then found by
-    predicting at other widths.  Where no mechanism can, all are shown at the most features that are allowed.
+    Widths are first estimated by the law of independent rows, error ~ 1/sqrt(m); those that may be the least are then
+    found by predicting at other widths.  Where no mechanism can, all are shown at the most features that are allowed.
     """
     rough = [_sized(c, _scaled(c, tolerance), predictor) for c in found]
-    reaching = [c for c in rough if c.n_features <= most]
-    if not reaching:
-        d = predictor.sample.X.shape[1]
-        widest = [_sized(c, max(1, rows_within(c.plan, most, d)), predictor) for c in found]
-        exact = [c.predicted(predictor(c.plan)) for c in sorted(widest, key=lambda c: c.error)[:_LOOKED_AT]]
-        exact.sort(key=lambda c: c.error)
-        reaching = [c for c in exact if c.bound <= tolerance]
-        return (reaching or exact), bool(reaching)
-    least = min(c.n_features for c in reaching)
-    reaching.sort(key=lambda c: c.n_features)
-    near = [_found(c, tolerance, predictor) if c.n_features <= _CLOSE * least else c for c in reaching[:_LOOKED_AT]]
-    near += reaching[_LOOKED_AT:]
-    near = [c for c in near if c.n_features <= most and c.bound <= 1.02 * tolerance]
-    return sorted(near, key=lambda c: (c.n_features, c.bound)), bool(near)
+    exact, rough = _looked_at([c for c in rough if c.n_features <= most], tolerance, most, predictor)
+    least = min((c.n_features for c in exact), default=0)
+    ranked = [*exact, *(c for c in rough if c.n_features >= least)]
+    if ranked:
+        return sorted(ranked, key=lambda c: (c.n_features, c.bound)), True
+    return _at_most(found, tolerance, most, predictor)
+
+
+def _at_most(
+    found: Sequence[Candidate], tolerance: float, most: int, predictor: Predictor
+) -> tuple[list[Candidate], bool]:
+    """At the most features that are allowed, lowest error first; and whether any reaches the tolerance after all."""
+    d = predictor.sample.X.shape[1]
+    widest = [_sized(c, max(1, rows_within(c.plan, most, d)), predictor) for c in found]
+    exact = [c.predicted(predictor(c.plan)) for c in sorted(widest, key=lambda c: c.error)[:_LOOKED_AT]]
+    exact.sort(key=lambda c: c.error)
+    reaching = [c for c in exact if c.bound <= tolerance]
+    return (reaching or exact), bool(reaching)
+
+
+def _looked_at(
+    rough: list[Candidate], tolerance: float, most: int, predictor: Predictor
+) -> tuple[list[Candidate], list[Candidate]]:
+    """Those that may need the fewest features at their exact widths, until no estimate is below them; and the others."""
+    rough, exact = sorted(rough, key=lambda c: c.n_features), []
+    while rough and len(exact) < _LOOKED_AT:
+        if any(c.n_features <= rough[0].n_features for c in exact if _reaches(c, tolerance, most)):
+            break
+        exact.append(_found(rough.pop(0), tolerance, predictor))
+    return [c for c in exact if _reaches(c, tolerance, most)], [c for c in rough if _reaches(c, tolerance, most)]
+
+
+def _reaches(c: Candidate, tolerance: float, most: int) -> bool:
+    return c.n_features <= most and c.bound <= 1.02 * tolerance
 
 
 def _scaled(c: Candidate, tolerance: float) -> int:
