@@ -61,11 +61,11 @@ def true_errors(specs, X, Y, n_draws, seed):
 
 
 def regret(X, Y, kernel):
-    """Error of the recommended over that of the best mechanism; the best is found in rounds of simulation."""
+    """Error of the recommended over that of the best mechanism whose bias does not stay, found in rounds of simulation."""
     chosen = bochner.recommend(X, Y, kernel, WIDTH, rng=1).best
-    near = list(applicable(kernel, X, WIDTH, Y))
+    near = [spec for spec in applicable(kernel, X, WIDTH, Y) if spec.unbiased or spec.projection.consistent]
     Y = X if Y is None else Y
-    for n_draws, factor in ((8, 1.4), (60, 1.15), (400, 1.0)):
+    for n_draws, factor in ((8, 1.4), (60, 1.12), (300, 1.0)):
         errors = true_errors(near, X, Y, n_draws, seed=n_draws)
         found = errors[near.index(chosen)] / errors.min()
         near = [s for s, error in zip(near, errors, strict=True) if error <= factor * errors.min() or s == chosen]
@@ -139,6 +139,14 @@ def test_reasons_name_the_kind_of_features_that_the_data_chose():
     assert any(reason.startswith("Exponentials win") for reason in far.reasons)
 
 
+def test_mechanisms_whose_bias_stays_are_measured_and_never_recommended():
+    X = sphere(60, 16, 0.7, 3)
+    biased = {spec for spec in applicable(kernels.Softmax(), X, 32) if not spec.projection.consistent}
+    assert {type(spec.projection).__name__ for spec in biased} >= {"Orthogonal", "GaussHermite"}
+    ranking = bochner.recommend(X, kernel=kernels.Softmax(), n_features=32, rng=0).ranking
+    assert not biased & {candidate.spec for candidate in ranking}
+
+
 def test_positive_and_symmetric_features_alone():
     positive = bochner.recommend(X, kernel=kernels.Gaussian(), n_features=32, positive=True, rng=0)
     assert all(c.positive for c in positive.ranking)
@@ -156,7 +164,7 @@ def test_tolerance_chooses_the_number_of_features():
     (error,) = true_errors([advice.best], X, X, 100, seed=4)
     assert 0.035 < error < 0.0535  # reached, and not by twice the features; 100 draws have a standard error of 2 %
     finer = bochner.recommend(X, kernel=kernels.Gaussian(), tolerance=0.02, rng=0)
-    assert finer.ranking[0].n_features > 3 * best.n_features
+    assert finer.ranking[0].n_features > 2.5 * best.n_features  # no error falls faster than 1/m
 
 
 def test_a_tolerance_out_of_reach_is_said():

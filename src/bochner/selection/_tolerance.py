@@ -49,7 +49,8 @@ def _looked_at(
     rough: list[Candidate], tolerance: float, most: int, predictor: Predictor
 ) -> tuple[list[Candidate], list[Candidate]]:
     """Those that may need the fewest features at their exact widths, until no estimate is below them; and the others."""
-    rough, exact = sorted(rough, key=lambda c: c.n_features), []
+    exact: list[Candidate] = []
+    rough = sorted(rough, key=lambda c: c.n_features)
     while rough and len(exact) < _LOOKED_AT:
         if any(c.n_features <= rough[0].n_features for c in exact if _reaches(c, tolerance, most)):
             break
