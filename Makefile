@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test fuzz lint bench docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/bochner compare --out demo
@@ -12,6 +12,9 @@ demo: $(VENV)/.demo
 test: lint
 	@tests/install_browser.sh
 	$(BIN)/python -m pytest -n 2
+
+fuzz: $(VENV)/.test
+	BOCHNER_FUZZ=10000 $(BIN)/python -m pytest -n 2 tests/fuzz
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

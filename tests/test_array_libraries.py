@@ -156,7 +156,7 @@ def test_what_is_no_array_of_numbers_is_refused(kind, door):
         door(rows)
 
 
-@pytest.mark.parametrize("feature_map", [maps.OptimalPositive(), *DISCRETE_MAPS], ids=repr)
+@pytest.mark.parametrize("feature_map", [maps.OptimalPositive(), maps.Poisson(positive=True), *DISCRETE_MAPS], ids=repr)
 def test_shapes_alone_go_through_drawn_features(feature_map):
     phi = spec_of(feature_map).fit(X, Y, rng=0)
     meta = torch.tensor(X, device="meta")

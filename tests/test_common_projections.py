@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 import bochner
 import bochner.projections as projections
-from bochner import kernels, rotations
+from bochner import geometries, kernels, radii, rotations
 from bochner.projections import IID, QMC, Orthogonal, Quadrature, Simplex, SimplexPlus
 from bochner.rotations import Haar
 from support.catalogue import COUPLED, PROJECTIONS, QUADRATURES
@@ -27,6 +27,7 @@ from support.projection_laws import (
     check_second_moments,
 )
 
+PUBLIC = vars(rotations) | vars(radii) | vars(projections) | {"geometries": geometries}
 every_projection = pytest.mark.parametrize("projection", PROJECTIONS, ids=repr)
 GAUSSIAN = [p for p in PROJECTIONS if p.gaussian_rows and not isinstance(p, QMC)]  # test_qmc has its own, over redraws
 UNBIASED = [p for p in PROJECTIONS if p.unbiased]
@@ -135,7 +136,10 @@ def test_products_in_other_threads_have_the_same_bits(seed):
 
 @every_projection
 def test_repr_rebuilds_equality_compares_and_pickle_keeps(projection, seed):
-    assert eval(repr(projection), vars(projections) | vars(rotations)) == projection
+    assert (
+        eval(repr(projection), vars(rotations) | vars(radii) | vars(projections) | {"geometries": geometries})
+        == projection
+    )
     assert pickle.loads(pickle.dumps(projection)) == projection
     assert hash(projection) == hash(pickle.loads(pickle.dumps(projection)))
     P = projection.sample(70, 20, seed)
@@ -154,7 +158,7 @@ def test_radii_weights_and_blocks_describe_the_rows(projection, seed):
     assert sum(P.block_sizes) == m
     np.testing.assert_allclose(np.linalg.norm(P.to_dense(), axis=1), P.radii, rtol=1e-10)
     assert P.weights.shape == (m,) and P.weights.sum() + P.origin_weight == pytest.approx(1)
-    if not isinstance(projection, Quadrature):
+    if not projection.has_origin:
         np.testing.assert_allclose(P.weights, 1 / m)
         assert P.origin_weight == 0 and not P.reflected
 

@@ -81,7 +81,7 @@ class WithoutOrigin(Quadrature):
 
     def _draw(self, d, m, rng, kernel):
         P = super()._draw(d, m, rng, kernel)
-        P.origin_weight = 0.0
+        P.origin, P.origin_weight = False, 0.0
         return P
 
 

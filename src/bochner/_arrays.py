@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,10 +24,9 @@ def is_numpy(x: Any) -> bool:
 
 def is_torch(x: Any) -> bool:
     """Whether ``x`` is a tensor of torch, which need not be imported."""
-    return _comes_from(type(x), "torch")  # type: ignore[arg-type]
+    return _comes_from(type(x), "torch")
 
 
-@lru_cache(maxsize=256)
 def _comes_from(kind: type, library: str) -> bool:
     return any(base.__module__.partition(".")[0] == library for base in kind.__mro__)
 
@@ -51,6 +49,16 @@ def _concrete(x: Any) -> Any:
     import jax
 
     return jax.ensure_compile_time_eval()
+
+
+def is_traced(x: Any) -> bool:
+    """Whether ``x`` stands for an array inside a JAX transformation, and so has no values to look at."""
+    return any(kind.__name__ == "Tracer" for kind in type(x).__mro__)
+
+
+def has_values(x: Any) -> bool:
+    """Whether there are numbers to look at: neither inside a JAX transformation nor on torch's meta device."""
+    return not (is_traced(x) or getattr(x, "is_meta", False))
 
 
 def may_hold(condition: Any) -> bool:
@@ -117,8 +125,3 @@ def root(xp: Any, q: Any) -> Any:
         return np.sqrt(q)
     positive = q > 0
     return xp.where(positive, xp.sqrt(xp.where(positive, q, xp.ones_like(q))), xp.zeros_like(q))
-
-
-def is_traced(x: Any) -> bool:
-    """Whether ``x`` stands for values inside a trace (of JAX, or of torch's fake tensors) and must not outlive it."""
-    return "Tracer" in type(x).__name__ or "FakeTensor" in type(x).__name__

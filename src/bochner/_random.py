@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ._validation import shown
+
 RNG: TypeAlias = int | np.random.Generator | None
 
 
@@ -25,7 +27,7 @@ def as_generator(rng: RNG) -> np.random.Generator:
 
 
 def _seed(value: Any) -> int:
-    sentence = f"rng must be a non-negative integer, a numpy.random.Generator or None, got {value!r}."
+    sentence = f"rng must be a non-negative integer, a numpy.random.Generator or None, got {shown(value)}."
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(sentence)
     if int(value) < 0:

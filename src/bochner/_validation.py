@@ -156,6 +156,51 @@ def as_real(owner: str, X: Any) -> Any:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
+def as_host_rows(owner: str, X: Any) -> Any:
+    """``X`` as scikit-learn's checks can read it, whose own errors on it, or silence about it, would mislead.
+
+    Tensors come without their gradient and with at least single precision; arrays, tables and sparse matrices as they are.
+    """
+    if getattr(X, "is_meta", False):
+        raise TypeError(
+            f"{owner}: expected a tensor with values, got one on the meta device; move the values in first."
+        )
+    if hasattr(X, "detach"):
+        if "strided" not in str(X.layout):
+            raise TypeError(f"{owner}: expected a dense tensor, got one of layout {X.layout}; pass X.to_dense().")
+        return X.detach().float() if "bfloat16" in str(X.dtype) else X.detach()
+    if isinstance(X, np.ma.MaskedArray):
+        _refuse_masked(owner, X)
+        return np.ma.getdata(X)
+    if hasattr(X, "dtypes") and hasattr(X, "columns"):
+        _check_columns(owner, X)
+    elif isinstance(X, numbers.Number | list | tuple | np.ndarray):
+        _check_objects(owner, X)
+    return X
+
+
+def _check_columns(owner: str, X: Any) -> None:
+    """Refuse a table with a column that does not hold numbers."""
+    for name, dtype in X.dtypes.items():
+        if getattr(dtype, "kind", "O") not in "fiub":
+            try:
+                X[name].to_numpy(dtype=np.float64)
+            except (TypeError, ValueError, OverflowError):
+                raise ValueError(f"{owner}: expected columns of numbers, got {shown(name)} of type {dtype}.") from None
+
+
+def _check_objects(owner: str, X: Any) -> None:
+    """Refuse Python numbers that are too large for a float; all else is for scikit-learn to judge."""
+    try:
+        array = np.asarray(X)
+        if array.dtype == object:
+            array.astype(np.float64)
+    except OverflowError:
+        raise ValueError(f"{owner}: expected numbers that fit a float, got {shown(X)}.") from None
+    except (TypeError, ValueError):
+        return
+
+
 def _refuse_masked(owner: str, X: np.ma.MaskedArray) -> None:
     masked = int(np.ma.getmaskarray(X).sum())
     if masked:

@@ -51,9 +51,9 @@ def test_infinitely_fast_workers_leave_the_tree_and_the_scheduler():
 def test_bytes_of_statistics_are_those_that_are_sent():
     import numpy as np
 
-    from bochner.learn.statistics import RegressionStatistics
+    from bochner.learn._linear.moments import Moments
 
-    statistics = RegressionStatistics.empty(64, 2)
+    statistics = Moments.of(np.zeros((1, 64)), np.zeros((1, 2)))
     sent = sum(value.nbytes for value in vars(statistics).values() if isinstance(value, np.ndarray))
     assert sent == pytest.approx(Work(10, 5, 64, n_targets=2).statistics_bytes, abs=8 * (2 * 2))
 

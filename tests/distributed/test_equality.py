@@ -41,6 +41,8 @@ CASES = [
         ("predict", "predict_proba"),
     ),
     ("KernelClassifier", {}, (Y > 0).astype(int), ("predict", "decision_function")),
+    ("KernelClassifier", {"class_weight": "balanced"}, (Y > 0).astype(int), ("predict", "decision_function")),
+    ("KernelRidge", {"alpha": "loo", "gamma": 0.3}, Y, ("predict",)),
     ("GaussianProcess", {"optimize": ("noise", "amplitude")}, Y, ("predict",)),
     (
         "GaussianProcess",

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from bochner import distributed
-from bochner.distributed.blocks import Blocks
-from bochner.distributed.reduction import tree_sum
+from bochner.distributed._dask_rows import DaskRows, tree_sum
 
 X = np.random.default_rng(0).standard_normal((4000, 3))
 Y = X[:, 0] ** 2
@@ -68,10 +67,10 @@ def test_a_later_fit_does_not_change_what_was_asked_for():
 
 
 def test_the_fit_is_solved_once_and_its_statistics_stay(monkeypatch):
-    from bochner.learn.ridge import Primal
+    from bochner.learn._linear.spectrum import NormalEquations
 
-    solved, original = [], Primal.cholesky
-    monkeypatch.setattr(Primal, "cholesky", lambda self, alpha: solved.append(alpha) or original(self, alpha))
+    solved, original = [], NormalEquations.cholesky
+    monkeypatch.setattr(NormalEquations, "cholesky", lambda self, alpha: solved.append(alpha) or original(self, alpha))
     model = distributed.KernelRidge(n_components=200, random_state=0).fit(blocks(X), blocks(Y))
     lazy = model.predict(blocks(X))
     assert max(len(pickle.dumps(part)) for part in lazy.dask.values()) < 200 * 200 * 8
@@ -81,15 +80,14 @@ def test_the_fit_is_solved_once_and_its_statistics_stay(monkeypatch):
 
 @pytest.mark.parametrize("gamma, most", [("scale", 0), ("median", 1000)])
 def test_no_more_rows_are_gathered_than_the_rule_looks_at(monkeypatch, gamma, most):
-    gathered = []
-    original = Blocks.compute
+    gathered, original = [], DaskRows._drawn
 
-    def recording(self, work, which, *shared):
-        found = original(self, work, which, *shared)
-        gathered.append(sum(np.size(part) for part in found) / 3)
+    def recording(self, n, rng):
+        found = original(self, n, rng)
+        gathered.append(len(found[0]))
         return found
 
-    monkeypatch.setattr(Blocks, "compute", recording)
+    monkeypatch.setattr(DaskRows, "_drawn", recording)
     distributed.KernelRidge(gamma=gamma, n_components=8, random_state=0).fit(blocks(X), blocks(Y))
     assert sum(gathered) <= most
 

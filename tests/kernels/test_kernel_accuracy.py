@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 from scipy.special import gamma, kv
 
-from bochner.kernels import Angular, ArcCosine, Cauchy, Gaussian, Laplacian, Matern, RationalQuadratic, _distances
+from bochner.kernels import (
+    Angular,
+    ArcCosine,
+    Cauchy,
+    Gaussian,
+    Laplacian,
+    Linear,
+    Matern,
+    RationalQuadratic,
+    Softmax,
+    _distances,
+)
 from bochner.kernels._distances import squared_distances
 from bochner.kernels._dot_product import angles
 from support.kernel_references import SHIFT_INVARIANT, angle, matern, points
@@ -95,7 +106,7 @@ def test_zero_vectors_are_at_right_angles_to_everything(dtype, d):
     np.testing.assert_array_equal(Angular()(Z), 0)
     np.testing.assert_array_equal(Angular().diagonal(Z), 0)
     np.testing.assert_allclose(ArcCosine(0)(X, Z), 0.5, rtol=np.finfo(dtype).eps)
-    np.testing.assert_array_equal(ArcCosine(0)(Z), 0.5)
+    np.testing.assert_allclose(ArcCosine(0)(Z), 0.5, rtol=np.finfo(dtype).eps)
     np.testing.assert_array_equal(ArcCosine(1)(X, Z), 0)
     np.testing.assert_array_equal(ArcCosine(2)(Z), 0)
 
@@ -172,3 +183,34 @@ def test_rational_quadratic_of_large_alpha_keeps_its_digits():
     q = r**2
     ours = RationalQuadratic(1e9)(np.zeros((1, 1)), r[:, None])[0]
     np.testing.assert_allclose(ours, np.exp(-q / 2) * (1 + q**2 / 8 / 1e9), rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kernel", [Matern(1.5, 1e-160), Gaussian(1e-160), Laplacian(1e-160), Gaussian((1e-160, 1.0))])
+@pytest.mark.parametrize("d", [2])
+def test_lengthscales_below_the_precision_give_zeros_and_ones(kernel, dtype, d):
+    np.testing.assert_array_equal(kernel(points(5, d, 1, dtype)), np.eye(5))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("scale", [1e30, 1e39, 1e300])
+def test_softmax_of_any_scale_is_a_number(dtype, scale):
+    X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], dtype)
+    with np.errstate(over="ignore"):
+        K = Softmax(scale)(X, -X)
+    np.testing.assert_array_equal(K, [[1, 1, 1], [1, 0, 1], [1, 1, 0]])
+
+
+@pytest.mark.parametrize("kernel", [Linear(), Softmax()])
+def test_dot_products_that_overflow_in_parts_are_numbers(kernel):
+    with np.errstate(over="ignore"):
+        K = kernel(np.array([[1e200, 1e200]]), np.array([[1e200, -1e200], [1e200, 1e200]]))
+    assert not np.isnan(K).any()
+    assert K[0, 1] == np.inf
+
+
+def test_inputs_that_overflow_at_unit_scale_are_refused():
+    with pytest.raises(
+        ValueError, match="inputs at unit bandwidth must be finite in float32, got an overflow with Matern"
+    ):
+        Matern(1.5, 1e-160).scaled(np.full((1, 2), 100, np.float32))

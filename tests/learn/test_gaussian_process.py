@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.linalg import LinAlgWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
@@ -173,10 +174,33 @@ def test_sparse_rows():
 
 def test_a_noise_below_rounding_still_has_a_posterior():
     rows = np.repeat(X[:4], 50, axis=0)  # rank four, with large sums
-    gp = GaussianProcess(n_components=64, optimize=False, noise=1e-16, random_state=0).fit(rows, rows[:, 0])
+    with pytest.warns(
+        LinAlgWarning, match=r"GaussianProcess: noise=1e-16 is below the rounding .* leave 60 directions"
+    ):
+        gp = GaussianProcess(n_components=64, optimize=False, noise=1e-16, random_state=0).fit(rows, rows[:, 0])
     mean, std = gp.predict(X[:4], return_std=True)
     np.testing.assert_allclose(mean, X[:4, 0], atol=1e-5)
     assert np.isfinite(std).all() and np.isfinite(gp.log_marginal_likelihood_value_)
+
+
+def test_features_that_are_nearly_dependent_and_no_noise_give_the_shortest_fit():
+    rows = RNG.standard_normal((400, 3))
+    y = np.sin(rows[:, 0] / 20)
+    options = {"n_components": 128, "optimize": False, "random_state": 0}
+    with pytest.warns(LinAlgWarning, match="noise=1e-300 is below the rounding of the features"):
+        gp = GaussianProcess(kernels.Gaussian(50.0), noise=1e-300, **options).fit(rows, y)
+    mean, std = gp.predict(rows, return_std=True)
+    np.testing.assert_allclose(mean, y, atol=1e-5)
+    assert (std < 1e-5).all()
+
+
+def test_noise_is_in_the_units_of_the_targets():
+    y = 1000 + 50 * (np.sin(X[:, 0]) + 0.3 * RNG.standard_normal(len(X)))
+    gp = GaussianProcess(n_components=64, normalize_y=True, random_state=0).fit(X, y)
+    function, observed = (gp.predict(NEW, return_std=True, include_noise=noise)[1] for noise in (False, True))
+    np.testing.assert_allclose(observed**2 - function**2, gp.noise_ * y.var(), rtol=1e-8)
+    covariance = gp.predict(NEW, return_cov=True, include_noise=True)[1]
+    np.testing.assert_allclose(np.sqrt(np.diag(covariance)), observed, rtol=1e-8)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -10,9 +10,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from bochner import kernels
 from bochner.learn import GaussianProcessClassifier
-from bochner.learn.gaussian_process.laplace import find_mode, hessian
-from bochner.learn.gaussian_process.likelihoods import Logistic, Softmax
-from bochner.learn.gaussian_process.probabilities import expected_probabilities
+from bochner.learn._linear.laplace import find_mode, hessian
+from bochner.learn._linear.likelihoods import Logistic, Softmax, expected_probabilities, likelihood_of
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((100, 2))
@@ -40,9 +39,14 @@ def bumps(shape):
         yield k, bump
 
 
+def part_of(likelihood, rows):
+    """The likelihood of some of its rows."""
+    return likelihood_of(likelihood.labels[rows], max(likelihood.n_latents, 2))
+
+
 def test_residual_is_the_gradient(likelihood, F):
     for n in (0, 57):
-        one = likelihood.of_rows(slice(n, n + 1))
+        one = part_of(likelihood, slice(n, n + 1))
         for k, bump in bumps((1, F.shape[1])):
             slope = (one.value(F[n : n + 1] + bump) - one.value(F[n : n + 1] - bump)) / (2 * STEP)
             assert likelihood.residual(F)[n, k] == pytest.approx(slope, abs=1e-7)
@@ -68,7 +72,7 @@ def test_hessian_is_the_curvature_of_the_objective_at_the_mode(likelihood):
     Phi = np.random.default_rng(4).standard_normal((100, D))
 
     def rows():
-        return iter([(Phi[:40], likelihood.of_rows(slice(0, 40))), (Phi[40:], likelihood.of_rows(slice(40, 100)))])
+        return iter([(Phi[part], part_of(likelihood, part)) for part in (slice(0, 40), slice(40, 100))])
 
     def gradient(w):
         W = w.reshape(k, D).T
@@ -141,13 +145,12 @@ def test_far_from_the_data_nothing_is_known():
 
 
 def test_chunks_change_nothing(monkeypatch):
-    from bochner.learn import streaming
-    from bochner.learn.gaussian_process import passes
+    from bochner.learn import _gaussian_process_classifier, _rows
 
     options = {"n_components": 16, "optimize": False, "random_state": 0}
     whole = GaussianProcessClassifier(**options).fit(X, THREE)
-    monkeypatch.setattr(streaming, "_CHUNK_NUMBERS", 18 * 7)
-    monkeypatch.setattr(passes, "_KEPT_NUMBERS", 1)
+    monkeypatch.setattr(_rows, "_CHUNK_NUMBERS", 18 * 7)
+    monkeypatch.setattr(_gaussian_process_classifier, "_KEPT_NUMBERS", 1)
     parts = GaussianProcessClassifier(**options).fit(X, THREE)
     np.testing.assert_allclose(parts.predict_proba(NEW), whole.predict_proba(NEW), rtol=1e-6)
     assert list(parts.classes_) == ["a", "b", "c"]

@@ -10,7 +10,7 @@ from sklearn.linear_model import RidgeClassifier
 
 from bochner import Approximation, kernels, maps, projections
 from bochner.learn import KernelClassifier, KernelRidge, RandomFeatures
-from bochner.learn.nadaraya_watson import KernelSums
+from bochner.learn._nadaraya_watson import KernelSums
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((200, 3))
@@ -158,11 +158,11 @@ def test_ridge_has_no_probabilities():
         ),
         (
             lambda: model().partial_fit(X, LABELS).partial_fit(X, LABELS[:, 0]),
-            r"KernelClassifier: y had several labels a row in the first call, and has one class now\.",
+            r"KernelClassifier: y had several labels per row in the first call, and has one class now\.",
         ),
         (
             lambda: model().partial_fit(X, TWO, [3, 7]).partial_fit(X, LABELS),
-            r"KernelClassifier: y had one class a row in the first call, and has several labels now\.",
+            r"KernelClassifier: y had one class per row in the first call, and has several labels now\.",
         ),
         (lambda: model().fit(X, np.column_stack([TWO, TWO])), r"KernelClassifier: y must be classes \(n,\) or"),
         (lambda: model().fit(X, np.column_stack([TWO, NORM.round()])), r"KernelClassifier: y must be classes \(n,\) or"),

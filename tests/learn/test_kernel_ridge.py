@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.linalg import LinAlgWarning
 from sklearn.kernel_ridge import KernelRidge as ExactKernelRidge
 from sklearn.linear_model import Ridge, RidgeCV
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
-from bochner import projections
+from bochner import kernels, projections
 from bochner.learn import KernelRidge, RandomFeatures
-from bochner.learn.ridge import Primal, Spectrum
+from bochner.learn._linear.ridge import gcv, left_out
+from bochner.learn._linear.spectrum import NormalEquations
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((150, 4))
@@ -185,11 +187,23 @@ def test_float32_stays_and_is_near_float64():
     np.testing.assert_allclose(single, model(alpha=0.01).fit(X, Y).predict(X), atol=2e-3)
 
 
-def test_float32_with_a_tiny_penalty_does_not_break_down():
+@pytest.mark.filterwarnings("ignore:KernelRidge. alpha=.* is below the rounding")
+@pytest.mark.parametrize("alpha", (0.0, 1e-12, "gcv"))
+def test_float32_with_a_tiny_penalty_does_not_break_down(alpha):
     wide = {"gamma": 1e-3, "n_components": 100, "solver": "primal"}  # eigenvalues far below float32's rounding
-    for alpha in (0.0, 1e-12, "gcv"):
-        prediction = model(**wide, alpha=alpha).fit(X.astype(np.float32), Y).predict(X.astype(np.float32))
-        assert np.isfinite(prediction).all()
+    prediction = model(**wide, alpha=alpha).fit(X.astype(np.float32), Y).predict(X.astype(np.float32))
+    assert np.isfinite(prediction).all()
+
+
+@pytest.mark.parametrize("solver", ("primal", "dual"))
+@pytest.mark.parametrize("dtype", (np.float32, np.float64))
+def test_no_penalty_on_features_that_are_nearly_dependent(dtype, solver):
+    Z = np.random.default_rng(1).standard_normal((400, 3)).astype(dtype)
+    y = np.sin(Z[:, 0] / 20)
+    options = {"kernel": kernels.Gaussian(50.0), "n_components": 128, "alpha": 0.0, "random_state": 0, "solver": solver}
+    with pytest.warns(LinAlgWarning, match=r"KernelRidge: alpha=0\.0 is below the rounding .* Raise alpha"):
+        ours = KernelRidge(**options).fit(Z[:300], y[:300])
+    np.testing.assert_allclose(ours.predict(Z[300:]), y[300:], atol=2e-3)
 
 
 def test_shapes_of_targets():
@@ -274,15 +288,17 @@ def test_float32_data_keep_a_small_fixed_strength():
     np.testing.assert_allclose(single.predict(Z), double.predict(Z), atol=1e-4)
 
 
+def spectrum_of_one(total):
+    """One feature of eigenvalue one, whose product with the target is one."""
+    equations = NormalEquations(50, 50, np.ones((1, 1)), np.array([total]), 0, 1e-16, np.eye(1))
+    return equations.spectrum()
+
+
 def test_gcv_rejects_a_residual_that_rounding_made_negative():
-    spectrum = Spectrum(
-        np.ones(2), np.eye(2), np.array([[1.0], [1.0]]), Primal(50, 50, np.ones((2, 1)), 1.9, 0, np.eye(2))
-    )
-    assert spectrum.gcv(1e-9) == np.inf
-    assert np.isfinite(spectrum.gcv(10.0))
+    assert gcv(spectrum_of_one(0.9), 1e-9) == np.inf
+    assert np.isfinite(gcv(spectrum_of_one(0.9), 10.0))
 
 
 def test_loo_rejects_a_row_that_decides_its_own_fit():
-    spectrum = Spectrum(np.ones(1), np.eye(1), np.ones((1, 1)), Primal(1, 1, np.ones((1, 1)), 1.0, 0, np.eye(1)))
-    errors = spectrum.left_out(np.array([1e-14, 1.0]), np.ones((1, 1)), np.ones((1, 1)), np.ones(1))
+    errors = left_out(spectrum_of_one(1.0), np.array([1e-14, 1.0]), np.ones((1, 1)), np.ones((1, 1)))
     assert errors[0] == np.inf and np.isfinite(errors[1])

@@ -91,11 +91,13 @@ def test_a_fit_that_fails_changes_nothing(estimator):
 
 
 def test_sparse_data_are_made_dense_by_tiles_only(monkeypatch):
-    from bochner.learn import streaming
+    from bochner.learn import _rows
 
-    shapes, original = [], streaming.dense_rows
-    monkeypatch.setattr(streaming, "_CHUNK_NUMBERS", 2000)
-    monkeypatch.setattr(streaming, "dense_rows", lambda A, rows: shapes.append(part := original(A, rows)) or part)
+    shapes, original = [], _rows.SparseRows.dense
+    monkeypatch.setattr(_rows, "_CHUNK_NUMBERS", 400)
+    monkeypatch.setattr(
+        _rows.SparseRows, "dense", lambda self, rows: shapes.append(part := original(self, rows)) or part
+    )
     fitted = RandomFeatures(n_components=20, random_state=0).fit(X)
     np.testing.assert_array_equal(fitted.transform(sparse.csr_matrix(X)), fitted.transform(X))
     assert len(shapes) == 2 and sum(map(len, shapes)) == 80 and max(map(len, shapes)) < 80

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from bochner import Approximation, kernels, maps
+from bochner import Approximation, geometries, kernels, maps, radii
 from bochner.maps.coefficients import AngularCoefficient, GaussianCoefficient
-from bochner.projections import IID, QMC, GaussHermite, Orthogonal, Projection, Quadrature, Simplex, SimplexPlus
+from bochner.projections import (
+    IID,
+    QMC,
+    Blocks,
+    GaussHermite,
+    Orthogonal,
+    Projection,
+    Quadrature,
+    Simplex,
+    SimplexPlus,
+)
 from bochner.rotations import Butterfly, Haar, Hadamard, Kac, MultiHadamard, Rotation, StructuredGivens
 from support.checks import probes
 
@@ -30,6 +40,20 @@ ROTATIONS: list[Rotation] = [
     Butterfly("uniform", mix=False),
 ]
 
+GEOMETRIES: list[geometries.Geometry] = [
+    geometries.Orthogonal(),
+    geometries.Simplex(),
+    geometries.SimplexPlus(),
+    geometries.SimplexVertices(),
+]
+
+RADII: list[radii.RadialLaw] = [
+    radii.Chi(),
+    radii.Fixed(),
+    radii.SphericalRadial(),
+    radii.SphericalRadial("resample"),
+]
+
 COUPLED: list[Projection] = [kind(R) for R in ROTATIONS for kind in (Orthogonal, Simplex, SimplexPlus)]
 
 QUADRATURES: list[Projection] = [Quadrature(R, vertices) for R in ROTATIONS for vertices in ("simplex", "orthoplex")]
@@ -48,6 +72,9 @@ PROJECTIONS: list[Projection] = [
     *QUADRATURES,
     Quadrature(Haar(), "simplex", "resample"),
     Quadrature(Haar(), "orthoplex", "resample"),
+    Blocks(Haar(), geometries.SimplexVertices()),
+    Blocks(Hadamard(3), geometries.SimplexVertices(), "fixed"),
+    Blocks(StructuredGivens(), geometries.SimplexPlus(), radii.SphericalRadial()),
 ]
 
 

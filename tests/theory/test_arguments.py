@@ -31,7 +31,7 @@ PAIRS = theory.Pairs.of(X, X)
             lambda: theory.optimal_positive_log_relative_mse(1.0, 4, 4, "simplex", antithetic=True),
             "antithetic features need coupling='iid' for a closed form, got coupling='simplex'",
         ),
-        (lambda: theory.optimal_rho(-1.0, 4), "optimal_rho: V must be a squared length, zero or more, got -1"),
+        (lambda: theory.optimal_rho(-1.0, 4), "optimal_rho: V must be a finite squared length, zero or more, got -1"),
         (
             lambda: theory.optimal_gerf(np.inf, 1, 4),
             "optimal_gerf: V must be a finite squared length, zero or more, got inf",
@@ -73,7 +73,7 @@ PAIRS = theory.Pairs.of(X, X)
         ),
         (
             lambda: theory.log_max_angular_error_bound(0.5, 2, 2),
-            "radius must be at least one, where the bound holds, got 0.5",
+            "radius must be finite and at least one, where the bound holds, got 0.5",
         ),
         (lambda: trigonometric_pair(1.0, 5, 3.0), "c must be a cosine, between -1 and 1, got 3"),
     ],
@@ -87,6 +87,40 @@ def test_impossible_values_are_refused(call, message):
 def test_what_is_not_a_number_is_refused(value):
     with pytest.raises(TypeError, match="positive_log_relative_mse: squared lengths must be a squared length"):
         theory.positive_log_relative_mse(value, 4, 4)
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (
+            lambda: theory.angular_hybrid_log_relative_mse(0, 2, 2, 2),
+            r"pairs must be Pairs, made by Pairs\.of\(X, Y\), got 0",
+        ),
+        (lambda: theory.log_tail_bound(None, 1.0, 2, -0.1, 2), "log_tail_bound: pairs must be Pairs, made by"),
+        (lambda: theory.trigonometric_mse(1.0, 2, 2, "iid", "A"), "trigonometric_mse: A must be a number, got 'A'"),
+        (lambda: theory.complex_exponential_log_relative_mse("z"), "z must be complex vectors, got 'z'"),
+        (lambda: theory.dot_product_mse(["x"], ["y"], 2), "expected an array of real numbers"),
+    ],
+)
+def test_things_of_another_kind_are_refused(call, message):
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
+def test_numbers_whose_squares_overflow_are_refused():
+    with pytest.raises(ValueError, match=r"Pairs.of: expected numbers of at most 1e\+150, whose squares are finite"):
+        theory.Pairs.of([[1e200]], [[1.0]])
+
+
+def test_single_precision_is_computed_in_double():
+    assert theory.Pairs.of(X.astype(np.float32), X.astype(np.float32)).x2.dtype == np.float64
+
+
+def test_one_constant_for_all_pairs():
+    with pytest.raises(
+        ValueError, match=r"optimal_gerf: V must be one number, got shape \(2,\); A is common to all pairs"
+    ):
+        theory.optimal_gerf([1.0, 2.0], 1, 4)
 
 
 def test_fixed_norm_bias_of_far_points_is_small():

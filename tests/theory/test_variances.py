@@ -172,7 +172,7 @@ def test_generalised_exponential_at_the_optimum_is_the_optimal_one():
 
 def test_generalised_exponential_needs_a_finite_variance():
     with pytest.raises(ValueError, match=r"Re\(1 - 8A\) must be positive"):
-        gerf_log_relative_second_moment(0.2, 1, 1.0, 4)
+        theory.gerf_log_relative_mse(0.2, 1, 1.0, 4, 4)
 
 
 def test_optimal_is_best_and_antithetic_better():

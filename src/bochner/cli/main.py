@@ -19,8 +19,8 @@ class Parser(argparse.ArgumentParser):
     """A parser whose complaints are safe to print."""
 
     def error(self, message: str) -> NoReturn:
-        """Print usage and the complaint, and exit."""
-        super().error(printable(message))
+        """Print usage and the complaint, on one line, and exit."""
+        super().error(printable(" ".join(message.split())))
 
 
 def parser() -> argparse.ArgumentParser:

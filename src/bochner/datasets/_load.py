@@ -37,6 +37,10 @@ def load(name: str) -> Any:
     >>> digits.X.shape, digits.y.shape, digits.source
     ((1797, 64), (1797,), 'embedded')
     """
+    if not isinstance(name, str):
+        raise TypeError(
+            f"datasets.load: name must be a string, one of {', '.join(names())}, got {type(name).__name__}."
+        )
     if name in EMBEDDED:
         return _embedded(name)
     if name in TEXTS:

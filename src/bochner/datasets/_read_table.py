@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .._validation import check_flag
 from ._file_formats import TableError, bad_cell, option, reader_of, shown
 
 MINIMUM_ROWS = 10
@@ -59,6 +60,11 @@ def read_table(path: str | Path, *, drop: Sequence[str] = (), drop_constant: boo
     TableError
         Naming the row and the column, what is there, and what to do.
     """
+    if not isinstance(path, str | Path):
+        raise TypeError(f"read_table: path must be a string or a Path, got {type(path).__name__}.")
+    if isinstance(drop, str) or not isinstance(drop, Sequence) or not all(isinstance(column, str) for column in drop):
+        raise TypeError("read_table: drop must be a sequence of strings, names or positions of columns.")
+    check_flag("read_table", "drop_constant", drop_constant)
     path = Path(path)
     if not path.is_file():
         raise TableError(f"{path}: there is no such file.")

@@ -1,19 +1,25 @@
 """The estimators of `bochner.learn` on Dask arrays and dataframes.
 
 Fitting is a tree reduction of sufficient statistics, `transform` and `predict` are lazy block by block, and no machine ever
-holds the data.  On anything that is no Dask collection the estimators do what those of `bochner.learn` do.
+holds the data.  On anything that is not a Dask collection the estimators do what those of `bochner.learn` do.
+
+- `RandomFeatures`, `RandomProjection`, `KernelRidge`, `KernelClassifier`, `GaussianProcess`: the estimators;
+- `Work`, `Cluster`, `fit_time`, `cost_table`: what a fit costs on a cluster, on paper.
 """
 
-from ._dask import require_dask
+import importlib.util
 
-require_dask()
+if importlib.util.find_spec("dask") is None:
+    raise ImportError('bochner.distributed needs Dask, which is not installed; run: pip install "bochner[dask]".')
 
-from .cost import Cluster, Work, cost_table, fit_time  # noqa: E402
-from .gaussian_process import GaussianProcess  # noqa: E402
-from .kernel_classifier import KernelClassifier  # noqa: E402
-from .kernel_ridge import KernelRidge  # noqa: E402
-from .random_features import RandomFeatures  # noqa: E402
-from .random_projection import RandomProjection  # noqa: E402
+from ._cost import Cluster, Work, cost_table, fit_time
+from ._estimators import (
+    GaussianProcess,
+    KernelClassifier,
+    KernelRidge,
+    RandomFeatures,
+    RandomProjection,
+)
 
 __all__ = [
     "Cluster",

@@ -8,11 +8,11 @@
 - `RandomProjection`: dimensionality reduction with any rotation.
 """
 
-from .gaussian_process import GaussianProcess, GaussianProcessClassifier
-from .kernel_classifier import KernelClassifier
-from .kernel_ridge import KernelRidge
-from .random_features import RandomFeatures
-from .random_projection import RandomProjection
+from ._gaussian_process import GaussianProcess
+from ._gaussian_process_classifier import GaussianProcessClassifier
+from ._kernel_classifier import KernelClassifier
+from ._kernel_ridge import KernelRidge
+from ._transformers import RandomFeatures, RandomProjection
 
 __all__ = [
     "GaussianProcess",

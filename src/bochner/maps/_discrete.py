@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import theory
-from .._arrays import array_namespace, is_traced, like
-from .._validation import check_flag, check_fraction, check_positive
+from .._arrays import array_namespace, has_values, like
+from .._validation import check_flag, check_fraction, check_positive, shown
 from ..kernels import Kernel, Softmax
 from ..projections import Projection
 from ._data import Data
@@ -160,7 +160,7 @@ class PowerFeatures(Features):
         logarithm = xp.matmul(logs, table) + like(self.constant, X) - squared_norms(Z) / 2
         if self.softmax:
             logarithm = logarithm + squared_norms(X) / 2
-        if self.positive and not is_traced(Z) and bool(xp.all(Z > 0)):
+        if self.positive and has_values(Z) and bool(xp.all(Z > 0)):
             return None, logarithm
         return self._mantissa(xp, Z, zero, table), logarithm
 
@@ -177,10 +177,15 @@ class PowerFeatures(Features):
 
 def _numbers(owner: str, values: Any) -> tuple[float, ...]:
     if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str):
-        raise TypeError(f"{owner}: shift must be a sequence of numbers, one for each column, got {values!r}.")
-    numbers = np.asarray(values, dtype=np.float64)
+        raise TypeError(f"{owner}: shift must be a sequence of numbers, one for each column, got {shown(values)}.")
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{owner}: shift must be a sequence of numbers, one for each column, got {shown(values)}."
+        ) from None
     if numbers.ndim != 1 or not np.isfinite(numbers).all():
-        raise ValueError(f"{owner}: shift must be finite numbers, one for each column, got {values!r}.")
+        raise ValueError(f"{owner}: shift must be finite numbers, one for each column, got {shown(values)}.")
     return tuple(numbers.tolist())
 
 

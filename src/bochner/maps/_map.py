@@ -122,8 +122,8 @@ class Map(Catalogued, ABC):
         return None
 
     def worth_trying(self, projection: Projection) -> bool:
-        """Whether `recommend` and `compare` try the map with these rows."""
-        return True
+        """Whether `recommend` and `compare` try the map with these rows: fixed lengths bias all but homogeneous maps."""
+        return self.degree is not None or projection.gaussian_lengths or projection.has_origin
 
     @abstractmethod
     def draw(self, draws: Draws, kernel: Kernel | None) -> Features:

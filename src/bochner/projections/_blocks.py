@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import ClassVar
 
 import numpy as np
 
@@ -182,7 +183,7 @@ def _named_laws() -> dict[str, RadialLaw]:
     return {name: law for name, law in found.items() if not law.has_origin}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Blocks(BlockProjection):
     r"""Stacked blocks :math:`W = D S R` of any rotation, geometry and radial law, also those that a user wrote.
 
@@ -219,6 +220,13 @@ class Blocks(BlockProjection):
     rotation: Rotation = Haar()
     geometry: Geometry = geometries.Orthogonal()
     radii: str | RadialLaw = "kernel"
+    references: ClassVar[tuple[str, ...]] = ("omc", "simrf", "qbf")
+
+    def __repr__(self) -> str:
+        # geometries share their names with the presets: so that `repr` rebuilds, ours are written with their module
+        ours = getattr(geometries, type(self.geometry).__name__, None) is type(self.geometry)
+        geometry = f"geometries.{self.geometry!r}" if ours else repr(self.geometry)
+        return f"Blocks(rotation={self.rotation!r}, geometry={geometry}, radii={self.radii!r})"
 
     def __post_init__(self) -> None:
         check_instance("Blocks", "rotation", self.rotation, Rotation, "rotations.Haar()")

@@ -134,11 +134,11 @@ class Operator(ABC):
 
     def _matrix_like(self, X: Any) -> Any:
         """W in the library, type and place of X, kept for the next time, unless it was made inside a trace."""
-        key = (type(X).__module__, str(X.dtype), str(getattr(X, "device", "")))
+        key = ("numpy" if isinstance(X, np.ndarray) else "", str(X.dtype), str(getattr(X, "device", "")))
         matrix = self._cast.get(key)
         if matrix is None:
             matrix = like(self._dense(), X)
-            if not is_traced(matrix):
+            if not is_traced(matrix) and type(matrix).__name__ != "FakeTensor":
                 self._cast[key] = matrix
         return matrix
 

@@ -9,7 +9,7 @@ import numpy as np
 from bochner._validation import check_count
 
 from ._hybrid import angular_coefficient
-from ._pairs import Pairs, check_numbers
+from ._pairs import Pairs, check_numbers, check_pairs
 from ._special_functions import log_cosh_minus_one, log_expm1_negative, log_signed_sum
 
 
@@ -55,7 +55,9 @@ def log_max_angular_error_bound(radius: Any, m: int, n: int) -> np.ndarray:
     so the hybrid gains a factor :math:`\sqrt{nr}` at fixed n, and r only while r is small against n.
     """
     owner = "log_max_angular_error_bound"
-    r = check_numbers(owner, "radius", radius, "at least one, where the bound holds", lambda v: v >= 1)
+    r = check_numbers(
+        owner, "radius", radius, "finite and at least one, where the bound holds", lambda v: (v >= 1) & (v < 1e100)
+    )
     m, n = check_count(owner, "m", m), check_count(owner, "n", n)
     return np.asarray(
         log_max_relative_rmse(r, m) + np.log((1 - 1 / n) / (np.pi * r**2) + 1 / (n * np.sqrt(np.pi) * r)) / 2
@@ -78,7 +80,7 @@ def log_supremum(pairs: Pairs, A: float, d: int, *, sharp: bool = True) -> np.nd
     :math:`\sup f_1f_2 = (1-4A)^{d/2}\exp(-N + \frac{(1-4A)|x+y|^2}{8|A|})`, :math:`N = |x|^2 + |y|^2`; without ``sharp``,
     the bound :math:`(1-4A)^{d/2}e^{N/(4|A|)}` of the paper.
     """
-    if not A < 0:
+    if isinstance(A, complex) or not A < 0:
         raise ValueError(f"log_supremum: A must be negative, or features are unbounded, got {A}.")
     N = pairs.x2 + pairs.y2
     exponent = -N - (1 - 4 * A) * pairs.plus / (8 * A) if sharp else -N / (4 * A)
@@ -94,6 +96,7 @@ def log_tail_bound(pairs: Pairs, epsilon: Any, m: int, A: float, d: int, *, shar
     :math:`\sup^{-2}` has :math:`(1-4A)^{-d}`, and is then exceeded by exact probabilities.  A bound above one (a positive
     logarithm) says nothing.
     """
+    check_pairs("log_tail_bound", pairs)
     m, d = check_count("log_tail_bound", "m", m), check_count("log_tail_bound", "d", d)
     epsilon = check_numbers("log_tail_bound", "epsilon", epsilon, "positive", lambda v: v > 0)
     log_rate = np.log(2 * m) + 2 * np.log(epsilon)

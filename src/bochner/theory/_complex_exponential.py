@@ -21,11 +21,14 @@ def complex_argument(X: Any, Y: Any, A: Any) -> np.ndarray:
     positive one: not, as printed there, the hyperbolic one, which is A = 1 with antithetic pairs.
     """
     X, Y = check_paired_rows("complex_argument", X, Y)
-    A, d = np.asarray(A, dtype=complex), X.shape[-1]
+    A, d = np.asarray(A), X.shape[-1]
+    if A.dtype.kind not in "iufc" or not np.all(np.isfinite(A)):
+        raise TypeError(f"complex_argument: A must be finite numbers, got {A!r}.")
     if A.shape not in ((), (d,), (d, d)):
         raise ValueError(
             f"complex_argument: A must be a number, a diagonal ({d},) or a matrix ({d}, {d}), got shape {A.shape}."
         )
+    A = A.astype(complex)
     if A.ndim < 2:
         return np.asarray(A * X + Y / A)
     return np.asarray(X @ A.T + Y @ np.linalg.inv(A))
@@ -33,7 +36,10 @@ def complex_argument(X: Any, Y: Any, A: Any) -> np.ndarray:
 
 def _norms(z: Any) -> tuple[np.ndarray, np.ndarray]:
     """|z|^2 and the unconjugated square q(z)."""
-    z = np.asarray(z, dtype=complex)
+    try:
+        z = np.asarray(z, dtype=complex)
+    except (TypeError, ValueError):
+        raise TypeError(f"complex_exponential_log_relative_mse: z must be complex vectors, got {z!r}.") from None
     if not z.ndim or not np.all(np.isfinite(z)):
         raise ValueError(
             f"complex_exponential_log_relative_mse: z must be finite vectors of shape (..., d), got {z!r}."

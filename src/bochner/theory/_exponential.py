@@ -16,11 +16,12 @@ from bochner._validation import check_count, check_flag, check_option
 from ._coupling import conformity_gap, even_excess, trigonometric_excess
 from ._optimal_positive import (
     antithetic_positive_log_relative_variance,
+    check_A,
     gerf_log_gaussian_second_moment,
     gerf_log_relative_second_moment,
     optimal_positive_log_relative_variance,
 )
-from ._pairs import check_squares
+from ._pairs import check_finite_squares, check_squares
 from ._rows import coupled_pairs
 from ._special_functions import log_cosh_minus_one, log_expm1
 
@@ -128,6 +129,7 @@ def trigonometric_mse(minus: Any, m: int, d: int, coupling: str = "iid", A: comp
     0.0625
     """
     V, m, d = _check("trigonometric_mse", minus, m, d)
+    A = check_A("trigonometric_mse", A)
     with np.errstate(over="ignore"):
         single = np.expm1(-V) ** 2 / 2 if A == 0 else np.exp(gerf_log_gaussian_second_moment(A, V, d)) - np.exp(-V)
     return np.asarray(np.maximum(single / m + _trigonometric_cross(V, m, d, coupling), 0.0))
@@ -191,15 +193,16 @@ def gerf_log_relative_mse(
     by A is undone by the scale B of its row.
     """
     V, m, d = _check("gerf_log_relative_mse", V, m, d)
+    A = check_A("gerf_log_relative_mse", A)
     check_option("gerf_log_relative_mse", "s", s, (-1, 1))
     check_flag("gerf_log_relative_mse", "antithetic", antithetic)
     if antithetic:
-        if s == -1 or complex(A).imag or coupling != "iid":
+        if s == -1 or A.imag or coupling != "iid":
             raise ValueError(
                 f"gerf_log_relative_mse: antithetic features need s=1, a real A and coupling='iid' for a closed form, "
                 f"got s={s}, A={A} and coupling={coupling!r}."
             )
-        return np.asarray(antithetic_positive_log_relative_variance(V, d, 1 / (1 - 8 * complex(A).real)) - np.log(m))
+        return np.asarray(antithetic_positive_log_relative_variance(V, d, 1 / (1 - 8 * A.real)) - np.log(m))
     single = gerf_log_relative_variance(A, s, V, d)
     if s == 1:
         return _combine(single, m, 0.0, _positive_cross(V, m, d, coupling))
@@ -214,7 +217,12 @@ def optimal_positive_log_relative_mse(
     `gerf_log_relative_mse` takes one A for all pairs.  With ``antithetic`` each projection is taken with its negative, in
     closed form for independent projections.
     """
-    V, m, d = _check("optimal_positive_log_relative_mse", plus, m, d)
+    V, m, d = _check(
+        "optimal_positive_log_relative_mse",
+        check_finite_squares("optimal_positive_log_relative_mse", "squared lengths", plus),
+        m,
+        d,
+    )
     check_flag("optimal_positive_log_relative_mse", "antithetic", antithetic)
     if antithetic:
         if coupling != "iid":

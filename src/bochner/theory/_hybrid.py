@@ -10,7 +10,7 @@ import numpy as np
 from bochner._validation import check_count, check_flag, check_positive
 
 from ._exponential import hyperbolic_log_relative_mse, trigonometric_log_relative_mse
-from ._pairs import Pairs, check_squares
+from ._pairs import Pairs, check_numbers, check_pairs
 from ._special_functions import log_expm1, log_signed_sum
 
 
@@ -111,6 +111,7 @@ def bipolar_log_relative_mse(
     Sharing helps if and only if :math:`E\lambda(1-\lambda) \ge 0`, which a Gaussian coefficient can violate.  Projections
     may be coupled where each base has its own; shared and coupled ones have no known closed form.
     """
+    check_pairs("bipolar_log_relative_mse", pairs)
     check_flag("bipolar_log_relative_mse", "shared", shared)
     if shared and coupling != "iid":
         raise ValueError(
@@ -135,6 +136,7 @@ def angular_hybrid_log_relative_mse(
     Eqs. 45 and 46 are right; Eq. 47 prints :math:`E\lambda(1-\lambda)` for the coefficient :math:`E(1-\lambda)^2`.  Zero at
     angles 0 and pi for points of one norm.
     """
+    check_pairs("angular_hybrid_log_relative_mse", pairs)
     n = check_count("angular_hybrid_log_relative_mse", "n", n)
     return bipolar_log_relative_mse(pairs, angular_coefficient(pairs.angle, n), m, d, shared=shared, coupling=coupling)
 
@@ -147,8 +149,9 @@ def gaussian_hybrid_log_relative_mse(
     The theorem's "remains the same with shared projections" holds for equal norms only; otherwise
     `bipolar_relative_covariance` enters.  Zero at angle 0, not at pi.
     """
+    check_pairs("gaussian_hybrid_log_relative_mse", pairs)
     n = check_count("gaussian_hybrid_log_relative_mse", "n", n)
     sigma = check_positive("gaussian_hybrid_log_relative_mse", "sigma", sigma)
-    check_squares("gaussian_hybrid_log_relative_mse", "radius", radius)
+    radius = check_numbers("gaussian_hybrid_log_relative_mse", "radius", radius, "zero or more", lambda v: v >= 0)
     coefficient = normalized_gaussian_coefficient(pairs.minus, radius, sigma, n)
     return bipolar_log_relative_mse(pairs, coefficient, m, d, shared=shared, coupling=coupling)

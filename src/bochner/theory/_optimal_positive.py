@@ -6,7 +6,9 @@ kernel.
 
 from __future__ import annotations
 
+import cmath
 import math
+import numbers
 from functools import lru_cache
 from typing import Any
 
@@ -14,8 +16,18 @@ import numpy as np
 
 from bochner._validation import check_count, check_option
 
-from ._pairs import check_numbers, check_squares
+from ._pairs import check_finite_squares
 from ._special_functions import log_expm1
+
+
+def check_A(owner: str, A: Any) -> complex:
+    """Return the constant of generalised exponential features as a complex number, of finite variance."""
+    if isinstance(A, bool) or not isinstance(A, numbers.Complex):
+        raise TypeError(f"{owner}: A must be a number, got {A!r}.")
+    value = complex(A)
+    if not (cmath.isfinite(value) and (1 - 8 * value).real > 0):
+        raise ValueError(f"{owner}: Re(1 - 8A) must be positive for a finite variance, got A = {value}.")
+    return value
 
 
 def gerf_log_relative_second_moment(A: complex, s: int, V: Any, d: int) -> np.ndarray:
@@ -42,15 +54,11 @@ def gerf_log_gaussian_second_moment(A: complex, V: Any, d: int) -> np.ndarray:
 
 def _log_second_moment(A: complex, s: int, V: np.ndarray, d: int) -> np.ndarray:
     """Over k^2 for s = +1 and over k^2 e^V for s = -1, where a real A < 1/8 then has no exponent left in V."""
-    A = complex(A)
     w = 1 - 8 * A
-    if not w.real > 0:
-        raise ValueError(
-            f"generalised exponential features: Re(1 - 8A) must be positive for a finite variance, got A = {A}."
-        )
     size = abs(1 - 4 * A)
     exponent = size + 4 * A.real if s == 1 else size - (1 - 4 * A.real)  # exactly zero for real A and s = -1
-    second = d / 2 * (2 * np.log(size) - np.log(w.real)) + exponent / w.real * V
+    growth = exponent / w.real * V if exponent else np.zeros_like(V)
+    second = d / 2 * (2 * np.log(size) - np.log(w.real)) + growth
     difference = d * (np.log(1 - 4 * A) - np.log(w) / 2) - d / 2 * (2 * np.log(size) - np.log(w.real))
     with np.errstate(over="ignore", invalid="ignore"):
         ratio = np.exp(difference + (s / w - (size + 4 * s * A.real) / w.real) * V).real
@@ -72,7 +80,7 @@ def optimal_rho(V: Any, d: int) -> np.ndarray:
     >>> float(optimal_rho(0.0, 64))
     1.0
     """
-    V, d = check_squares("optimal_rho", "V", V), check_count("optimal_rho", "d", d)
+    V, d = check_finite_squares("optimal_rho", "V", V), check_count("optimal_rho", "d", d)
     return np.asarray(2 * d / ((2 * V + d) + np.hypot(2 * V + d, np.sqrt(8 * d * V))))
 
 
@@ -81,7 +89,6 @@ def optimal_A(V: Any, d: int) -> np.ndarray:
     return (1 - 1 / optimal_rho(V, d)) / 8
 
 
-@lru_cache(maxsize=256)  # redraws on the same data ask for the same numbers
 def optimal_gerf(V: float, s: int, d: int) -> tuple[float, complex]:
     r"""The constant A of smallest variance of generalised exponential features, real or complex.
 
@@ -112,14 +119,17 @@ def optimal_gerf(V: float, s: int, d: int) -> tuple[float, complex]:
     >>> optimal_gerf(3.0, 1, 8)[1].real == float(optimal_A(3.0, 8))
     True
     """
+    check_option("optimal_gerf", "s", s, (-1, 1))
+    squares = check_finite_squares("optimal_gerf", "V", V)
+    if squares.ndim:
+        raise ValueError(f"optimal_gerf: V must be one number, got shape {squares.shape}; A is common to all pairs.")
+    return _minimum(float(squares), s, check_count("optimal_gerf", "d", d))
+
+
+@lru_cache(maxsize=256)  # redraws on the same data ask for the same numbers
+def _minimum(V: float, s: int, d: int) -> tuple[float, complex]:
     from scipy.optimize import minimize, minimize_scalar
 
-    check_option("optimal_gerf", "s", s, (-1, 1))
-    V = float(
-        check_numbers(
-            "optimal_gerf", "V", V, "a finite squared length, zero or more", lambda v: (v >= 0) & (v < np.inf)
-        )
-    )
     largest = 4 - math.log(optimal_rho(V, d))  # beyond the real optimum of s = 1, which is the more extreme one
 
     def A_of(t: float, b: float) -> complex:

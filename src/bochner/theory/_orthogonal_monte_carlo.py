@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from bochner._validation import check_count, check_option, check_positive, check_rows
+from bochner._validation import check_count, check_option, check_positive
 
-from ._pairs import check_numbers, check_paired_rows
+from ._pairs import check_numbers, check_paired_rows, check_vectors
 from ._rows import coupled_pairs
 
 
@@ -92,8 +92,12 @@ def subsampled_dot_product_mse(X: Any, Y: Any, m: int, T: Any = None) -> np.ndar
     _, q, _, d = _moments(X, Y)
     if check_count("subsampled_dot_product_mse", "m", m) > d:
         raise ValueError(f"subsampled_dot_product_mse: m must be at most the {d} coordinates there are, got {m}.")
-    T = haar_fourth_moment(X, Y) if T is None else T
-    return d / m * (d - m) / max(d - 1, 1) * (np.asarray(T) - q**2 / d)
+    T = (
+        haar_fourth_moment(X, Y)
+        if T is None
+        else check_numbers("subsampled_dot_product_mse", "T", T, "positive", lambda v: v >= 0)
+    )
+    return np.asarray(d / m * (d - m) / max(d - 1, 1) * (T - q**2 / d))
 
 
 def dot_product_mse(X: Any, Y: Any, m: int, coupling: str = "iid") -> np.ndarray:
@@ -114,11 +118,6 @@ def dot_product_mse(X: Any, Y: Any, m: int, coupling: str = "iid") -> np.ndarray
     return np.asarray(total)
 
 
-def _check_gradient(owner: str, gradient: Any) -> np.ndarray:
-    a = np.asarray(gradient)
-    return np.asarray(check_rows(owner, a, a.shape[-1] if a.ndim else 1), dtype=np.float64)
-
-
 def smoothing_gradient_mse(
     gradient: Any,
     n: int,
@@ -130,14 +129,6 @@ def smoothing_gradient_mse(
     value: Any = 0.0,
 ) -> np.ndarray:
     r"""Mean of :math:`|\hat g - \nabla F_\sigma|^2` for n Gaussian directions with :math:`\chi_d` lengths.
-
-    Notes
-    -----
-    On :math:`F = f_0 + a\cdot e + \frac12e^THe` around the point (OMC Sec. 6.3 uses these estimators; the errors are in no
-    paper).  The antithetic one has :math:`|a|^2[\frac{d+1}n + \sum_bf_b(c_b^2d - 1)]`, fractions and cosines of
-    `coupled_pairs`; forward differences add :math:`\frac{\sigma^2}{4n}(d+4)((\mathrm{tr}H)^2 + 2\,\mathrm{tr}H^2)`, and
-    the plain forward estimator a further :math:`\frac1n(f_0^2d/\sigma^2 + f_0(d+2)\mathrm{tr}H)`, for independent and
-    orthogonal directions.
 
     Parameters
     ----------
@@ -156,6 +147,14 @@ def smoothing_gradient_mse(
     value : float
         f_0.
 
+    Notes
+    -----
+    On :math:`F = f_0 + a\cdot e + \frac12e^THe` around the point (OMC Sec. 6.3 uses these estimators; the errors are in no
+    paper).  The antithetic one has :math:`|a|^2[\frac{d+1}n + \sum_bf_b(c_b^2d - 1)]`, fractions and cosines of
+    `coupled_pairs`; forward differences add :math:`\frac{\sigma^2}{4n}(d+4)((\mathrm{tr}H)^2 + 2\,\mathrm{tr}H^2)`, and
+    the plain forward estimator a further :math:`\frac1n(f_0^2d/\sigma^2 + f_0(d+2)\mathrm{tr}H)`, for independent and
+    orthogonal directions.
+
     Examples
     --------
     >>> from bochner.theory import smoothing_gradient_mse
@@ -164,7 +163,7 @@ def smoothing_gradient_mse(
     """
     owner = "smoothing_gradient_mse"
     check_option(owner, "estimator", estimator, ("antithetic", "difference", "forward"))
-    a = _check_gradient("smoothing_gradient_mse", gradient)
+    a = check_vectors("smoothing_gradient_mse", gradient)
     n, d, sigma = check_count(owner, "n", n), a.shape[-1], check_positive(owner, "sigma", sigma)
     pairs = coupled_pairs(n, d, coupling)
     total = (a**2).sum(-1) * ((d + 1) / n + sum(f * (c**2 * d - 1) for f, c in pairs))
@@ -172,12 +171,15 @@ def smoothing_gradient_mse(
         return np.asarray(total)
     if coupling == "simplex":
         raise ValueError("smoothing_gradient_mse: simplex directions need estimator='antithetic' for a closed form.")
-    H = np.zeros((d, d)) if hessian is None else np.asarray(hessian, dtype=np.float64)
+    H = np.zeros((d, d)) if hessian is None else check_numbers(owner, "hessian", hessian, "finite numbers", np.isfinite)
+    if H.shape[-2:] != (d, d):
+        raise ValueError(f"{owner}: hessian must have shape (..., {d}, {d}), got {H.shape}.")
+    value = check_numbers(owner, "value", value, "finite numbers", np.isfinite)
     trace, square = np.trace(H, axis1=-2, axis2=-1), (H * np.swapaxes(H, -1, -2)).sum((-1, -2))
     total = total + sigma**2 / (4 * n) * (d + 4) * (trace**2 + 2 * square)
     if estimator == "difference":
         return np.asarray(total)
-    return np.asarray(total + (np.asarray(value) ** 2 * d / sigma**2 + value * (d + 2) * trace) / n)
+    return np.asarray(total + (value**2 * d / sigma**2 + value * (d + 2) * trace) / n)
 
 
 def fixed_length_gradient_mse(gradient: Any, n: int) -> np.ndarray:
@@ -185,7 +187,7 @@ def fixed_length_gradient_mse(gradient: Any, n: int) -> np.ndarray:
 
     It is :math:`(d/n - 1)|a|^2`, zero at n = d; on other F such directions are biased.
     """
-    a = _check_gradient("fixed_length_gradient_mse", gradient)
+    a = check_vectors("fixed_length_gradient_mse", gradient)
     if check_count("fixed_length_gradient_mse", "n", n) > a.shape[-1]:
         raise ValueError(f"fixed_length_gradient_mse: n must be at most d = {a.shape[-1]}, got {n}.")
     return np.asarray((a.shape[-1] / n - 1) * (a**2).sum(-1))

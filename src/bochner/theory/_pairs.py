@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from bochner._validation import check_rows
+from bochner._validation import as_real, check_rows
+
+LARGEST = 1e150
 
 
 @dataclass(frozen=True)
@@ -84,18 +86,40 @@ def check_squares(owner: str, name: str, value: Any) -> np.ndarray:
     return check_numbers(owner, name, value, "a squared length, zero or more", lambda v: v >= 0)
 
 
+def check_finite_squares(owner: str, name: str, value: Any) -> np.ndarray:
+    """Return squared lengths as a float64 array, finite and not negative."""
+    need = "a finite squared length, zero or more"
+    return check_numbers(owner, name, value, need, lambda v: (v >= 0) & (v < np.inf))
+
+
 def check_cosine(owner: str, name: str, value: Any) -> float:
     """Return the cosine of an angle."""
     return float(check_numbers(owner, name, value, "a cosine, between -1 and 1", lambda v: np.abs(v) <= 1))
 
 
+def check_pairs(owner: str, pairs: Any) -> None:
+    """Refuse anything but `Pairs`."""
+    if not isinstance(pairs, Pairs):
+        raise TypeError(f"{owner}: pairs must be Pairs, made by Pairs.of(X, Y), got {pairs!r}.")
+
+
 def check_paired_rows(owner: str, X: Any, Y: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return X and Y as finite float64 arrays of one width whose leading axes broadcast."""
-    X, Y = np.asarray(X), np.asarray(Y)
-    X = check_rows(owner, X, X.shape[-1] if X.ndim else 1)
-    Y = check_rows(owner, Y, X.shape[-1], remedy="X and Y must have the same width.")
+    X = check_vectors(owner, X)
+    Y = check_vectors(owner, check_rows(owner, Y, X.shape[-1], remedy="X and Y must have the same width."))
     try:
         np.broadcast_shapes(X.shape, Y.shape)
     except ValueError:
         raise ValueError(f"{owner}: the rows of X and Y must broadcast, got shapes {X.shape} and {Y.shape}.") from None
-    return np.asarray(X, dtype=np.float64), np.asarray(Y, dtype=np.float64)
+    return X, Y
+
+
+def check_vectors(owner: str, X: Any) -> np.ndarray:
+    """Return X (..., d) as a float64 array of numbers whose squares are finite."""
+    X = as_real(owner, X)
+    vectors: np.ndarray = np.asarray(check_rows(owner, X, X.shape[-1] if X.ndim else 1), dtype=np.float64)
+    if np.abs(vectors).max(initial=0.0) > LARGEST:
+        raise ValueError(
+            f"{owner}: expected numbers of at most {LARGEST:g}, whose squares are finite, got larger ones."
+        )
+    return vectors

@@ -10,7 +10,7 @@ import numpy as np
 from bochner._validation import check_count, check_option
 
 from ._coupling import even_coefficients, trigonometric_pair
-from ._pairs import check_numbers, check_squares
+from ._pairs import check_finite_squares, check_squares
 
 SERIES_BELOW = 1.0
 N_TERMS = 40
@@ -189,8 +189,7 @@ def fixed_norm_bias(minus: Any, d: int) -> np.ndarray:
     By Gauss-Legendre over the angle, since SciPy's ``hyp0f1`` fails at large d; beyond V = 10000 by Bessel's function.
     """
     d = check_count("fixed_norm_bias", "d", d)
-    need = "a finite squared length, zero or more"
-    V = check_numbers("fixed_norm_bias", "minus", minus, need, lambda v: (v >= 0) & (v < np.inf))
+    V = check_finite_squares("fixed_norm_bias", "minus", minus)
     if d == 1:
         return np.asarray(np.cos(np.sqrt(V)) - np.exp(-V / 2))
     near = np.minimum(V, FAR)

@@ -1,0 +1,125 @@
+"""What all estimators share: the door for rows, the number of threads, and fits that succeed or change nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, TypeVar, cast
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
+
+from .._validation import check_count
+from ..linalg.engine import available_threads, threads
+from ._features import Drawn, FeatureParameters, draw_features
+from ._rows import RowSource, rows_in_memory
+
+FLOATS = (np.float64, np.float32)
+NO_TARGETS = "no_validation"
+"""scikit-learn's word for rows that come without targets."""
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+def all_or_nothing(fit: Fit) -> Fit:
+    """Decorate a fit so that a failure or an interruption at any point leaves the estimator exactly as it was.
+
+    The fit works on a copy, whose attributes become those of the estimator in one assignment.
+    """
+
+    @functools.wraps(fit)
+    def careful(self: Any, *arguments: Any, **options: Any) -> Any:
+        trial = object.__new__(type(self))
+        trial.__dict__.update(self.__dict__)
+        fit(trial, *arguments, **options)
+        self.__dict__ = trial.__dict__
+        return self
+
+    return cast(Fit, careful)
+
+
+@contextlib.contextmanager
+def n_jobs_threads(owner: str, n_jobs: Any) -> Iterator[None]:
+    """Within the block, as many threads as ``n_jobs`` says; None means all that the process may use.
+
+    A worker of joblib gets the share that joblib grants it.
+    """
+    if n_jobs is None:
+        n = min(available_threads(), effective_n_jobs(-1))
+    elif isinstance(n_jobs, int) and n_jobs < 0:
+        n = effective_n_jobs(n_jobs)
+    else:
+        n = check_count(owner, "n_jobs", n_jobs)
+    with threads(n):
+        yield
+
+
+class RowEstimator(BaseEstimator):
+    """Base of all estimators: how rows come in.  An instance has a parameter ``n_jobs``.
+
+    Attributes
+    ----------
+    _dtypes : tuple of types
+        Precisions in which rows are taken; others become the first.
+    _target_options : dict
+        How scikit-learn checks targets.
+    """
+
+    _dtypes: ClassVar[tuple[Any, ...]] = FLOATS
+    _target_options: ClassVar[dict[str, Any]] = {}
+    n_jobs: Any
+
+    def _rows(self, X: Any, y: Any = NO_TARGETS, sample_weight: Any = None, *, reset: bool = False) -> RowSource:
+        """Rows, with targets and weights if there are any, as scikit-learn checks them: the one door for data.
+
+        ``reset`` begins a fit; rows for a fitted estimator must have the columns of its fit.
+        """
+        if not reset:
+            check_is_fitted(self)
+        owner, options = type(self).__name__, {"accept_sparse": "csr", "dtype": list(self._dtypes), "reset": reset}
+        if isinstance(y, str) and y == NO_TARGETS:
+            return rows_in_memory(owner, validate_data(self, X, **options))
+        X, y = validate_data(self, X, y, **options, **self._target_options)
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        return rows_in_memory(owner, X, self._checked_targets(y), weights)
+
+    def _other_rows(self, X: Any) -> RowSource:
+        """Rows of other columns than those of the fit."""
+        return rows_in_memory(type(self).__name__, check_array(X, dtype=list(self._dtypes), accept_sparse="csr"))
+
+    def _checked_targets(self, y: np.ndarray) -> np.ndarray:
+        """Targets, beyond what scikit-learn's check sees."""
+        return y
+
+    def _threads(self) -> contextlib.AbstractContextManager[None]:
+        return n_jobs_threads(type(self).__name__, self.n_jobs)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class FeatureEstimator(RowEstimator):
+    """Base of the estimators that draw features: an instance has the fields of `FeatureParameters` and ``random_state``.
+
+    Fitting draws features of the data; `predict` or `transform` apply them.
+    """
+
+    kernel: Any
+    gamma: Any
+    map: Any
+    projection: Any
+    n_components: Any
+    random_state: Any
+
+    def _parameters(self) -> FeatureParameters:
+        return FeatureParameters(self.kernel, self.gamma, self.map, self.projection, self.n_components)
+
+    def _drawn(self, rows: RowSource, rng: Any = None, *, symmetric: bool = True) -> Drawn:
+        return draw_features(self._parameters(), rows, self.random_state if rng is None else rng, symmetric=symmetric)

@@ -1,0 +1,147 @@
+"""From the parameters of an estimator to an `Approximation` whose features have the width that was asked for."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from .. import catalogue
+from .._validation import check_count
+from ..approximation import Approximation, FeatureMap
+from ..kernels import Kernel, resolve_bandwidth
+from ..maps import Map
+from ..projections import Projection
+from ._rows import RowSource
+
+
+class FeatureParameters(NamedTuple):
+    """The parameters that every estimator of features shares, as its constructor got them.
+
+    Attributes
+    ----------
+    kernel : Kernel, str or None
+        A kernel, or its name (`bochner.catalogue.kernels()`); None for a map that has its own (`maps.Pointwise`).
+    gamma : "scale", "median", float or None
+        See `bochner.kernels.resolve_bandwidth`.  None leaves a kernel as it is, and means ``"scale"`` for a name.
+    map, projection : Map, Projection, str or None
+        Themselves, their names, or None for what is best for the kernel.
+    n_components : int
+        Width of the features.
+    """
+
+    kernel: Any = "gaussian"
+    gamma: Any = None
+    map: Any = None
+    projection: Any = None
+    n_components: Any = 256
+
+
+class Drawn(NamedTuple):
+    """A feature map, and the kernel with the bandwidth that it was drawn for."""
+
+    features: FeatureMap
+    kernel: Kernel | None
+
+
+def draw_features(parameters: FeatureParameters, rows: RowSource, random_state: Any, *, symmetric: bool) -> Drawn:
+    """Resolve the parameters on the rows, and draw features of exactly the width that was asked for.
+
+    Parameters
+    ----------
+    parameters : FeatureParameters
+    rows : RowSource
+        Looked at by the rules for gamma, and by maps that adapt to data.
+    random_state : int, RandomState, Generator or None
+    symmetric : bool
+        Whether features that differ between queries and keys are refused.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner.learn._rows import ArrayRows
+    >>> rows = ArrayRows("example", np.random.default_rng(0).standard_normal((10, 3)))
+    >>> draw_features(FeatureParameters(n_components=64), rows, 0, symmetric=True).features.n_features_out
+    64
+    """
+    rng, owner = as_generator(random_state), rows.owner
+    spec = _approximation(parameters, rows, rng)
+    if not spec.planned:
+        spec = spec.plan(rows.glance(), rng=rng)
+    if symmetric:
+        _check_symmetric(owner, spec)
+    spec = _with_width(owner, spec, check_count(owner, "n_components", parameters.n_components))
+    return Drawn(spec.draw(rows.shape[1], rng), spec.kernel)
+
+
+def as_generator(random_state: Any) -> np.random.Generator:
+    """The Generator of a ``random_state``: scikit-learn's door to ours; None follows ``numpy.random.seed``."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return np.random.default_rng(check_random_state(random_state).randint(np.iinfo(np.int32).max, size=4))
+
+
+def _approximation(parameters: FeatureParameters, rows: RowSource, rng: np.random.Generator) -> Approximation:
+    """The parts with their names looked up; refusals name the estimator."""
+    kernel, gamma, owner = parameters.kernel, parameters.gamma, rows.owner
+    if isinstance(kernel, str):
+        kernel = _named(owner, catalogue.kernel, kernel)
+        gamma = kernel.default_rule if gamma is None else gamma
+    if kernel is not None and not isinstance(kernel, Kernel):
+        raise TypeError(f"{owner}: kernel must be a kernel such as kernels.Gaussian() or its name, got {kernel!r}.")
+    if gamma is not None:
+        if kernel is None:
+            raise ValueError(f"{owner}: gamma={gamma!r} needs a kernel whose bandwidth it sets; pass gamma=None.")
+        kernel = resolve_bandwidth(kernel, gamma, rows, rng=rng, owner=owner)
+    feature_map = _part(owner, "map", parameters.map, catalogue.map, Map, "maps.Trigonometric()")
+    projection = _part(
+        owner, "projection", parameters.projection, catalogue.projection, Projection, "projections.Orthogonal()"
+    )
+    try:
+        return Approximation(kernel, feature_map, projection)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{owner}: {str(error).removeprefix('Approximation: ')}") from None
+
+
+def _part(owner: str, name: str, value: Any, look_up: Any, kind: type, example: str) -> Any:
+    if isinstance(value, str):
+        return _named(owner, look_up, value)
+    if value is not None and not isinstance(value, kind):
+        raise TypeError(f"{owner}: {name} must be a {name} such as {example}, its name or None, got {value!r}.")
+    return value
+
+
+def _named(owner: str, look_up: Any, name: str) -> Any:
+    try:
+        return look_up(name)
+    except ValueError as error:
+        raise ValueError(f"{owner}: {error}") from None
+
+
+def _check_symmetric(owner: str, plan: Approximation) -> None:
+    if not plan.symmetric:
+        raise ValueError(
+            f"{owner}: {plan.map!r} with {plan.projection!r} has different features for queries and keys, and there is no "
+            f"single one to return; use a symmetric map such as Trigonometric(), Positive() or OptimalPositive() on rows of "
+            f"equal weight, such as Orthogonal() or Simplex(), or Approximation.fit(X, Y) with queries and keys."
+        )
+
+
+def _with_width(owner: str, plan: Approximation, n_components: int) -> Approximation:
+    """As many projections as make features of that width."""
+    layout = plan.layout
+    m = layout.rows_within(n_components)
+    nearest = sorted({layout.width(max(m, 1)), layout.width(m + 1)})
+    try:
+        sized = plan.with_width(n_components, exactly=True)
+        if sized.n_features_out == n_components:
+            return sized
+    except ValueError:
+        pass  # not even one row fits: said below
+    made = f"{layout.per_row} feature{'s' if layout.per_row > 1 else ''} per row"
+    made += f" and {layout.extra} more" if layout.extra else ""
+    raise ValueError(
+        f"{owner}: n_components={n_components} cannot be met, since {plan.map!r} with {plan.projection!r} makes {made}; the "
+        f"nearest width{'s are' if len(nearest) > 1 else ' is'} {' and '.join(map(str, nearest))}."
+    )

@@ -1,0 +1,429 @@
+"""Gaussian process regression in the space of the features."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.linalg import LinAlgWarning
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from .._validation import check_count, check_flag, check_positive
+from ..approximation import FeatureMap
+from ._estimator import all_or_nothing
+from ._features import as_generator
+from ._hyperparameters import GaussianEstimator, Objective, Others, maximise, stretched
+from ._kernel_ridge import as_columns
+from ._linear.evidence import (
+    Evidence,
+    Hyperparameters,
+    Posterior,
+    SpectralEvidence,
+    posterior,
+    regression_evidence,
+)
+from ._linear.moments import Moments
+from ._linear.ridge import collect_moments
+from ._linear.spectrum import Equations, NormalEquations, RowEquations, Scaling
+from ._rows import RowSource
+
+_RANGES = {"noise": (1e-6, 1e2), "amplitude": (1e-6, 1e4)}
+"""Of the mean square of the targets, while lengthscales move."""
+
+
+class GaussianProcess(RegressorMixin, GaussianEstimator):
+    r"""Gaussian process regression with random features, in time linear in the number of rows.
+
+    Notes
+    -----
+    The function is :math:`f(x) = \phi(x)\cdot w` with :math:`w \sim N(0, aI)`, so that its covariance is
+    :math:`a\,\phi(x)\cdot\phi(y) \approx a\,k(x, y)`, and :math:`y = f(x) + \varepsilon` with
+    :math:`\varepsilon \sim N(0, \sigma^2)`.  With :math:`B = \Phi^T\Phi + (\sigma^2/a)I`,
+
+    .. math:: w \mid y \sim N(B^{-1}\Phi^Ty,\; \sigma^2B^{-1}),
+
+    which is exactly the Gaussian process of the kernel matrix :math:`a\Phi\Phi^T`, in O(n D^2 + D^3) time and O(D^2) memory.
+    All of it, and the log marginal likelihood, comes from the sums :math:`\Phi^T\Phi`, :math:`\Phi^Ty`, :math:`y^Ty`, n:
+    rows can come in pieces (`partial_fit`) and from many machines (`bochner.distributed`).
+
+    The marginal likelihood is maximised over noise and amplitude from one eigendecomposition of these sums, on all rows.
+    Over lengthscales it is maximised by L-BFGS-B in logarithms, W being held, with gradients through the features
+    (analytic for trigonometric ones, differences of the features for other maps), on at most ``optimize_rows`` rows.
+
+    With fewer features than the data has degrees of freedom the posterior is too sure far from the data (variance
+    starvation): raise ``n_components`` until the standard deviations settle.
+
+    Parameters
+    ----------
+    kernel : Kernel or str, default "gaussian"
+        A kernel, or its name; at the amplitude one.
+    gamma : "scale", "median", float or None
+        Bandwidth that a kernel at unit scale starts from, as in `RandomFeatures`; None leaves a kernel as it is.
+    map, projection : Map, Projection, str or None
+        What is best for the kernel without them.  The map must be symmetric.
+    n_components : int, default 256
+        Width D of the features.
+    noise : float, default 0.1
+        Variance :math:`\sigma^2` of the noise; where it is optimised, only a start.
+    amplitude : float, default 1.0
+        Variance a of the function where k(x, x) = 1; where it is optimised, only a start.
+    optimize : bool, str or sequence of str, default True
+        What maximises the marginal likelihood: some of ``"lengthscale"``, ``"noise"``, ``"amplitude"``; True means all that
+        the kernel has, False none.
+    ard : bool, default False
+        Whether each column has a lengthscale of its own (automatic relevance determination).
+    n_restarts : int, default 0
+        Further starts of the search over lengthscales, up to a factor of ten away.
+    optimize_rows : int, default 5000
+        Rows drawn for the search over lengthscales, if there are more.
+    normalize_y : bool, default False
+        Whether targets are brought to mean 0 and variance 1; noise and amplitude are then in these units.
+    random_state : int, RandomState, Generator or None
+    n_jobs : int or None
+        Threads; None means all.  Results do not depend on it.
+    verbose : int, default 0
+        Whether long loops show a progress bar.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        With its lengthscales.
+    noise_, amplitude_ : float
+    features_ : FeatureMap
+    posterior_ : Posterior
+        Mean and covariance of the weights.
+    statistics_ : RegressionStatistics
+        Of all rows seen.
+    scaling_ : Scaling
+        What `normalize_y` subtracts from targets and divides them by.
+    log_marginal_likelihood_value_ : float
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner.learn import GaussianProcess
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, (400, 1))
+    >>> y = np.sin(2 * X[:, 0]) + 0.1 * rng.standard_normal(400)
+    >>> gp = GaussianProcess(random_state=0).fit(X, y)
+    >>> bool(0.007 < gp.noise_ < 0.013)
+    True
+    >>> mean, std = gp.predict([[0.5], [30.0]], return_std=True)
+    >>> bool(std[1] > 10 * std[0])
+    True
+    """
+
+    _target_options: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}
+    known = ("lengthscale", "noise", "amplitude")
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        *,
+        gamma: Any = None,
+        map: Any = None,
+        projection: Any = None,
+        n_components: int = 256,
+        noise: float = 0.1,
+        amplitude: float = 1.0,
+        optimize: Any = True,
+        ard: bool = False,
+        n_restarts: int = 0,
+        optimize_rows: int = 5000,
+        normalize_y: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.map = map
+        self.projection = projection
+        self.n_components = n_components
+        self.noise = noise
+        self.amplitude = amplitude
+        self.optimize = optimize
+        self.ard = ard
+        self.n_restarts = n_restarts
+        self.optimize_rows = optimize_rows
+        self.normalize_y = normalize_y
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any) -> GaussianProcess:
+        """Fit to rows X (n, d), dense or CSR, and targets y, (n,) or (n, t)."""
+        return self._start(self._rows(X, y, reset=True))
+
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: Any) -> GaussianProcess:
+        """Add rows.
+
+        The first call draws the features and chooses the lengthscales; later ones keep both.  Noise and amplitude, where
+        they are optimised, are those of all rows seen: pieces give what one fit gives.
+        """
+        first = not hasattr(self, "statistics_")
+        rows = self._rows(X, y, reset=first)
+        if first:
+            return self._start(rows)
+        if rows.n_targets != self.statistics_.n_targets:
+            raise ValueError(
+                f"GaussianProcess: expected {self.statistics_.n_targets} targets as in the first call of partial_fit, got "
+                f"{rows.n_targets}."
+            )
+        with self._computing():
+            return self._finish(self.features_, self.statistics_ + self._moments(self.features_, rows))
+
+    def predict(
+        self, X: Any, return_std: bool = False, return_cov: bool = False, *, include_noise: bool = False
+    ) -> Any:
+        """Mean of the function at rows X, and its standard deviation or covariance.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, d)
+            Data.
+        return_std, return_cov : bool
+            Whether to return the standard deviations, or the covariance, too.
+        include_noise : bool
+            Whether they are those of new observations, with the noise, in place of those of the function.
+
+        Returns
+        -------
+        array (n,) or (n, t), or a pair of it with the standard deviations, (n,) or (n, t), or the covariance, (n, n) or
+        (n, n, t)
+        """
+        if return_std and return_cov:
+            raise RuntimeError("GaussianProcess: at most one of return_std or return_cov can be requested.")
+        check_flag("GaussianProcess.predict", "include_noise", include_noise)
+        rows, t = self._rows(X), len(self.scaling_.shift)
+        noise, width = self.noise_ if include_noise else 0.0, self.features_.n_features_out
+        with self._computing():
+            if return_cov:
+                return self._with_covariance(rows, noise)
+            if not return_std:
+                return rows.map(self._predictor(), () if self._single_target else (t,), np.float64, width=width)
+            work = partial(
+                _means_and_spreads, phi=self.features_, fitted=self.posterior_, scaling=self.scaling_, noise=noise
+            )
+            both = rows.map(work, (2 * t,), np.float64, width=width)
+        return (both[:, 0], both[:, 1]) if self._single_target else (both[:, :t], both[:, t:])
+
+    def _predictor(self) -> Callable[[np.ndarray], np.ndarray]:
+        weights = self.posterior_.mean[:, :, None]
+        return partial(
+            _first_of, phi=self.features_, weights=weights, scaling=self.scaling_, single=self._single_target
+        )
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Any:
+        """Functions drawn from the posterior, at rows X, without the noise.
+
+        One ``random_state`` is one draw of the weights: the same functions, at whatever rows they are asked for.
+
+        Returns
+        -------
+        array (n, n_samples) or (n, t, n_samples)
+        """
+        rows = self._rows(X)
+        n = check_count("GaussianProcess.sample_y", "n_samples", n_samples)
+        with self._computing():
+            W = self.posterior_.sample(n, as_generator(random_state))
+            work = partial(_functions, phi=self.features_, weights=W, scaling=self.scaling_, single=self._single_target)
+            tail = (n,) if self._single_target else (W.shape[1], n)
+            return rows.map(work, tail, np.float64, width=self.features_.n_features_out)
+
+    def log_marginal_likelihood(
+        self, theta: Any = None, X: Any = None, y: Any = None, *, eval_gradient: bool = False
+    ) -> Any:
+        """Log marginal likelihood of the targets (in the units of ``normalize_y``), and its gradient in ``theta``.
+
+        Parameters
+        ----------
+        theta : array (2,), (3,) or (2 + d,), optional
+            Logarithms of noise, amplitude and, if given, the lengthscale or lengthscales; None means the fitted ones.
+        X, y : arrays, optional
+            Rows to evaluate on.  Without them it is that of all rows seen, from their statistics, whose lengthscales are
+            those of the fit.
+        eval_gradient : bool
+            Whether to return the gradient too.
+        """
+        check_is_fitted(self)
+        theta = self._theta(theta, X)
+        with self._computing():
+            if X is None:
+                equations = NormalEquations.of(self.statistics_, about_mean=False, scaling=self.scaling_)
+                evidence, (noise, amplitude) = SpectralEvidence(equations.spectrum()), np.exp(theta)
+                found = evidence.value(noise, amplitude), evidence.gradient(noise, amplitude)
+            else:
+                found = self._value_on(self._rows(X, y), theta)
+        return found if eval_gradient else found[0]
+
+    def _theta(self, theta: Any, X: Any) -> np.ndarray:
+        """Checked logarithms."""
+        if theta is None:
+            return np.log([self.noise_, self.amplitude_])
+        given = np.asarray(theta, dtype=np.float64)
+        allowed = (2,) if X is None else (2, 3, 2 + self.n_features_in_)
+        if given.shape not in [(k,) for k in allowed]:
+            hint = "; lengthscales need X and y, since they change the features" if X is None else ""
+            raise ValueError(
+                f"GaussianProcess.log_marginal_likelihood: theta must have {' or '.join(map(str, allowed))} entries, "
+                f"logarithms of noise, amplitude and lengthscales, got shape {given.shape}{hint}."
+            )
+        return given
+
+    def _value_on(self, rows: RowSource, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """On other rows: the objective has lengthscales first."""
+        n_scales, (X, y, _) = len(theta) - 2, rows.gathered()
+        objective = _objective(self.features_, X, self.scaling_.apply(as_columns(y, None)[0]), n_scales)
+        value, gradient = objective(np.roll(theta, n_scales))
+        return value, np.roll(gradient, -n_scales)
+
+    def _start(self, rows: RowSource) -> GaussianProcess:
+        """Draw features, choose their lengthscales, and fit."""
+        self._check_parameters()
+        rng = as_generator(self.random_state)
+        with self._computing():
+            phi = self._tuned(self._drawn(rows, rng).features, rows, rng)
+            self._single_target = not rows.target_shape
+            few = self._of_few_rows(phi, rows)
+            return self._finish(phi, self._moments(phi, rows), few)
+
+    def _moments(self, phi: FeatureMap, rows: RowSource) -> Moments:
+        columns = rows.relabelled(as_columns, rows.n_targets, weighted=False)
+        return collect_moments(phi, columns, verbose=self.verbose)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_positive("GaussianProcess", "noise", self.noise)
+        check_flag("GaussianProcess", "normalize_y", self.normalize_y)
+
+    def _given(self) -> Hyperparameters:
+        free = self._free()
+        return Hyperparameters(
+            None if "noise" in free else float(self.noise), None if "amplitude" in free else float(self.amplitude)
+        )
+
+    def _tuned(self, phi: FeatureMap, rows: RowSource, rng: np.random.Generator) -> FeatureMap:
+        """The same draw, with the best lengthscales on some of the rows, if they are free."""
+        n_scales = self._n_free_scales(phi, rows.shape[1])
+        if not n_scales:
+            return phi
+        X, y = rows.sample_with_targets(self.optimize_rows, rng)
+        Y, given = self._scaled(as_columns(y, None)[0].astype(np.float64)), self._given()
+        objective = _objective(phi, X.astype(np.float64, copy=False), Y, n_scales)
+        others = Others(partial(_start_of_search, Y=Y, given=given), _bounds(Y, given))
+        best = maximise(objective, others, self.n_restarts, rng, verbose=self.verbose)
+        return stretched(phi, best.lengthscales)
+
+    def _scaled(self, Y: np.ndarray) -> np.ndarray:
+        """Targets (n, t) by their own mean and standard deviation, if they are normalised."""
+        return Scaling.of(Y.mean(axis=0), Y.var(axis=0), normalize=self.normalize_y).apply(Y)
+
+    def _of_few_rows(self, phi: FeatureMap, rows: RowSource) -> Hyperparameters:
+        """Noise and amplitude of rows fewer than features, for which their decomposition is the cheaper one."""
+        given = self._given()
+        if None not in given or not rows.in_memory or rows.shape[0] >= phi.n_features_out:
+            return given
+        X, y, _ = rows.gathered()
+        equations = _row_equations(phi.queries(X), self._scaled(as_columns(y, None)[0].astype(np.float64)))
+        return Hyperparameters(*SpectralEvidence(equations.spectrum()).best(given))
+
+    def _finish(self, phi: FeatureMap, moments: Moments, given: Hyperparameters | None = None) -> GaussianProcess:
+        """The posterior of the moments, with the best noise and amplitude where they are not given."""
+        scaling = Scaling.of(moments.target_mean, moments.target_scatter / moments.weight, normalize=self.normalize_y)
+        equations = NormalEquations.of(moments, about_mean=False, scaling=scaling)
+        noise, amplitude = self._given() if given is None else given
+        if noise is None or amplitude is None:
+            noise, amplitude = SpectralEvidence(equations.spectrum()).best(Hyperparameters(noise, amplitude))
+        fitted = posterior(equations, noise, amplitude)
+        if fitted.lost and "noise" not in self._free():
+            warnings.warn(
+                f"GaussianProcess: noise={noise} is below the rounding of the features, which leave {fitted.lost} "
+                f"directions undetermined; nothing is fitted there. Raise noise, or lower n_components.",
+                LinAlgWarning,
+                stacklevel=4,
+            )
+        self.features_, self.statistics_, self.scaling_, self.posterior_ = phi, moments, scaling, fitted
+        self.kernel_ = phi.spec.kernel
+        self.noise_, self.amplitude_ = noise, amplitude
+        self.log_marginal_likelihood_value_ = fitted.log_marginal_likelihood
+        return self
+
+    def _with_covariance(self, rows: RowSource, noise: float) -> tuple[np.ndarray, np.ndarray]:
+        if not rows.in_memory:
+            raise ValueError(
+                "GaussianProcess: return_cov=True needs all rows in one place; pass an array of some rows, or "
+                "return_std=True."
+            )
+        Phi, (shift, scale) = self.features_.queries(rows.gathered().X), self.scaling_
+        mean = shift + scale * (Phi @ self.posterior_.mean)
+        covariance = self.posterior_.covariance(Phi)
+        covariance[np.diag_indices(len(Phi))] += noise
+        spread = covariance[..., None] * scale**2
+        return (mean[:, 0], spread[..., 0]) if self._single_target else (mean, spread)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def _means_and_spreads(
+    X: np.ndarray, *, phi: FeatureMap, fitted: Posterior, scaling: Scaling, noise: float
+) -> np.ndarray:
+    """Means and standard deviations side by side, (n, 2t), in the units of the targets."""
+    Phi = phi.queries(X)
+    spread = np.sqrt(fitted.variance(Phi) + noise)
+    return np.hstack([scaling.shift + scaling.scale * (Phi @ fitted.mean), spread[:, None] * scaling.scale])
+
+
+def _functions(X: np.ndarray, *, phi: FeatureMap, weights: np.ndarray, scaling: Scaling, single: bool) -> np.ndarray:
+    """Functions of given weights (D, t, s) at rows, (n, t, s) or (n, s)."""
+    values = scaling.shift[:, None] + scaling.scale[:, None] * np.tensordot(phi.queries(X), weights, axes=1)
+    return np.asarray(values[:, 0] if single else values)
+
+
+def _first_of(X: np.ndarray, *, phi: FeatureMap, weights: np.ndarray, scaling: Scaling, single: bool) -> np.ndarray:
+    """The function of given weights (D, t, 1) at rows, (n, t) or (n,)."""
+    return _functions(X, phi=phi, weights=weights, scaling=scaling, single=single)[..., 0]
+
+
+def _objective(phi: FeatureMap, X: np.ndarray, Y: np.ndarray, n_scales: int) -> Objective:
+    """The log marginal likelihood of rows X and scaled targets Y (n, t) in lengthscales, noise and amplitude."""
+
+    def evidence(Phi: np.ndarray, logs: np.ndarray) -> Evidence:
+        return regression_evidence(Phi, Y, *np.exp(logs))
+
+    return Objective(phi, X, evidence, n_scales)
+
+
+def _start_of_search(Phi: np.ndarray, *, Y: np.ndarray, given: Hyperparameters) -> np.ndarray:
+    """Logarithms of noise and amplitude for given lengthscales."""
+    if None not in given:
+        return np.log(np.array(given, dtype=np.float64))
+    return np.log(SpectralEvidence(_row_equations(Phi, Y).spectrum()).best(given))
+
+
+def _row_equations(Phi: np.ndarray, Y: np.ndarray) -> Equations:
+    """Through the smaller of the matrices of features and of rows."""
+    rounding = float(np.finfo(np.float64).eps)
+    if len(Phi) < Phi.shape[1]:
+        return RowEquations.of(Phi, Y, about_mean=False, rounding=rounding)
+    n = len(Y)
+    return NormalEquations(n, n, Phi.T @ Y, (Y**2).sum(axis=0), 0, rounding, Phi.T @ Phi)
+
+
+def _bounds(Y: np.ndarray, given: Hyperparameters) -> np.ndarray:
+    square = float((Y**2).mean()) or 1.0
+    pairs = [
+        [factor * square for factor in _RANGES[name]] if value is None else [value, value]
+        for name, value in given._asdict().items()
+    ]
+    return np.log(pairs)

@@ -1,0 +1,289 @@
+"""Gaussian process classification by Laplace's approximation in the space of the features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cholesky
+from scipy.linalg.lapack import dtrtri
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from .._validation import check_count
+from ..approximation import FeatureMap
+from ._estimator import all_or_nothing
+from ._features import as_generator
+from ._hyperparameters import GaussianEstimator, Objective, Others, maximise, stretched
+from ._linear.evidence import Evidence
+from ._linear.laplace import Passes, find_mode, hessian, laplace_evidence, log_evidence
+from ._linear.likelihoods import Likelihood, expected_probabilities, likelihood_of
+from ._rows import Chunk, RowSource
+
+_MAX_ORDER = 20_000
+"""Of the matrix of the weights' posterior: 3.2 GB."""
+_AMPLITUDE_RANGE = (1e-4, 1e5)
+_KEPT_NUMBERS = 1 << 25
+"""Features kept between passes, 256 MB; of more rows they are computed again."""
+
+
+class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
+    r"""Gaussian process classification with random features, by Laplace's approximation.
+
+    Notes
+    -----
+    Latent functions are :math:`f_c(x) = \phi(x)\cdot w_c` with :math:`w_c \sim N(0, aI)`.  Two classes have one of them and
+    the logistic likelihood; k > 2 classes have k and share the softmax likelihood: not one against the rest.  The
+    posterior of the weights is approximated by a Gaussian at its mode with the curvature there, in O(n D^2) for two
+    classes and O(n D^2 k^2) for k, with memory for the (D k) x (D k) matrix.
+
+    Probabilities are means over that posterior, by averages over 512 fixed points for each row (see
+    `expected_probabilities`), more exact than MacKay's closed form.  The predicted class is that of the highest mean.
+
+    The marginal likelihood (that of Laplace) is maximised by L-BFGS-B over the logarithms of lengthscales and amplitude, W
+    being held, with its full gradient, on at most ``optimize_rows`` rows.
+
+    Parameters
+    ----------
+    kernel : Kernel or str, default "gaussian"
+        A kernel, or its name; at the amplitude one.
+    gamma : "scale", "median", float or None
+        Bandwidth that a kernel at unit scale starts from, as in `RandomFeatures`; None leaves a kernel as it is.
+    map, projection : Map, Projection, str or None
+        What is best for the kernel without them.  The map must be symmetric.
+    n_components : int, default 256
+        Width D of the features.
+    amplitude : float, default 1.0
+        Variance a of a latent function where k(x, x) = 1; where it is optimised, only a start.
+    optimize : bool, str or sequence of str, default True
+        What maximises the marginal likelihood: some of ``"lengthscale"``, ``"amplitude"``; True means all that the kernel
+        has, False none.
+    ard : bool, default False
+        Whether each column has a lengthscale of its own.
+    n_restarts : int, default 0
+        Further starts of the search over lengthscales, up to a factor of ten away.
+    optimize_rows : int, default 1000
+        Rows drawn for the search, if there are more.
+    random_state : int, RandomState, Generator or None
+    n_jobs : int or None
+        Threads; None means all.  Results do not depend on it.
+    verbose : int, default 0
+        Whether long loops show a progress bar.
+
+    Attributes
+    ----------
+    classes_ : array (k,)
+    kernel_ : Kernel
+        With its lengthscales.
+    amplitude_ : float
+    features_ : FeatureMap
+    weights_ : float64 array (D, 1) or (D, k)
+        The mode.
+    root_ : float64 array (D k, D k)
+        R with :math:`RR^T` the covariance of the weights, those of the first latent first.
+    log_marginal_likelihood_value_ : float
+    n_iter_ : int
+        Newton steps of the last fit.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner.learn import GaussianProcessClassifier
+    >>> X = np.random.default_rng(0).standard_normal((300, 2))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+    >>> gp = GaussianProcessClassifier(n_components=64, random_state=0).fit(X, y)
+    >>> bool(gp.score(X, y) > 0.95)
+    True
+    >>> other, same = gp.predict_proba([[1.0, 1.0]])[0]
+    >>> bool(same > 0.9 and np.isclose(other + same, 1))
+    True
+    """
+
+    known = ("lengthscale", "amplitude")
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        *,
+        gamma: Any = None,
+        map: Any = None,
+        projection: Any = None,
+        n_components: int = 256,
+        amplitude: float = 1.0,
+        optimize: Any = True,
+        ard: bool = False,
+        n_restarts: int = 0,
+        optimize_rows: int = 1000,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.map = map
+        self.projection = projection
+        self.n_components = n_components
+        self.amplitude = amplitude
+        self.optimize = optimize
+        self.ard = ard
+        self.n_restarts = n_restarts
+        self.optimize_rows = optimize_rows
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any) -> GaussianProcessClassifier:
+        """Fit to rows X (n, d), dense or CSR, and labels y (n,)."""
+        rows = self._rows(X, y, reset=True)
+        classes, labels = np.unique(rows.gathered().targets, return_inverse=True)
+        self._check(classes)
+        rng = as_generator(self.random_state)
+        rows = rows.relabelled(partial(_labelled, labels=labels), 1, weighted=False)
+        with self._computing():
+            phi, amplitude = self._tuned(self._drawn(rows, rng).features, rows, len(classes), rng)
+            return self._finish(phi, _passes(phi, rows, len(classes)), classes, amplitude)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable class of each row."""
+        best = np.argmax(self.predict_proba(X), axis=1)
+        labels: np.ndarray = self.classes_[best]
+        return labels
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probability of each class, (n, k), averaged over the posterior."""
+        rows = self._rows(X)
+        work = partial(_probabilities, phi=self.features_, weights=self.weights_, root=self.root_)
+        with self._computing():
+            probabilities: np.ndarray = rows.map(
+                work, (len(self.classes_),), np.float64, width=self.features_.n_features_out
+            )
+        return probabilities
+
+    def log_marginal_likelihood(
+        self, theta: Any = None, X: Any = None, y: Any = None, *, eval_gradient: bool = False
+    ) -> Any:
+        """Laplace's log marginal likelihood, and its gradient in ``theta``.
+
+        Parameters
+        ----------
+        theta : array (1,), (2,) or (1 + d,), optional
+            Logarithms of the amplitude and, if given, of the lengthscale or lengthscales; None means the fitted ones.
+        X, y : arrays, optional
+            Rows to evaluate on; left out, it is the value of the last fit, for ``theta=None`` alone.
+        eval_gradient : bool
+            Whether to return the gradient too.
+        """
+        check_is_fitted(self)
+        if X is None:
+            if theta is not None or eval_gradient:
+                raise ValueError(
+                    "GaussianProcessClassifier.log_marginal_likelihood: theta and the gradient need X and y, since the fit "
+                    "keeps no rows."
+                )
+            return self.log_marginal_likelihood_value_
+        logs = np.log([self.amplitude_]) if theta is None else np.asarray(theta, dtype=np.float64)
+        if logs.shape not in [(1,), (2,), (1 + self.n_features_in_,)]:
+            raise ValueError(
+                f"GaussianProcessClassifier.log_marginal_likelihood: theta must have 1, 2 or {1 + self.n_features_in_} "
+                f"entries, logarithms of amplitude and lengthscales, got shape {logs.shape}."
+            )
+        rows, targets, _ = self._rows(X, y).gathered()
+        n_scales = len(logs) - 1
+        with self._computing():
+            objective = _objective(self.features_, rows, self._labels(targets), len(self.classes_), n_scales)
+            value, gradient = objective(np.roll(logs, n_scales))
+        return (value, np.roll(gradient, -n_scales)) if eval_gradient else value
+
+    def _labels(self, y: np.ndarray) -> np.ndarray:
+        labels = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
+        if not np.array_equal(self.classes_[labels], y):
+            unknown = sorted(set(np.asarray(y).tolist()) - set(self.classes_.tolist()))
+            raise ValueError(f"GaussianProcessClassifier: y has labels that were not in the fit: {unknown}.")
+        return labels
+
+    def _check(self, classes: np.ndarray) -> None:
+        owner = "GaussianProcessClassifier"
+        if len(classes) < 2:
+            raise ValueError(f"{owner}: requires 2 or more classes, got {len(classes)} class in y.")
+        self._check_parameters()
+        k = 1 if len(classes) == 2 else len(classes)
+        order = k * check_count(owner, "n_components", self.n_components)
+        if order > _MAX_ORDER:
+            raise ValueError(
+                f"{owner}: n_components={self.n_components} times {k} latent functions make a posterior of order {order}, "
+                f"more than {_MAX_ORDER}; lower n_components to {_MAX_ORDER // k}, or use KernelClassifier."
+            )
+
+    def _checked_targets(self, y: np.ndarray) -> np.ndarray:
+        check_classification_targets(y)
+        return y
+
+    def _tuned(
+        self, phi: FeatureMap, rows: RowSource, n_classes: int, rng: np.random.Generator
+    ) -> tuple[FeatureMap, float]:
+        """The same draw with the best lengthscales, and the best amplitude, where they are free."""
+        free, n_scales = self._free(), self._n_free_scales(phi, rows.shape[1])
+        if not n_scales and "amplitude" not in free:
+            return phi, float(self.amplitude)
+        some, some_labels = rows.sample_with_targets(self.optimize_rows, rng)
+        start = np.log([float(self.amplitude)])
+        bounds = np.log([_AMPLITUDE_RANGE]) if "amplitude" in free else np.array([[start[0], start[0]]])
+        objective = _objective(phi, some, some_labels, n_classes, n_scales)
+        restarts = self.n_restarts if n_scales else 0
+        best = maximise(objective, Others(lambda Phi: start, bounds), restarts, rng, verbose=self.verbose)
+        return stretched(phi, best.lengthscales) if n_scales else phi, float(np.exp(best.logs[0]))
+
+    def _finish(
+        self, phi: FeatureMap, rows: Passes, classes: np.ndarray, amplitude: float
+    ) -> GaussianProcessClassifier:
+        k = 1 if len(classes) == 2 else len(classes)
+        mode = find_mode(rows, phi.n_features_out, k, amplitude)
+        L = cholesky(hessian(rows, mode.weights, amplitude), lower=True, overwrite_a=True, check_finite=False)
+        self.classes_, self.features_, self.kernel_, self.amplitude_ = classes, phi, phi.spec.kernel, amplitude
+        self.weights_, self.n_iter_ = mode.weights, mode.n_steps
+        self.log_marginal_likelihood_value_ = log_evidence(mode, L, amplitude)
+        self.root_ = np.ascontiguousarray(dtrtri(L, lower=1)[0].T)
+        return self
+
+
+def _labelled(y: Any, weights: Any, *, labels: np.ndarray) -> tuple[np.ndarray, Any]:
+    """Numbers of the classes in place of the classes."""
+    return labels, weights
+
+
+def _probabilities(X: np.ndarray, *, phi: FeatureMap, weights: np.ndarray, root: np.ndarray) -> np.ndarray:
+    """Probabilities (n, k) of the classes, from means and covariances of the latent functions."""
+    Phi, (D, k) = phi.queries(X), weights.shape
+    V = [Phi @ root[i * D : (i + 1) * D] for i in range(k)]
+    covariance = np.empty((len(Phi), k, k))
+    for i in range(k):
+        for j in range(i + 1):
+            covariance[:, i, j] = covariance[:, j, i] = np.einsum("nd,nd->n", V[i], V[j])
+    return expected_probabilities(Phi @ weights, covariance)
+
+
+def _passes(phi: FeatureMap, rows: RowSource, n_classes: int) -> Passes:
+    """Passes over features and likelihoods: kept where the rows are few, and computed again where they are many."""
+
+    def walk(chunks: Iterator[Chunk]) -> Iterator[tuple[np.ndarray, Likelihood]]:
+        return ((np.asarray(phi.queries(X)), likelihood_of(labels, n_classes)) for X, labels, _ in chunks)
+
+    if rows.count() * phi.n_features_out > _KEPT_NUMBERS:
+        return lambda: rows.reduce(walk, width=phi.n_features_out)
+    kept = list(rows.reduce(walk, width=phi.n_features_out))
+    return lambda: iter(kept)
+
+
+def _objective(phi: FeatureMap, X: np.ndarray, labels: np.ndarray, n_classes: int, n_scales: int) -> Objective:
+    """Laplace's log marginal likelihood of rows in lengthscales and amplitude."""
+    likelihood = likelihood_of(labels, n_classes)
+
+    def evidence(Phi: np.ndarray, logs: np.ndarray) -> Evidence:
+        return laplace_evidence(Phi, likelihood, float(np.exp(logs[0])))
+
+    return Objective(phi, X, evidence, n_scales)

@@ -1,0 +1,262 @@
+"""Hyperparameters of Gaussian processes: which are free, and the lengthscales of the highest marginal likelihood."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy.linalg import LinAlgError
+from scipy.optimize import minimize
+
+from .._progress import progress
+from .._validation import check_count, check_flag, check_positive
+from ..approximation import Approximation, FeatureMap
+from ..maps import Trigonometric
+from ._estimator import FeatureEstimator
+from ._linear.evidence import Evidence
+from ._linear.spectrum import blas_for
+
+_LENGTH_RANGE = np.log(1e3)
+"""How far a lengthscale may go from where it starts, in its logarithm, either way."""
+_RESTART_RANGE = np.log(10.0)
+"""How far from it the other starts are drawn."""
+_REFUSED = 1e25
+"""In place of the loss where rounding left no factor: the line search steps back from it."""
+_STEP = 1e-5
+"""Of central differences in the logarithm: the cube root of the rounding error of float64."""
+
+
+class GaussianEstimator(FeatureEstimator):
+    """Base of the Gaussian processes: a subclass names the hyperparameters that it may optimise.
+
+    Rows are taken in float64: a marginal likelihood weighs eigenvalues that rounding to float32 would drown.
+    """
+
+    _dtypes: ClassVar[tuple[Any, ...]] = (np.float64,)
+    known: ClassVar[tuple[str, ...]]
+    amplitude: Any
+    optimize: Any
+    ard: Any
+    n_restarts: Any
+    optimize_rows: Any
+
+    @contextlib.contextmanager
+    def _computing(self) -> Iterator[None]:
+        """Threads for features by ``n_jobs``, and for dense algebra by its order alone."""
+        order = check_count(type(self).__name__, "n_components", self.n_components)
+        with self._threads(), blas_for(order):
+            yield
+
+    def _free(self) -> frozenset[str]:
+        return free_names(type(self).__name__, self.optimize, self.known)
+
+    def _n_free_scales(self, phi: FeatureMap, d: int) -> int:
+        """How many lengthscales move."""
+        if "lengthscale" not in self._free():
+            return 0
+        return n_free_scales(type(self).__name__, phi.spec, self.optimize, self.ard, d)
+
+    def _check_parameters(self) -> None:
+        owner = type(self).__name__
+        self._free()
+        check_positive(owner, "amplitude", self.amplitude)
+        check_flag(owner, "ard", self.ard)
+        check_count(owner, "n_restarts", self.n_restarts, 0)
+        check_count(owner, "optimize_rows", self.optimize_rows, 2)
+
+
+def free_names(owner: str, optimize: Any, known: Sequence[str]) -> frozenset[str]:
+    """The names in ``optimize``: True for all, False for none, a name, or several.
+
+    Examples
+    --------
+    >>> sorted(free_names("example", True, ("lengthscale", "noise")))
+    ['lengthscale', 'noise']
+    >>> free_names("example", "noise", ("lengthscale", "noise"))
+    frozenset({'noise'})
+    """
+    if isinstance(optimize, bool):
+        return frozenset(known if optimize else ())
+    chosen = (optimize,) if isinstance(optimize, str) else optimize
+    if not isinstance(chosen, tuple | list | set | frozenset) or not set(chosen) <= set(known):
+        listed = ", ".join(repr(name) for name in known)
+        raise ValueError(f"{owner}: optimize must be True, False, or some of {listed}, got {optimize!r}.")
+    return frozenset(chosen)
+
+
+def n_free_scales(owner: str, spec: Approximation, optimize: Any, ard: bool, d: int) -> int:
+    """How many lengthscales move: none, one, or one for each of d columns.
+
+    ``optimize=True`` means what the kernel has; a lengthscale asked for by name must be there.
+    """
+    if spec.kernel is None or not spec.kernel.has_bandwidth:
+        kernel = "a map without a kernel" if spec.kernel is None else repr(spec.kernel)
+        if ard:
+            raise ValueError(
+                f"{owner}: ard=True needs a kernel with a lengthscale for each column, and {kernel} has none; pass "
+                f"ard=False, or a kernel such as kernels.Gaussian()."
+            )
+        if optimize is True:
+            return 0
+        raise ValueError(
+            f"{owner}: optimize={optimize!r} asks for a lengthscale, and {kernel} has none; leave it out, or use a kernel "
+            f"with one, such as kernels.Gaussian()."
+        )
+    if not ard and not isinstance(spec.kernel.bandwidth, tuple):
+        return 1
+    if not spec.kernel.shift_invariant:
+        raise ValueError(
+            f"{owner}: ard=True needs a kernel with a lengthscale for each column, and {spec.kernel!r} has one scale; pass "
+            f"ard=False, or a kernel such as kernels.Gaussian()."
+        )
+    return d
+
+
+def lengthscales(kernel: Any) -> np.ndarray:
+    """Bandwidths, (1,) or (d,)."""
+    return np.atleast_1d(np.asarray(kernel.bandwidth, dtype=np.float64))
+
+
+def stretched(phi: FeatureMap, values: np.ndarray) -> FeatureMap:
+    r"""The same draw with other lengthscales: :math:`\phi(x/\ell)` with W and all constants of the map held.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner import Approximation, kernels
+    >>> phi = Approximation(kernels.Gaussian(), n_projections=4).draw(2, rng=0)
+    >>> x = np.ones((1, 2))
+    >>> bool(np.allclose(stretched(phi, np.array([2.0])).queries(2 * x), phi.queries(x)))
+    True
+    """
+    kernel: Any = phi.spec.kernel
+    bandwidth = float(values[0]) if len(values) == 1 else tuple(np.asarray(values).tolist())
+    return phi.with_kernel(kernel.with_bandwidth(bandwidth))
+
+
+def pull_back(phi: FeatureMap, X: np.ndarray, Phi: np.ndarray, G: np.ndarray, n_scales: int) -> np.ndarray:
+    r"""Gradient in the logarithms of the lengthscales, from the gradient G (n, D) in the features Phi (n, D) of X.
+
+    Notes
+    -----
+    For trigonometric features of :math:`u = W x/\ell`, :math:`\partial u_i/\partial\log\ell_j = -w_{ij}x_j/\ell_j`, so
+
+    .. math:: \frac{\partial}{\partial\log\ell_j} = -\sum_n \tilde x_{nj} (H W)_{nj}, \qquad
+              H = G_{\sin}\circ\Phi_{\cos} - G_{\cos}\circ\Phi_{\sin}, \quad \tilde x = x/\ell,
+
+    one product with the adjoint of W, which is never formed where the rotation is fast.  Other maps have central
+    differences of their features, two evaluations for each lengthscale.
+    """
+    spec = phi.spec
+    if not n_scales:
+        return np.empty(0)
+    if isinstance(spec.map, Trigonometric) and spec.kernel is not None and spec.kernel.shift_invariant:
+        each = _through_cosines(phi, X, Phi, G)
+        return each if n_scales > 1 else each.sum(keepdims=True)
+    return _by_differences(phi, X, G, n_scales)
+
+
+def _through_cosines(phi: FeatureMap, X: np.ndarray, Phi: np.ndarray, G: np.ndarray) -> np.ndarray:
+    nodes: Any = phi.features.nodes  # type: ignore[attr-defined]
+    m, sines = (
+        nodes.operator.shape[0],
+        len(nodes),
+    )  # a node at zero adds a cosine that does not move, after the m others
+    H = G[:, sines : sines + m] * Phi[:, :m] - G[:, :m] * Phi[:, sines : sines + m]
+    gradient: np.ndarray = -np.einsum("nd,nd->d", phi.spec.at_unit_scale(X), nodes.operator.adjoint(H))
+    return gradient
+
+
+def _by_differences(phi: FeatureMap, X: np.ndarray, G: np.ndarray, n_scales: int) -> np.ndarray:
+    start = np.broadcast_to(lengthscales(phi.spec.kernel), (n_scales,))
+    gradient = np.empty(n_scales)
+    for j in range(n_scales):
+        step = np.zeros(n_scales)
+        step[j] = _STEP
+        up, down = (stretched(phi, start * np.exp(sign * step)).queries(X) for sign in (1, -1))
+        gradient[j] = np.vdot(G, up - down) / (2 * _STEP)
+    return gradient
+
+
+class Others(NamedTuple):
+    """The hyperparameters beside the lengthscales, in logarithms.
+
+    Attributes
+    ----------
+    start : callable
+        From features to where to start.
+    bounds : float64 array (k, 2)
+        Lowest and highest; a pair of equal numbers holds one.
+    """
+
+    start: Callable[[np.ndarray], np.ndarray]
+    bounds: np.ndarray
+
+
+class Optimum(NamedTuple):
+    """Lengthscales and logarithms of the others at the highest value found, and that value."""
+
+    lengthscales: np.ndarray
+    logs: np.ndarray
+    value: float
+
+
+class Objective:
+    """A log marginal likelihood of rows as a function of logarithms: lengthscales first, then the others.
+
+    Parameters
+    ----------
+    phi : FeatureMap
+        The draw that all lengthscales share.
+    X : float64 array (n, d)
+    evidence : callable
+        From features and logarithms of the others to `Evidence`.
+    n_scales : int
+        How many lengthscales: none, one, or one for each column.
+    """
+
+    def __init__(
+        self, phi: FeatureMap, X: np.ndarray, evidence: Callable[[np.ndarray, np.ndarray], Evidence], n_scales: int
+    ) -> None:
+        self.phi, self.X, self.evidence, self.n_scales = phi, X, evidence, n_scales
+
+    def features(self, log_scales: np.ndarray) -> tuple[FeatureMap, np.ndarray]:
+        """The stretched map, and the features of the rows."""
+        phi = stretched(self.phi, np.exp(log_scales)) if self.n_scales else self.phi
+        return phi, np.asarray(phi.queries(self.X))
+
+    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Value and gradient."""
+        phi, Phi = self.features(theta[: self.n_scales])
+        at = self.evidence(Phi, theta[self.n_scales :])
+        return at.value, np.concatenate([pull_back(phi, self.X, Phi, at.features, self.n_scales), at.logs])
+
+
+def maximise(
+    objective: Objective, others: Others, n_restarts: int, rng: np.random.Generator, *, verbose: Any
+) -> Optimum:
+    """The best of L-BFGS-B from the lengthscales of the kernel and from ``n_restarts`` places drawn about them."""
+    k = objective.n_scales
+    first = np.log(np.broadcast_to(lengthscales(objective.phi.spec.kernel), (k,)))
+    moves = [np.zeros(k), *rng.uniform(-_RESTART_RANGE, _RESTART_RANGE, (n_restarts, k))]
+    bounds = np.concatenate([np.stack([first - _LENGTH_RANGE, first + _LENGTH_RANGE], axis=1), others.bounds])
+    found = []
+    for move in progress(moves, label="marginal likelihood", shown=bool(verbose)):
+        logs = others.start(objective.features(first + move)[1])
+        start = np.clip(np.concatenate([first + move, logs]), bounds[:, 0], bounds[:, 1])
+        found.append(minimize(_loss(objective), start, jac=True, method="L-BFGS-B", bounds=bounds))
+    best = min(found, key=lambda result: float(result.fun))
+    return Optimum(np.exp(best.x[:k]), best.x[k:], -float(best.fun))
+
+
+def _loss(objective: Objective) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
+    def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        try:
+            value, gradient = objective(theta)
+        except LinAlgError:
+            return _REFUSED, np.zeros_like(theta)
+        return -value, -gradient
+
+    return loss

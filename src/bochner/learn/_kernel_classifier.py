@@ -1,0 +1,286 @@
+"""Kernel classification in linear time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from ._classes import Labels, class_targets, row_weights
+from ._estimator import all_or_nothing
+from ._kernel_machine import KernelMachine, streams
+from ._rows import RowSource
+
+
+def _has_probabilities(classifier: Any) -> bool:
+    if classifier.method != "nadaraya-watson":
+        raise AttributeError(
+            "KernelClassifier: ridge scores are not probabilities; use method='nadaraya-watson', or wrap it in "
+            "CalibratedClassifierCV."
+        )
+    return True
+
+
+class KernelClassifier(ClassifierMixin, KernelMachine):
+    r"""Kernel classification on random features: by ridge regression on the classes, or by weighted votes.
+
+    Notes
+    -----
+    ``method="ridge"`` regresses targets of 1 for a class and -1 for the others, all classes at once from one
+    decomposition, as ``RidgeClassifier`` does; the largest score wins.
+
+    ``method="nadaraya-watson"`` is the estimator of CRT 5.2 and SimRF 5.3: the share of each class in
+    :math:`\sum_i k(x, x_i)`.  It is fitted in one pass without any parameter, computed with stabilisers that cancel, so that
+    large norms do not overflow, and features of queries and keys may differ.
+
+    Several labels per row (y a matrix of zeros and ones) are learned one by one.
+
+    Parameters
+    ----------
+    kernel, gamma, map, projection, n_components, alpha, alphas, fit_intercept, solver, random_state, n_jobs, verbose
+        See `KernelRidge`.
+    method : {"ridge", "nadaraya-watson"}
+        How to classify.
+    class_weight : "balanced", dict or None
+        Weights of the classes; "balanced" is inverse to their frequency.
+
+    Attributes
+    ----------
+    classes_ : array (k,)
+        The classes, sorted.
+    coef_, intercept_, alpha_ : arrays or numbers
+        The ridge fit on the features, one row for each class, or a single one for two classes.
+    features_ : FeatureMap
+        The drawn features.
+    kernel_ : Kernel
+        The kernel that they estimate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner.learn import KernelClassifier
+    >>> X = np.random.default_rng(0).standard_normal((400, 2))
+    >>> y = np.where((X**2).sum(axis=1) < 1.2, "inside", "outside")
+    >>> bool(KernelClassifier(gamma=1.0, alpha="gcv", n_components=128, random_state=0).fit(X, y).score(X, y) > 0.95)
+    True
+    """
+
+    _target_options: ClassVar[dict[str, Any]] = {"multi_output": True}
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        *,
+        gamma: Any = None,
+        map: Any = None,
+        projection: Any = None,
+        n_components: int = 256,
+        alpha: Any = 1.0,
+        alphas: Any = None,
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        method: str = "ridge",
+        class_weight: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.map = map
+        self.projection = projection
+        self.n_components = n_components
+        self.alpha = alpha
+        self.alphas = alphas
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.method = method
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelClassifier:
+        """Draw the features and fit.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, d)
+            Data.
+        y : array (n,) of classes, or (n, k) of zeros and ones
+            Classes, or several labels per row.
+        sample_weight : array (n,), optional
+            Weights of the rows; a whole number counts as repetitions.
+        """
+        rows = self._rows(X, y, sample_weight, reset=True)
+        several = rows.n_targets > 1
+        labels = rows.reduce_targets(Labels.of)
+        classes = np.arange(rows.n_targets) if several else labels.classes
+        if len(classes) < 2:
+            found = f"one class, {classes[0]!r}" if len(classes) else "no rows"
+            raise ValueError(f"KernelClassifier: y has {found}, and needs at least two classes.")
+        self._fit_rows(self._targets(rows, classes, labels, several=several))
+        self.classes_, self._several = classes, several
+        return self
+
+    @available_if(streams)
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> KernelClassifier:
+        """Take in more rows: the result is that of one fit on all of them, with the features drawn at the first call.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        classes : array (k,)
+            All classes that will come; needed at the first call, except for several labels per row.
+        """
+        first = not hasattr(self, "model_")
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                "KernelClassifier: class_weight='balanced' needs all rows at once; pass a dict to partial_fit."
+            )
+        rows = self._rows(X, y, sample_weight, reset=first)
+        several = rows.n_targets > 1
+        if first:
+            known = self._first_classes(rows, classes, several=several)
+        else:
+            self._check_goes_on(classes, several=several)
+            known = np.arange(rows.n_targets) if several else self.classes_
+        self._add_rows(self._targets(rows, known, None, several=several))
+        self.classes_, self._several = known, several
+        return self
+
+    def decision_function(self, X: Any) -> Any:
+        """Scores (n, k), or (n,) for two classes: ridge scores, or shares of the votes (their difference for two).
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, d)
+            Data.
+        """
+        check_is_fitted(self)
+        return self._each(X, self._after(self._scores()), () if self._binary else (len(self.classes_),))
+
+    def predict(self, X: Any) -> Any:
+        """Classes (n,), or labels (n, k).
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, d)
+            Data.
+        """
+        check_is_fitted(self)
+        if self._several:
+            return self._each(X, self._predictor(), (len(self.classes_),), int)
+        return self._each(X, self._predictor(), (), self.classes_.dtype)
+
+    def _predictor(self) -> Callable[[np.ndarray], np.ndarray]:
+        if self._several:
+            return self._after(partial(_labels, scores=self._scores()))
+        return self._after(partial(_winners, scores=self._scores(), classes=self.classes_))
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> Any:
+        """Shares of the classes (n, k), not negative, adding up to one unless there are several labels per row.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, d)
+            Data.
+        """
+        check_is_fitted(self)
+        return self._each(X, self._after(partial(_shares, several=self._several)), (len(self.classes_),))
+
+    @property
+    def _binary(self) -> bool:
+        return len(self.classes_) == 2 and not self._several
+
+    def _scores(self) -> Any:
+        """From predicted targets to scores."""
+        return partial(_scores, votes=self.method == "nadaraya-watson", several=self._several, binary=self._binary)
+
+    def _targets(self, rows: RowSource, classes: np.ndarray, labels: Labels | None, *, several: bool) -> RowSource:
+        """Rows with the targets that stand for their classes, and with the weights of these."""
+        weights = row_weights(self.class_weight, classes, labels, rows.n_targets)
+        relabel = partial(
+            class_targets, classes=classes, several=several, signed=self.method == "ridge", weights_of=weights
+        )
+        n_targets = 1 if self.method == "ridge" and len(classes) == 2 and not several else len(classes)
+        return rows.relabelled(relabel, n_targets, weighted=rows.weighted or weights is not None)
+
+    def _first_classes(self, rows: RowSource, classes: Any, *, several: bool) -> np.ndarray:
+        if several:
+            return np.arange(rows.n_targets)
+        if classes is not None:
+            return np.unique(classes)
+        if rows.in_memory:
+            raise ValueError("KernelClassifier: classes must be passed on the first call to partial_fit.")
+        return rows.reduce_targets(Labels.of).classes
+
+    def _check_goes_on(self, classes: Any, *, several: bool) -> None:
+        """Refuse rows of another kind than those that were learned."""
+        if several != self._several:
+            kinds = ("one class", "several labels") if several else ("several labels", "one class")
+            raise ValueError(f"KernelClassifier: y had {kinds[0]} per row in the first call, and has {kinds[1]} now.")
+        if not several and classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(
+                f"KernelClassifier: classes must be those of the first call, {self.classes_}, got {classes!r}."
+            )
+
+    def _checked_targets(self, y: Any) -> np.ndarray:
+        y = y.toarray() if sparse.issparse(y) else y  # labels of rows, as scikit-learn's encoders give them
+        check_classification_targets(y)
+        labels = type_of_target(y) == "multilabel-indicator" and np.isin(y, (0, 1)).all()
+        if y.ndim == 2 and not labels:
+            if y.shape[1] > 1:
+                raise ValueError(
+                    f"KernelClassifier: y must be classes (n,) or zeros and ones (n, k), got {type_of_target(y)}."
+                )
+            return np.asarray(column_or_1d(y, warn=True))
+        return np.asarray(y)
+
+    @property
+    def _single(self) -> bool:
+        return False
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+def _scores(values: np.ndarray, *, votes: bool, several: bool, binary: bool) -> np.ndarray:
+    """Scores of predicted targets (n, t): (n, k), or (n,) for two classes."""
+    if not votes:
+        return values[:, 0] if binary else values
+    if several:
+        return 2 * values - 1
+    return values[:, 1] - values[:, 0] if binary else values
+
+
+def _winners(values: np.ndarray, *, scores: Any, classes: np.ndarray) -> np.ndarray:
+    found = scores(values)
+    best = (found > 0).astype(int) if found.ndim == 1 else found.argmax(axis=1)
+    return np.asarray(classes[best])
+
+
+def _labels(values: np.ndarray, *, scores: Any) -> np.ndarray:
+    return np.asarray((scores(values) > 0).astype(int))
+
+
+def _shares(values: np.ndarray, *, several: bool) -> np.ndarray:
+    shares: np.ndarray = np.maximum(values, 0)
+    if several:
+        np.minimum(shares, 1, out=shares)
+        return shares
+    shares /= shares.sum(axis=1, keepdims=True)
+    return shares

@@ -1,0 +1,144 @@
+"""What kernel regression and kernel classification share: features, and a method that learns targets from them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._validation import check_flag, check_option
+from ..kernels import Gaussian
+from ..maps import OptimalPositive
+from ._estimator import FeatureEstimator
+from ._features import FeatureParameters
+from ._linear.moments import Moments
+from ._linear.ridge import Ridge, RidgeModel
+from ._nadaraya_watson import KernelAverage, NadarayaWatson
+from ._rows import RowSource
+
+METHODS = ("ridge", "nadaraya-watson")
+GAUSSIAN_NAMES = ("gaussian", "rbf")
+
+
+def streams(machine: Any) -> bool:
+    """Whether rows may come in parts: leaving each out needs all of them again."""
+    if isinstance(machine.alpha, str) and machine.alpha == "loo" and machine.method == "ridge":
+        raise AttributeError(
+            f"{type(machine).__name__}: alpha='loo' looks at every row again, and partial_fit keeps none; use alpha='gcv'."
+        )
+    return True
+
+
+def _then(
+    X: np.ndarray, *, first: Callable[[np.ndarray], np.ndarray], second: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """One function of rows after another."""
+    return second(first(X))
+
+
+class KernelMachine(FeatureEstimator, ABC):
+    """Common body of regression and classification; a subclass turns its y into a matrix of targets and back."""
+
+    method: str
+    alpha: Any
+    alphas: Any
+    fit_intercept: bool
+    solver: str
+    verbose: Any
+
+    model_: RidgeModel | KernelAverage
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Coefficients of the features: (t, n_components), or (n_components,) for a single target of one dimension."""
+        B = self._ridge().solution.coefficients
+        return B[:, 0] if self._single else B.T
+
+    @property
+    def intercept_(self) -> Any:
+        """Intercepts (t,), or a number for a single target of one dimension."""
+        intercept = self._ridge().solution.intercept
+        return float(intercept[0]) if self._single else intercept
+
+    @property
+    def alpha_(self) -> Any:
+        """The regularisation strength that was used."""
+        return self._ridge().solution.alpha
+
+    @property
+    def statistics_(self) -> Moments:
+        """Moments of features and targets of all rows seen: those of two estimators with the same features add."""
+        return self._ridge().moments
+
+    def _ridge(self) -> RidgeModel:
+        check_is_fitted(self, "model_")
+        if not isinstance(self.model_, RidgeModel):
+            raise AttributeError(f"{type(self).__name__}: coefficients belong to method='ridge', got {self.method!r}.")
+        return self.model_
+
+    def _parameters(self) -> FeatureParameters:
+        """As given; weighted averages need positive weights, so their default map is positive where there is one."""
+        parameters = super()._parameters()
+        gaussian = isinstance(self.kernel, Gaussian) or (isinstance(self.kernel, str) and self.kernel in GAUSSIAN_NAMES)
+        if self.method == "nadaraya-watson" and self.map is None and gaussian:
+            return parameters._replace(map=OptimalPositive())
+        return parameters
+
+    def _method(self) -> Ridge | NadarayaWatson:
+        owner = type(self).__name__
+        check_option(owner, "method", self.method, METHODS)
+        check_flag(owner, "fit_intercept", self.fit_intercept)
+        if self.method == "nadaraya-watson":
+            return NadarayaWatson(owner)
+        return Ridge(owner, self.alpha, self.alphas, self.fit_intercept, self.solver)
+
+    def _fit_rows(self, rows: RowSource, *, begin: bool = False) -> None:
+        """Draw features and learn all rows, or ``begin`` with the first of them."""
+        method = self._method()
+        with self._threads():
+            drawn = self._drawn(rows, symmetric=method.symmetric)
+            learn = method.begin if begin else method.fit
+            self.model_ = learn(drawn.features, rows, verbose=self.verbose)
+        self.features_, self.kernel_ = drawn
+
+    def _add_rows(self, rows: RowSource) -> None:
+        """Learn more rows; features are drawn at the first call."""
+        if not hasattr(self, "model_"):
+            self._fit_rows(rows, begin=True)
+            return
+        method: Any = self._method()
+        self._check_goes_on_from(method, rows.n_targets)
+        with self._threads():
+            self.model_ = method.extend(self.model_, self.features_, rows, verbose=self.verbose)
+
+    def _check_goes_on_from(self, method: Any, n_targets: int) -> None:
+        """Refuse another method, or another number of targets, than were learned."""
+        owner, known = type(self).__name__, self.model_
+        if type(method) is not type(known.options):
+            raise ValueError(
+                f"{owner}: method={self.method!r} cannot go on from rows that another method has learned; call fit."
+            )
+        if n_targets != known.n_targets:
+            s = "s" if known.n_targets > 1 else ""
+            raise ValueError(f"{owner}: expected {known.n_targets} target{s} as in the first call, got {n_targets}.")
+
+    def _after(self, finish: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+        """From rows X (n, d) to what ``finish`` makes of predicted targets (n, t): a plain value that can be sent away."""
+        return partial(_then, first=self.model_.predictor(self.features_), second=finish)
+
+    def _each(self, X: Any, work: Callable[[np.ndarray], np.ndarray], tail: tuple[int, ...], dtype: Any = None) -> Any:
+        """``work`` of all rows: (n, *tail), in the precision of X or in ``dtype``."""
+        rows = self._rows(X)
+        with self._threads():
+            return rows.map(
+                work, tail, rows.dtype if dtype is None else np.dtype(dtype), width=self.features_.n_features_out
+            )
+
+    @property
+    @abstractmethod
+    def _single(self) -> bool:
+        """Whether predictions have one number per row."""

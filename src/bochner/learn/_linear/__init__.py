@@ -1,0 +1,8 @@
+"""The linear engine: regression and classification on features, from sums over rows.
+
+- `moments`: means and second moments of features and targets, which add;
+- `spectrum`: the linear equations that they make, solved stably, and their eigenvectors;
+- `ridge`: ridge regression, and the criteria that choose its regularisation;
+- `evidence`: the posterior of a Gaussian process and its marginal likelihood;
+- `likelihoods`, `laplace`: classes by Laplace's approximation.
+"""

@@ -1,0 +1,179 @@
+"""Likelihoods of classes given latent functions, with their derivatives, and probabilities averaged over latents."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import expit, log_softmax, ndtri, softmax
+
+_POINTS = 512
+_ROWS = 512
+"""Rows whose points are held at a time."""
+
+
+class Likelihood(ABC):
+    r"""Log likelihood of rows in their latents :math:`F` (n, k), and its derivatives row by row.
+
+    The negative Hessian of each row is R (k, k), positive semi-definite.
+    """
+
+    n_latents: int
+
+    @abstractmethod
+    def value(self, F: np.ndarray) -> float:
+        """Sum of log likelihoods."""
+
+    @abstractmethod
+    def residual(self, F: np.ndarray) -> np.ndarray:
+        """Gradient in F, (n, k): observed minus expected."""
+
+    @abstractmethod
+    def curvature(self, F: np.ndarray) -> np.ndarray:
+        """R of each row, (n, k, k)."""
+
+    @abstractmethod
+    def curvature_slope(self, F: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """Gradient in F of tr(C R) for fixed matrices C (n, k, k), (n, k)."""
+
+
+class Logistic(Likelihood):
+    r"""Two classes: :math:`p = 1/(1+e^{-f})` of the second, one latent.
+
+    Notes
+    -----
+    :math:`R = p(1-p)` and :math:`R' = p(1-p)(1-2p)`.
+
+    Parameters
+    ----------
+    labels : int array (n,)
+        0 or 1.
+    """
+
+    n_latents = 1
+
+    def __init__(self, labels: np.ndarray) -> None:
+        self.labels = labels
+
+    def value(self, F: np.ndarray) -> float:
+        """Sum of log sigmoids, without overflow."""
+        return -float(np.logaddexp(0, np.where(self.labels == 1, -F[:, 0], F[:, 0])).sum())
+
+    def residual(self, F: np.ndarray) -> np.ndarray:
+        """Labels minus probabilities."""
+        residual: np.ndarray = self.labels[:, None] - expit(F)
+        return residual
+
+    def curvature(self, F: np.ndarray) -> np.ndarray:
+        """Of one latent: p (1 - p)."""
+        curvature: np.ndarray = (expit(F) * expit(-F))[:, :, None]
+        return curvature
+
+    def curvature_slope(self, F: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """Of one latent: p (1 - p) (1 - 2p), times C."""
+        slope: np.ndarray = C[:, 0] * expit(F) * expit(-F) * (expit(-F) - expit(F))
+        return slope
+
+
+class Softmax(Likelihood):
+    r"""Several classes: :math:`p_c = e^{f_c}/\sum_j e^{f_j}`, a latent for each.
+
+    Notes
+    -----
+    :math:`R = \mathrm{diag}(p) - pp^T`, and :math:`\partial\,\mathrm{tr}(CR)/\partial f = R(\mathrm{diag}\,C - 2Cp)` for
+    symmetric C.
+
+    Parameters
+    ----------
+    labels : int array (n,)
+        From 0 to n_latents - 1.
+    n_latents : int
+    """
+
+    def __init__(self, labels: np.ndarray, n_latents: int) -> None:
+        self.labels, self.n_latents = labels, n_latents
+
+    def value(self, F: np.ndarray) -> float:
+        """Sum of log probabilities of the labels."""
+        return float(log_softmax(F, axis=1)[np.arange(len(F)), self.labels].sum())
+
+    def residual(self, F: np.ndarray) -> np.ndarray:
+        """Indicators minus probabilities."""
+        residual: np.ndarray = -softmax(F, axis=1)
+        residual[np.arange(len(F)), self.labels] += 1
+        return residual
+
+    def curvature(self, F: np.ndarray) -> np.ndarray:
+        """diag(p) - p p^T."""
+        p = softmax(F, axis=1)
+        R: np.ndarray = -p[:, :, None] * p[:, None, :]
+        R[:, np.arange(self.n_latents), np.arange(self.n_latents)] += p
+        return R
+
+    def curvature_slope(self, F: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """R (diag C - 2 C p)."""
+        p = softmax(F, axis=1)
+        inner = np.einsum("nii->ni", C) - 2 * np.einsum("nij,nj->ni", C, p)
+        slope: np.ndarray = p * (inner - (p * inner).sum(axis=1, keepdims=True))
+        return slope
+
+
+def likelihood_of(labels: np.ndarray, n_classes: int) -> Likelihood:
+    """One latent for two classes, one each for more."""
+    return Logistic(labels) if n_classes == 2 else Softmax(labels, n_classes)
+
+
+def expected_probabilities(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    r"""Mean of the class probabilities for latents of given means (n, k) and covariances (n, k, k).
+
+    Notes
+    -----
+    :math:`E\,\sigma(f)` for one latent and two classes, :math:`E\,\mathrm{softmax}(f)` for k latents, as averages over 512
+    fixed points: quantiles of the normal law for one latent, scrambled Sobol points for more.  The error is below 0.001
+    for one and a few thousandths for several, where MacKay's closed form :math:`\sigma(\mu/\sqrt{1+\pi v/8})` and its
+    extensions to several classes err by up to 0.02 and 0.06.
+
+    Returns
+    -------
+    float64 array (n, 2) or (n, k)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> bool(np.allclose(expected_probabilities(np.array([[0.0]]), np.array([[[3.0]]])), 0.5))
+    True
+    """
+    k = mean.shape[1]
+    root = _roots(covariance)
+    parts = [
+        _average(mean[rows, None] + np.einsum("nij,sj->nsi", root[rows], _normal_points(k)))
+        for rows in (slice(i, i + _ROWS) for i in range(0, len(mean), _ROWS))
+    ]
+    return np.concatenate(parts)
+
+
+def _average(latents: np.ndarray) -> np.ndarray:
+    """Mean probabilities of latents (n, points, k)."""
+    if latents.shape[2] == 1:
+        p = expit(latents[:, :, 0]).mean(axis=1)
+        return np.stack([1 - p, p], axis=1)
+    mean: np.ndarray = softmax(latents, axis=2).mean(axis=1)
+    return mean
+
+
+def _roots(covariance: np.ndarray) -> np.ndarray:
+    """Roots of positive semi-definite matrices, by their eigenvectors: rounding may leave no Cholesky factor."""
+    values, vectors = np.linalg.eigh(covariance)
+    roots: np.ndarray = vectors * np.sqrt(np.maximum(values, 0))[:, None, :]
+    return roots
+
+
+@lru_cache(maxsize=8)
+def _normal_points(k: int) -> np.ndarray:
+    """Points (512, k) that stand for the normal law."""
+    if k == 1:
+        return np.asarray(ndtri((np.arange(_POINTS) + 0.5) / _POINTS))[:, None]
+    from scipy.stats import qmc  # a heavy import
+
+    return np.asarray(ndtri(qmc.Sobol(k, scramble=True, rng=0).random(_POINTS)))

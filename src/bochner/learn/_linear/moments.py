@@ -1,0 +1,234 @@
+"""Means and second moments of features and targets: all that a linear fit needs of the rows, however many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...linalg.engine import for_each_tile, single_threaded_blas
+
+_COLUMNS = 320
+"""Columns of a block of the scatter matrix: enough for BLAS to reach its speed, few enough to share among threads."""
+_ROWS = 512
+
+Part = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+"""Features (n, D), targets (n, t), and weights (n,) or None."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    r"""Weighted means and centred second moments of features :math:`\phi` and targets y.
+
+    A value: ``a + b`` is that of both sets of rows, and changes neither.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows seen.
+    weight : float
+        Sum of their weights.
+    units : float
+        Observations that they count as: a weight above one as so many, one below as a single one, zero as none.
+    feature_mean : float64 array (D,)
+    target_mean : float64 array (t,)
+    upper : float64 array (D, D)
+        S above the diagonal; see `scatter`.
+    cross : float64 array (D, t)
+        C.
+    target_scatter : float64 array (t,)
+        T.
+    rounding : float
+        Relative rounding error of the features.
+
+    Notes
+    -----
+    With weights :math:`w_i` (ones, or repetitions) and :math:`W = \sum w_i`,
+
+    .. math:: \bar\phi = \tfrac1W \sum w_i\phi_i, \quad S = \sum w_i(\phi_i-\bar\phi)(\phi_i-\bar\phi)^T, \quad
+              C = \sum w_i(\phi_i-\bar\phi)(y_i-\bar y)^T, \quad T = \sum w_i(y_i-\bar y)^2.
+
+    Two parts of the rows merge by Chan's update :math:`S = S_a + S_b + \tfrac{W_aW_b}{W}\,\delta\delta^T`,
+    :math:`\delta = \bar\phi_b - \bar\phi_a`, which never subtracts large numbers; so rows can come in any chunks, in any
+    order, from any machine, and the sums agree to rounding.  Products of a chunk are taken about its own mean, in float64,
+    or in float32 where the features are float32 and the caller asks for no more; they are added in float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> Phi, y = rng.standard_normal((100, 3)), rng.standard_normal((100, 1))
+    >>> whole, parts = Moments.of(Phi, y), Moments.of(Phi[:30], y[:30]) + Moments.of(Phi[30:], y[30:])
+    >>> bool(np.allclose(whole.scatter, parts.scatter)), whole.n_rows
+    (True, 100)
+    """
+
+    n_rows: int
+    weight: float
+    units: float
+    feature_mean: np.ndarray
+    target_mean: np.ndarray
+    upper: np.ndarray = field(repr=False)
+    cross: np.ndarray = field(repr=False)
+    target_scatter: np.ndarray
+    rounding: float
+
+    @classmethod
+    def of(
+        cls, features: np.ndarray, targets: np.ndarray, weights: np.ndarray | None = None, *, exact: bool = True
+    ) -> Moments:
+        """Of features (n, D) and targets (n, t), with weights (n,) or each one; ``exact`` as in `collect`."""
+        return cls.collect([(features, targets, weights)], features.shape[1], targets.shape[1], exact=exact)
+
+    @classmethod
+    def collect(cls, parts: Iterable[Part], n_features: int, n_targets: int, *, exact: bool = True) -> Moments:
+        """Of rows that come in parts.
+
+        Parameters
+        ----------
+        parts : iterable of (features, targets, weights)
+        n_features, n_targets : int
+            D and t.
+        exact : bool
+            Whether products are taken in float64 whatever the features are: a float32 product is wrong by more than the
+            small eigenvalues that a criterion for the regularisation looks at.
+        """
+        sums = _Sums(n_features, n_targets)
+        for features, targets, weights in parts:
+            sums.add_rows(features, targets, weights, exact=exact)
+        return sums.frozen()
+
+    @property
+    def n_features(self) -> int:
+        """Width D."""
+        return len(self.feature_mean)
+
+    @property
+    def n_targets(self) -> int:
+        """Number of targets t."""
+        return len(self.target_mean)
+
+    @property
+    def scatter(self) -> np.ndarray:
+        """S in full."""
+        S = np.triu(self.upper)
+        S += np.triu(S, 1).T
+        return S
+
+    def __add__(self, other: object) -> Moments:
+        if not isinstance(other, Moments):
+            return NotImplemented
+        if (self.n_features, self.n_targets) != (other.n_features, other.n_targets):
+            raise ValueError(
+                f"Moments: only those of the same features and targets add, got {self.n_features} features, "
+                f"{self.n_targets} targets and {other.n_features} features, {other.n_targets} targets."
+            )
+        total = _Sums(self.n_features, self.n_targets)
+        total.add(self)
+        total.add(other)
+        return total.frozen()
+
+
+class _Sums:
+    """Moments in the making: the one place where they change."""
+
+    def __init__(self, n_features: int, n_targets: int) -> None:
+        D, t = n_features, n_targets
+        self.n_rows, self.weight, self.units = 0, 0.0, 0.0
+        self.feature_mean, self.target_mean = np.zeros(D), np.zeros(t)
+        self.upper, self.cross, self.target_scatter = np.zeros((D, D)), np.zeros((D, t)), np.zeros(t)
+        self.rounding = float(np.finfo(np.float64).eps)
+
+    def frozen(self) -> Moments:
+        """What was added, which nobody changes any more."""
+        for array in (self.feature_mean, self.target_mean, self.upper, self.cross, self.target_scatter):
+            array.flags.writeable = False
+        return Moments(**vars(self))
+
+    def add_rows(self, features: np.ndarray, targets: np.ndarray, weights: np.ndarray | None, *, exact: bool) -> None:
+        """Add rows."""
+        w = np.ones(len(features)) if weights is None else weights.astype(np.float64)
+        weight = float(w.sum())
+        self.n_rows += len(features)
+        self.units += units_of(w)
+        self.rounding = max(self.rounding, float(np.finfo(features.dtype).eps))
+        if weight == 0:
+            return
+        roots = None if weights is None else np.sqrt(w)
+        rows, phi = _centred(features, w, roots, np.dtype(np.float64) if exact else features.dtype)
+        Y, y = _centred(targets.astype(np.float64), w, roots, np.dtype(np.float64))
+        delta, gap, root = self._shift(phi, y, weight)
+        rows[-1], Y[-1] = root * delta, root * gap  # one more row carries the shift of the means: Chan's correction
+        self._add_products(rows, Y)
+
+    def add(self, other: Moments) -> None:
+        """Add moments of other rows."""
+        self.n_rows += other.n_rows
+        self.units += other.units
+        self.rounding = max(self.rounding, other.rounding)
+        if other.weight == 0:
+            return
+        delta, gap, root = self._shift(other.feature_mean, other.target_mean, other.weight)
+        self.upper += other.upper
+        self.upper += np.outer(root * delta, root * delta)
+        self.cross += other.cross + np.outer(root * delta, root * gap)
+        self.target_scatter += other.target_scatter + (root * gap) ** 2
+
+    def _shift(self, phi: np.ndarray, y: np.ndarray, weight: float) -> tuple[np.ndarray, np.ndarray, float]:
+        """Move the means to those of both parts; the gaps between them, and the root of their weight."""
+        total = self.weight + weight
+        delta, gap = phi - self.feature_mean, y - self.target_mean
+        root = float(np.sqrt(self.weight * (weight / total)))
+        self.feature_mean = self.feature_mean + (weight / total) * delta
+        self.target_mean = self.target_mean + (weight / total) * gap
+        self.weight = total
+        return delta, gap, root
+
+    def _add_products(self, rows: np.ndarray, Y: np.ndarray) -> None:
+        D = len(self.feature_mean)
+
+        def block(first: int, last: int) -> None:
+            start, stop = D - last, D - first  # the longest columns first, so that threads end together
+            columns = rows[:, start:stop]
+            self.upper[:stop, start:stop] += rows[:, :stop].T @ columns
+            self.cross[start:stop] += columns.T @ Y.astype(rows.dtype, copy=False)
+
+        for_each_tile(D, _COLUMNS, block)
+        self.target_scatter += np.einsum("nt,nt->t", Y, Y)
+
+
+def units_of(weights: np.ndarray) -> float:
+    """Observations that rows of these weights count as.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> units_of(np.array([3.0, 0.5, 0.0]))
+    4.0
+    """
+    return float(np.maximum(weights, weights > 0).sum())
+
+
+def _centred(
+    values: np.ndarray, w: np.ndarray, roots: np.ndarray | None, dtype: np.dtype
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows about their mean, times roots of weights, with room for one more, in ``dtype``; and the mean in float64.
+
+    Rows are taken about the mean as the precision of the values gives it; what then remains of it is small, and known to
+    as many digits again.  Its square is beyond the digits of the products.
+    """
+    n = len(values)
+    out = np.empty((n + 1, values.shape[1]), dtype)
+    with single_threaded_blas:  # the number of threads cannot change a bit
+        centre = (w.astype(values.dtype) @ values) / values.dtype.type(w.sum())
+
+    def tile(start: int, stop: int) -> None:
+        np.subtract(values[start:stop], centre, out=out[start:stop], dtype=dtype)
+        if roots is not None:
+            out[start:stop] *= roots[start:stop, None].astype(dtype)
+
+    for_each_tile(n, _ROWS, tile)
+    with single_threaded_blas:
+        rest = (np.ones(n) if roots is None else roots).astype(dtype) @ out[:n]
+    return out, centre + rest.astype(np.float64) / w.sum()

@@ -1,0 +1,328 @@
+"""Ridge regression from moments or from a few rows, and the criteria that choose its regularisation."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import LinAlgWarning
+
+from ..._validation import check_option
+from ...approximation import FeatureMap
+from ...linalg.engine import multiply
+from .._rows import Chunk, RowSource
+from .moments import Moments
+from .spectrum import Equations, NormalEquations, RowEquations, Solved, Spectrum, blas_for
+
+DEFAULT_ALPHAS = np.logspace(-6, 3, 19)
+CRITERIA = ("gcv", "loo")
+SOLVERS = ("auto", "primal", "dual")
+_SAFE_ALPHA = 1e-3
+"""From here on a fixed strength is far above the rounding of products in float32."""
+_ROUNDING = 1e-14
+"""Of the squares of the targets: a residual of minus so much may be that of a perfect fit."""
+
+
+class Solution(NamedTuple):
+    """Coefficients (D, t), intercepts (t,), and the regularisation strength they were found with."""
+
+    coefficients: np.ndarray
+    intercept: np.ndarray
+    alpha: Any
+
+
+class FewRows(NamedTuple):
+    """Features (n, D), targets (n, t) and weights (n,) or None of rows fewer than features."""
+
+    features: np.ndarray
+    targets: np.ndarray
+    weights: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """Options of a ridge fit.
+
+    Parameters
+    ----------
+    owner : str
+        The estimator, for messages.
+    alpha : float, array, "gcv" or "loo"
+    alphas : array or None
+        Strengths among which the criteria choose.
+    intercept : bool
+    solver : {"auto", "primal", "dual"}
+    """
+
+    owner: str
+    alpha: Any = 1.0
+    alphas: Any = None
+    intercept: bool = True
+    solver: str = "auto"
+
+    symmetric = True
+
+    def check(self, n_targets: int, *, in_memory: bool) -> None:
+        """Refuse options that mean nothing, or need rows that are elsewhere."""
+        check_option(self.owner, "solver", self.solver, SOLVERS)
+        if self.solver == "dual" and not in_memory:
+            raise ValueError(
+                f"{self.owner}: solver='dual' needs all rows in one place; on Dask collections use 'auto'."
+            )
+        if isinstance(self.alpha, str):
+            if self.alpha not in CRITERIA:
+                raise ValueError(
+                    f"{self.owner}: alpha must be a number, one for each target, 'gcv' or 'loo', got {self.alpha!r}."
+                )
+            self.grid()
+            return
+        alpha = _strengths(self.owner, "alpha", self.alpha)
+        if alpha.ndim and len(alpha) not in (1, n_targets):
+            raise ValueError(
+                f"{self.owner}: alpha has {len(alpha)} entries, one for each target, for {n_targets} targets."
+            )
+
+    def grid(self) -> np.ndarray:
+        """The strengths to choose among."""
+        grid = np.atleast_1d(_strengths(self.owner, "alphas", DEFAULT_ALPHAS if self.alphas is None else self.alphas))
+        if not (grid > 0).all():
+            raise ValueError(f"{self.owner}: alphas must be positive numbers, got {self.alphas!r}.")
+        return grid
+
+    @property
+    def exact(self) -> bool:
+        """Whether products must be taken in float64: criteria and small strengths look below the rounding of float32."""
+        return isinstance(self.alpha, str) or bool((np.asarray(self.alpha) < _SAFE_ALPHA).any())
+
+    def fit(self, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel:
+        """Fit features and targets of all rows at once."""
+        self.check(rows.n_targets, in_memory=rows.in_memory)
+        few = rows.in_memory and (
+            self.solver == "dual" or (self.solver == "auto" and rows.shape[0] < phi.n_features_out)
+        )
+        if few:  # fewer numbers than the moments, which they become when more rows come
+            X, Y, weights = rows.gathered()
+            return RidgeModel(self, FewRows(phi.queries(X), Y, weights)).solved()
+        model = self._collected(phi, rows, verbose)
+        if not (isinstance(self.alpha, str) and self.alpha == "loo"):
+            return model.solved()
+        return replace(model, alpha=self._by_leaving_out(model, phi, rows, verbose)).solved()
+
+    def extend(self, model: RidgeModel, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel:
+        """The model with more rows; it is solved when it is next asked for."""
+        self.check(rows.n_targets, in_memory=rows.in_memory)
+        more = self._collected(phi, rows, verbose)
+        return replace(more, data=model.moments + more.moments)
+
+    def begin(self, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel:
+        """A model of the first of several parts of the rows."""
+        self.check(rows.n_targets, in_memory=rows.in_memory)
+        return self._collected(phi, rows, verbose)
+
+    def _collected(self, phi: FeatureMap, rows: RowSource, verbose: Any) -> RidgeModel:
+        return RidgeModel(self, collect_moments(phi, rows, exact=self.exact, verbose=verbose))
+
+    def _by_leaving_out(self, model: RidgeModel, phi: FeatureMap, rows: RowSource, verbose: Any) -> float:
+        """The strength of the least leave-one-out error: one more pass over the rows."""
+        alphas, spectrum = self.grid(), model.equations.spectrum()
+        work = partial(_left_out, phi=phi, spectrum=spectrum, alphas=alphas, means=model.means)
+        return best_alpha(alphas, rows.reduce(work, width=phi.n_features_out, label="leave one out", verbose=verbose))
+
+
+@dataclass(frozen=True)
+class RidgeModel:
+    """What a ridge fit has learned: a value, from which another is made when more rows come.
+
+    Attributes
+    ----------
+    options : Ridge
+    data : Moments or FewRows
+    alpha : float, optional
+        The strength that a second pass over the rows has chosen.
+    """
+
+    options: Ridge
+    data: Moments | FewRows = field(repr=False)
+    alpha: Any = None
+
+    @property
+    def moments(self) -> Moments:
+        """Of all rows."""
+        return self.data if isinstance(self.data, Moments) else Moments.of(*self.data)
+
+    @property
+    def n_targets(self) -> int:
+        """How many targets it has learned."""
+        return self.data.n_targets if isinstance(self.data, Moments) else self.data.targets.shape[1]
+
+    @cached_property
+    def solution(self) -> Solution:
+        """What was found; solved when it is first asked for, after rows came in parts."""
+        size = self.data.n_features if isinstance(self.data, Moments) else len(self.data.targets)
+        with blas_for(size):
+            return self._solve()
+
+    def _solve(self) -> Solution:
+        options, equations = self.options, self.equations
+        if isinstance(options.alpha, str) and self.alpha is None:
+            spectrum, alphas = equations.spectrum(), options.grid()
+            scores = [gcv(spectrum, a) for a in alphas] if options.alpha == "gcv" else self._leave_one_out(spectrum)
+            alpha: Any = best_alpha(alphas, np.asarray(scores))
+            solved = Solved(spectrum.coefficients(alpha))
+        else:
+            alpha = options.alpha if self.alpha is None else self.alpha
+            solved = equations.solve(alpha)
+        if solved.lost:
+            warnings.warn(
+                f"{options.owner}: alpha={alpha} is below the rounding of the features, which leave {solved.lost} "
+                f"directions undetermined; the shortest fit was taken. Raise alpha, or lower n_components.",
+                LinAlgWarning,
+                stacklevel=3,
+            )
+        B, (phi, y) = solved.coefficients, self.means
+        return Solution(B, y - phi @ B if options.intercept else np.zeros(B.shape[1]), alpha)
+
+    def solved(self) -> RidgeModel:
+        """Itself, once its solution is known."""
+        self.solution  # noqa: B018
+        return self
+
+    @cached_property
+    def means(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of features and targets."""
+        if isinstance(self.data, Moments):
+            return self.data.feature_mean, self.data.target_mean
+        features, Y, weights = self.data
+        w = np.ones(len(Y)) if weights is None else weights
+        return w @ features.astype(np.float64) / w.sum(), w @ Y.astype(np.float64) / w.sum()
+
+    @property
+    def equations(self) -> Equations:
+        """Of features and targets about their means, if there is an intercept."""
+        centred = self.options.intercept
+        if isinstance(self.data, Moments):
+            return NormalEquations.of(self.data, about_mean=centred)
+        F, Z = about(self.means if centred else None, self.data.features, self.data.targets)
+        rounding = float(np.finfo(self.data.features.dtype).eps)
+        return RowEquations.of(F, Z, self.data.weights, about_mean=centred, rounding=rounding)
+
+    def _leave_one_out(self, spectrum: Spectrum) -> np.ndarray:
+        """Errors of the rows that are at hand."""
+        if isinstance(self.data, Moments):
+            raise ValueError(f"{self.options.owner}: alpha='loo' looks at every row again, and none is kept; call fit.")
+        means, (features, Y, weights) = self.means if self.options.intercept else None, self.data
+        return left_out(spectrum, self.options.grid(), *about(means, features, Y), weights)
+
+    def predictor(self, phi: FeatureMap) -> Any:
+        """From rows X (n, d) to predictions (n, t): a function that holds no more than it needs."""
+        return partial(_predict, phi=phi, coefficients=self.solution.coefficients, intercept=self.solution.intercept)
+
+
+def collect_moments(phi: FeatureMap, rows: RowSource, *, exact: bool = True, verbose: Any = 0) -> Moments:
+    """Moments of the features and the targets of all rows, chunk by chunk and wherever the rows are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner import Approximation, kernels
+    >>> from bochner.learn._rows import ArrayRows
+    >>> rows = ArrayRows("example", np.random.default_rng(0).standard_normal((50, 3)), np.ones((50, 1)))
+    >>> phi = Approximation(kernels.Gaussian(), n_projections=4).draw(3, rng=0)
+    >>> collect_moments(phi, rows).scatter.shape
+    (8, 8)
+    """
+    work = partial(_moments, phi=phi, n_targets=rows.n_targets, exact=exact)
+    total: Moments = rows.reduce(work, width=phi.n_features_out, label="fit", verbose=verbose)
+    rows.check_weight(total.weight)
+    return total
+
+
+def _moments(chunks: Iterator[Chunk], *, phi: FeatureMap, n_targets: int, exact: bool) -> Moments:
+    parts = ((phi.queries(X), Y, weights) for X, Y, weights in chunks if len(X))
+    return Moments.collect(parts, phi.n_features_out, n_targets, exact=exact)
+
+
+def _predict(X: np.ndarray, *, phi: FeatureMap, coefficients: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+    out = np.empty((len(X), len(intercept)), X.dtype)
+    multiply(phi.queries(X), coefficients.astype(X.dtype), out)
+    out += intercept.astype(X.dtype)
+    return out
+
+
+def gcv(spectrum: Spectrum, alpha: float) -> float:
+    r"""Generalised cross-validation :math:`n\,\mathrm{RSS}/(n-\mathrm{df})^2`, summed over targets; n counts units.
+
+    Infinite where it is not known: no freedom is left, or the residual sum of squares is lost in rounding.
+    """
+    equations = spectrum.equations
+    n, shifted = equations.units, spectrum.values[:, None] + alpha
+    residual = equations.total - (spectrum.z**2 * (shifted + alpha) / shifted**2).sum(axis=0)
+    free = n - (spectrum.values / shifted[:, 0]).sum() - equations.n_means
+    if free <= 1e-8 * n or (residual < -_ROUNDING * equations.total).any():
+        return np.inf
+    return float(n * residual.sum() / free**2)
+
+
+def left_out(
+    spectrum: Spectrum, alphas: np.ndarray, rows: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None
+) -> np.ndarray:
+    r"""Squared errors :math:`\sum_i w_i(e_i/(1-h_i))^2` of rows, each left out of its own fit, (a,).
+
+    A weight above one counts as repetitions, of which one is left out at a time; a row of less is left out whole, so
+    that weights of any size, such as those that add up to one, make sense.  A row that alone decides its own fit
+    leaves no error to know: the sum is infinite.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+    alphas : array (a,)
+    rows, Y : arrays (n, D) and (n, t), about the means if there is an intercept
+    weights : array (n,), optional
+    """
+    equations, w = spectrum.equations, np.ones(len(rows)) if weights is None else weights
+    P = rows @ spectrum.vectors
+    squares, errors, left = P**2, [], np.minimum(w, 1)
+    for alpha in alphas:
+        shifted = spectrum.values + alpha
+        leverage = left * (squares @ ((spectrum.values > 0) / shifted) + equations.n_means / equations.weight)
+        if leverage.max(initial=0.0) > 1 - 1e-12:
+            errors.append(np.inf)
+            continue
+        gap = (Y - P @ (spectrum.z / shifted[:, None])) / (1 - leverage)[:, None]
+        errors.append(float((w @ gap**2).sum()))
+    return np.array(errors)
+
+
+def _left_out(chunks: Iterator[Chunk], *, phi: FeatureMap, spectrum: Spectrum, alphas: np.ndarray, means: Any) -> Any:
+    centre = means if spectrum.equations.n_means else None
+    with blas_for(len(spectrum.values)):
+        parts = [left_out(spectrum, alphas, *about(centre, phi.queries(X), Y), w) for X, Y, w in chunks if len(X)]
+    return sum(parts, np.zeros(len(alphas)))
+
+
+def about(means: Any, features: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Features and targets in float64, without their means if there are any."""
+    if means is None:
+        return features.astype(np.float64), Y.astype(np.float64)
+    return features - means[0], Y - means[1]
+
+
+def best_alpha(alphas: np.ndarray, scores: np.ndarray) -> float:
+    """The strength of the lowest score; the largest one, where rounding left none."""
+    return float(alphas[np.argmin(scores)] if np.isfinite(scores).any() else alphas.max())
+
+
+def _strengths(owner: str, name: str, value: Any) -> np.ndarray:
+    """One strength or several, none of them negative."""
+    sentence = f"{owner}: {name} must be a non-negative number or a list of them, got {value!r}."
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(sentence) from None
+    if array.ndim > 1 or not array.size or not np.isfinite(array).all() or (array < 0).any():
+        raise ValueError(sentence)
+    return array

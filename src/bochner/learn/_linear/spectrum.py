@@ -1,0 +1,243 @@
+"""The linear equations of a regression on features, solved stably, and their eigenvectors."""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import linalg
+
+from ...linalg.engine import single_threaded_blas
+from .moments import Moments, units_of
+
+_THREADED_ORDER = 2048
+"""From here on a factorisation gains from the threads of BLAS; below, they wait for each other."""
+_EPS = float(np.finfo(np.float64).eps)
+
+
+def blas_for(order: int) -> contextlib.AbstractContextManager[None]:
+    """One thread of BLAS for matrices below order 2048, so that their solutions depend on no number of threads."""
+    return single_threaded_blas if order < _THREADED_ORDER else contextlib.nullcontext()
+
+
+class Scaling(NamedTuple):
+    """What is subtracted from targets, and what they are divided by, (t,) each."""
+
+    shift: np.ndarray
+    scale: np.ndarray
+
+    @classmethod
+    def of(cls, mean: np.ndarray, variance: np.ndarray, *, normalize: bool) -> Scaling:
+        """Mean and standard deviation, if targets are to be normalised; a constant target keeps its unit."""
+        if not normalize:
+            return cls(np.zeros(len(mean)), np.ones(len(mean)))
+        spread, rounding = np.sqrt(variance), 10 * _EPS * np.abs(mean)
+        return cls(mean.copy(), np.where(spread > rounding, spread, 1.0))
+
+    def apply(self, Y: np.ndarray) -> np.ndarray:
+        """Targets without their units."""
+        return np.asarray((Y - self.shift) / self.scale)
+
+
+class Solved(NamedTuple):
+    """Coefficients (D, t), and how many of the directions that the data could have were lost in rounding."""
+
+    coefficients: np.ndarray
+    lost: int = 0
+
+
+@dataclass(frozen=True)
+class Equations(ABC):
+    r"""Minimise :math:`\sum_i w_i|y_i - \phi_i^TB|^2 + \alpha|B|^2`, over features and targets about their means or zero.
+
+    Attributes
+    ----------
+    weight : float
+        Sum of weights: the number of rows, where there are none.
+    units : float
+        Observations that the rows count as, see `Moments`.
+    cross : array (D, t)
+        C, products of features and targets.
+    total : array (t,)
+        T, squares of the targets.
+    n_means : int
+        One if the means were taken out, zero otherwise: degrees of freedom of the intercept.
+    rounding : float
+        Relative rounding error of the features.
+    """
+
+    weight: float
+    units: float
+    cross: np.ndarray
+    total: np.ndarray
+    n_means: int
+    rounding: float
+
+    @property
+    @abstractmethod
+    def trace(self) -> float:
+        """Sum of the eigenvalues of S."""
+
+    @property
+    @abstractmethod
+    def order(self) -> int:
+        """Of the matrix that is factored."""
+
+    @abstractmethod
+    def cholesky(self, alpha: float) -> np.ndarray:
+        """Coefficients B (D, t) for one regularisation strength."""
+
+    @abstractmethod
+    def eigenvectors(self) -> tuple[np.ndarray, np.ndarray]:
+        """Ascending eigenvalues of S and their vectors, as columns."""
+
+    @property
+    def floor(self) -> float:
+        """Below it an eigenvalue, or a regularisation strength, is no more than rounding."""
+        return self.order * _EPS * self.trace
+
+    def spectrum(self) -> Spectrum:
+        """By one decomposition; eigenvalues that are no more than rounding are zero, and nothing is fitted there."""
+        with blas_for(self.order):
+            values, V = self.eigenvectors()
+            known = values > max(values[-1], 0) * len(values) * _EPS
+            z = np.where(known[:, None], V.T @ self.cross, 0.0)
+        return Spectrum(np.where(known, values, 0.0), V, z, self)
+
+    def solve(self, alpha: Any) -> Solved:
+        """Fit of one strength, or one for each target: by Cholesky where one factorisation will do."""
+        strengths = np.unique(alpha)
+        if len(strengths) == 1 and strengths[0] > self.floor:
+            with blas_for(self.order), contextlib.suppress(linalg.LinAlgError):  # rounding made S indefinite
+                return Solved(self.cholesky(float(strengths[0])))
+        spectrum = self.spectrum()
+        return spectrum.within_rounding(alpha) if strengths[0] <= self.floor else Solved(spectrum.coefficients(alpha))
+
+
+@dataclass(frozen=True)
+class NormalEquations(Equations):
+    """Given S, (D, D)."""
+
+    gram: np.ndarray
+
+    @classmethod
+    def of(cls, moments: Moments, *, about_mean: bool, scaling: Scaling | None = None) -> NormalEquations:
+        """From moments: features about their mean or zero, and targets likewise, or as they are scaled."""
+        S, C, T = moments.scatter, moments.cross, moments.target_scatter
+        phi, w = moments.feature_mean, moments.weight
+        if not about_mean:
+            gap = moments.target_mean - (0 if scaling is None else scaling.shift)
+            S = S + w * np.outer(phi, phi)
+            C, T = C + w * np.outer(phi, gap), T + w * gap**2
+        if scaling is not None:
+            C, T = C / scaling.scale, T / scaling.scale**2
+        return cls(w, moments.units, C, T, int(about_mean), moments.rounding, S)
+
+    @property
+    def trace(self) -> float:
+        """Of the matrix."""
+        return float(np.trace(self.gram))
+
+    @property
+    def order(self) -> int:
+        """D."""
+        return len(self.gram)
+
+    def cholesky(self, alpha: float) -> np.ndarray:
+        """(S + alpha) B = C."""
+        return np.asarray(linalg.solve(_plus(self.gram, alpha), self.cross, assume_a="pos", overwrite_a=True))
+
+    def eigenvectors(self) -> tuple[np.ndarray, np.ndarray]:
+        """By a decomposition of S."""
+        values, vectors = linalg.eigh(self.gram, check_finite=False)
+        return values, vectors
+
+
+@dataclass(frozen=True)
+class RowEquations(Equations):
+    """Given features F (n, D) and targets Z (n, t), times roots of weights, with fewer rows than columns."""
+
+    rows: np.ndarray
+    targets: np.ndarray
+
+    @classmethod
+    def of(
+        cls, rows: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None, *, about_mean: bool, rounding: float
+    ) -> RowEquations:
+        """From rows and targets in float64, about their means if there is an intercept."""
+        w = np.ones(len(rows)) if weights is None else weights
+        root = np.sqrt(w)[:, None]
+        F, Z = (rows, Y) if weights is None else (root * rows, root * Y)
+        sums = float(w.sum()), units_of(w), F.T @ Z, (Z**2).sum(axis=0)
+        return cls(*sums, int(about_mean), rounding, F, Z)
+
+    @property
+    def trace(self) -> float:
+        """Of the rows' Gram matrix, which has the same eigenvalues."""
+        return float(np.vdot(self.rows, self.rows))
+
+    @property
+    def order(self) -> int:
+        """Number of rows n."""
+        return len(self.rows)
+
+    def cholesky(self, alpha: float) -> np.ndarray:
+        r""":math:`B = F^T(FF^T + \alpha)^{-1}Z`."""
+        K = _plus(self.rows @ self.rows.T, alpha)
+        return np.asarray(self.rows.T @ linalg.solve(K, self.targets, assume_a="pos", overwrite_a=True))
+
+    def eigenvectors(self) -> tuple[np.ndarray, np.ndarray]:
+        r"""By a decomposition of the Gram matrix, :math:`FF^T = U\Lambda U^T` and :math:`V = F^TU\Lambda^{-1/2}`."""
+        values, U = linalg.eigh(self.rows @ self.rows.T, check_finite=False)
+        known = values > max(values[-1], 0) * len(values) * _EPS
+        return values, self.rows.T @ (U * np.where(known, 1 / np.sqrt(np.where(known, values, 1.0)), 0.0))
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    r"""The equations in the eigenvectors of :math:`S = V\Lambda V^T`: fits of every strength from one decomposition.
+
+    With :math:`z = V^TC`, coefficients are :math:`V z/(\lambda+\alpha)`; the residual sum of squares is
+    :math:`T - \sum z^2(\lambda+2\alpha)/(\lambda+\alpha)^2`, and the fit has :math:`\sum\lambda/(\lambda+\alpha)` degrees
+    of freedom.
+
+    Attributes
+    ----------
+    values : array (r,)
+        Eigenvalues, ascending; zero where they are no more than rounding.
+    vectors : array (D, r)
+    z : array (r, t)
+        Zero where the eigenvalue is.
+    equations : Equations
+    """
+
+    values: np.ndarray
+    vectors: np.ndarray
+    z: np.ndarray
+    equations: Equations
+
+    def coefficients(self, alpha: Any, least: float = 0.0) -> np.ndarray:
+        """B (D, t), for one strength or one for each target, from eigenvalues above ``least``."""
+        known = self.values > least
+        shifted = self.values[known, None] + np.atleast_1d(alpha)[None, :]
+        return np.asarray(self.vectors[:, known] @ (self.z[known] / shifted))
+
+    def within_rounding(self, alpha: Any) -> Solved:
+        """The shortest fit, where the strength is no more than rounding.
+
+        Directions in which the features themselves are no more than rounding are left out: the coefficients there would be
+        large, and multiply the rounding errors of new rows.
+        """
+        least = self.values[-1] * self.equations.rounding if len(self.values) else 0.0
+        rank = int(np.count_nonzero(self.values > least))
+        could = min(len(self.vectors), int(self.equations.units) - self.equations.n_means)
+        return Solved(self.coefficients(alpha, least), max(could - rank, 0))
+
+
+def _plus(matrix: np.ndarray, alpha: float) -> np.ndarray:
+    shifted = matrix.copy()
+    shifted.flat[:: len(matrix) + 1] += alpha
+    return shifted

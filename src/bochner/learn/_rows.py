@@ -1,0 +1,307 @@
+"""Where rows come from: one protocol, on which every estimator is written, and the rows that are in memory.
+
+`bochner.distributed` adds rows that live on a cluster.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from scipy import sparse
+
+from .._progress import progress
+from ..kernels._bandwidth import above_rounding, variance_of
+
+_CHUNK_NUMBERS = 1 << 23
+"""Features held at a time: 32 MB in float32."""
+_CHUNK_ROWS = 1 << 16
+_DENSE_NUMBERS = 1 << 24
+"""Of a sparse matrix, made dense at most for maps that choose their constants from data: 128 MB."""
+_LEAST_GLANCE = 64
+
+T = TypeVar("T")
+
+
+class Chunk(NamedTuple):
+    """Some rows: X (n, d) as a dense array, their targets (n, t), and their weights (n,) or None."""
+
+    X: np.ndarray
+    targets: Any
+    weights: np.ndarray | None
+
+
+class RowSource(Protocol):
+    """Rows of data, with targets and weights where there are any, wherever they are.
+
+    Rows of weight zero count in no rule that looks at data.
+
+    Attributes
+    ----------
+    owner : str
+        The estimator, for messages.
+    dtype : numpy dtype
+        float32 or float64.
+    in_memory : bool
+        Whether all rows are here, so that they can be held at once.
+    weighted : bool
+        Whether rows have weights.
+    target_shape : tuple of int
+        Shape of the target of one row: () for a number or a class.
+    """
+
+    owner: str
+    dtype: np.dtype
+    in_memory: bool
+    weighted: bool
+    target_shape: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[Any, int]:
+        """(n, d); n is NaN where nobody has counted the rows."""
+
+    @property
+    def n_targets(self) -> int:
+        """Columns of the targets: one for a number or a class."""
+
+    def count(self) -> int:
+        """Number of rows, counted if need be."""
+
+    def variance(self, weights: np.ndarray | None = None) -> float:
+        """One variance over all entries, of rows with these weights or with their own."""
+
+    def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """At most ``n`` rows, drawn without replacement and in their order, as a dense array."""
+
+    def sample_with_targets(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """As `sample`, with the targets of the rows."""
+
+    def glance(self) -> np.ndarray:
+        """Rows that maps choose their constants from: all, or as many as memory allows."""
+
+    def gathered(self) -> Chunk:
+        """All rows at once; for rows in memory."""
+
+    def relabelled(
+        self, relabel: Callable[[Any, Any], tuple[Any, Any]], n_targets: int, *, weighted: bool
+    ) -> RowSource:
+        """The same rows with targets and weights ``relabel(targets, weights)``; ``weighted``: whether it adds weights."""
+
+    def reduce(self, work: Callable[[Iterator[Chunk]], T], *, width: int, label: str = "", verbose: Any = 0) -> T:
+        """Sum of ``work`` over parts of the rows, each given as chunks whose features of that width fit the memory."""
+
+    def reduce_targets(self, work: Callable[[Any, Any], T]) -> T:
+        """Sum of ``work(targets, weights)`` over parts of the rows, at which nobody looks."""
+
+    def map(
+        self, work: Callable[[np.ndarray], np.ndarray], tail: tuple[int, ...], dtype: Any, *, width: int = 0
+    ) -> Any:
+        """``work`` of all rows, (n, *tail), a chunk at a time; ``width``: numbers per row that it holds besides."""
+
+    def check_weight(self, weight: float) -> None:
+        """Refuse a fit on no rows."""
+
+
+@contextlib.contextmanager
+def named(name: str) -> Iterator[None]:
+    """Put the name in front of what an error says."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"{name}: {error}") from None
+
+
+def check_some_weight(rows: RowSource, weight: float) -> None:
+    """Refuse a fit on no rows."""
+    if not weight > 0:
+        why = "sample_weight is zero in every row" if rows.weighted else "Found array with 0 sample(s)"
+        raise ValueError(f"{rows.owner}: {why} while a minimum of 1 is required.")
+
+
+class _RowsInMemory(ABC):
+    """What arrays and sparse matrices share.
+
+    Parameters
+    ----------
+    owner : str
+    X : array or CSR matrix (n, d)
+        Checked.
+    targets : array (n,) or (n, t), optional
+    weights : array (n,), optional
+    """
+
+    in_memory = True
+
+    def __init__(self, owner: str, X: Any, targets: Any = None, weights: np.ndarray | None = None) -> None:
+        self.owner, self.X, self.targets, self.weights = owner, X, targets, weights
+        self.dtype, self.weighted = X.dtype, weights is not None
+        self.target_shape: tuple[int, ...] = () if targets is None else targets.shape[1:]
+
+    @property
+    def shape(self) -> tuple[Any, int]:
+        """(n, d)."""
+        return self.X.shape  # type: ignore[no-any-return]
+
+    @property
+    def n_targets(self) -> int:
+        """Columns of the targets."""
+        return self.target_shape[0] if self.target_shape else 1
+
+    def count(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0])
+
+    @abstractmethod
+    def dense(self, rows: Any) -> np.ndarray:
+        """Rows of a slice or of these numbers."""
+
+    def variance(self, weights: np.ndarray | None = None) -> float:
+        """One variance over all entries."""
+        return variance_of(self.X, self.weights if weights is None else weights)
+
+    @abstractmethod
+    def glance(self) -> np.ndarray:
+        """Rows that maps choose their constants from."""
+
+    def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Rows drawn without replacement."""
+        return self.dense(self._drawn(n, rng))
+
+    def sample_with_targets(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """As `sample`, with targets."""
+        chosen = self._drawn(n, rng)
+        return self.dense(chosen), self.targets[chosen]
+
+    def _drawn(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        counted = np.arange(self.count()) if self.weights is None else np.flatnonzero(self.weights > 0)
+        if len(counted) <= n:
+            return counted
+        chosen: np.ndarray = counted[np.sort(rng.choice(len(counted), n, replace=False))]
+        return chosen
+
+    def gathered(self) -> Chunk:
+        """All rows."""
+        return Chunk(self.dense(slice(None)), self.targets, self.weights)
+
+    def relabelled(
+        self, relabel: Callable[[Any, Any], tuple[Any, Any]], n_targets: int, *, weighted: bool
+    ) -> RowSource:
+        """The same rows with other targets and weights."""
+        with named(self.owner):
+            targets, weights = relabel(self.targets, self.weights)
+        return type(self)(self.owner, self.X, targets, weights)
+
+    def reduce(self, work: Callable[[Iterator[Chunk]], T], *, width: int, label: str = "", verbose: Any = 0) -> T:
+        """``work`` of all chunks: here one part is all there is."""
+        return work(self.chunks(width, label=label, verbose=verbose))
+
+    def reduce_targets(self, work: Callable[[Any, Any], T]) -> T:
+        """``work`` of all targets."""
+        return work(self.targets, self.weights)
+
+    def chunks(self, width: int, *, label: str = "", verbose: Any = 0) -> Iterator[Chunk]:
+        """Rows whose features of that width fit the memory set for them, with a progress bar if asked."""
+        for rows in self._slices(self.shape[1] + width, label=label, verbose=verbose):
+            weights = None if self.weights is None else self.weights[rows]
+            yield Chunk(self.dense(rows), None if self.targets is None else self.targets[rows], weights)
+
+    def map(
+        self, work: Callable[[np.ndarray], np.ndarray], tail: tuple[int, ...], dtype: Any, *, width: int = 0
+    ) -> Any:
+        """``work`` of all rows; of all at once, where it holds nothing besides."""
+        slices = list(self._slices(self._held(width)))
+        if len(slices) == 1:
+            return work(self.dense(slices[0]))
+        out = np.empty((self.count(), *tail), dtype)
+        for rows in slices:
+            out[rows] = work(self.dense(rows))
+        return out
+
+    @abstractmethod
+    def _held(self, width: int) -> int:
+        """Numbers per row that `map` holds for work that holds ``width``."""
+
+    def _slices(self, numbers: int, *, label: str = "", verbose: Any = 0) -> Iterator[slice]:
+        n = self.count()
+        step = n if not numbers else max(1, min(_CHUNK_NUMBERS // numbers, _CHUNK_ROWS))
+        slices = (slice(i, min(i + step, n)) for i in range(0, n, max(step, 1)))
+        yield from progress(slices, total=-(-n // max(step, 1)), label=label, shown=bool(verbose))
+
+    def check_weight(self, weight: float) -> None:
+        """Refuse a fit on no rows."""
+        check_some_weight(self, weight)
+
+
+class ArrayRows(_RowsInMemory):
+    """Rows of an array."""
+
+    def dense(self, rows: Any) -> np.ndarray:
+        """Views of slices, copies of chosen rows."""
+        return np.asarray(self.X[rows])
+
+    def glance(self) -> np.ndarray:
+        """All rows."""
+        return np.asarray(self.X)
+
+    def _held(self, width: int) -> int:
+        return width and width + self.shape[1]
+
+
+class SparseRows(_RowsInMemory):
+    """Rows of a CSR matrix, which is never made dense as a whole."""
+
+    def dense(self, rows: Any) -> np.ndarray:
+        """Some rows, as an array."""
+        return np.asarray(self.X[rows].toarray())
+
+    def glance(self) -> np.ndarray:
+        """All rows, or as many drawn ones as fit the memory set for them."""
+        return self.sample(max(_DENSE_NUMBERS // self.shape[1], _LEAST_GLANCE), np.random.default_rng(0))
+
+    def _held(self, width: int) -> int:
+        return width + self.shape[1]
+
+
+def rows_in_memory(owner: str, X: Any, targets: Any = None, weights: np.ndarray | None = None) -> RowSource:
+    """The rows of a checked array or CSR matrix."""
+    kind = SparseRows if sparse.issparse(X) else ArrayRows
+    return kind(owner, X, targets, weights)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Weight, mean and weighted squares about it, of numbers; two parts merge without cancellation."""
+
+    weight: float
+    mean: float
+    squares: float
+
+    @classmethod
+    def of(cls, X: np.ndarray, weights: np.ndarray | None) -> Spread:
+        """Of all entries of X (n, d), with weights of the rows."""
+        X = X.astype(np.float64, copy=False)
+        w = np.ones(len(X)) if weights is None else weights
+        total = float(w.sum()) * X.shape[1]
+        if not total:
+            return cls(0.0, 0.0, 0.0)
+        mean = float((w @ X).sum()) / total
+        return cls(total, mean, float((w @ (X - mean) ** 2).sum()))
+
+    @property
+    def variance(self) -> float:
+        """Squares over weight."""
+        return above_rounding(self.squares / self.weight, self.mean) if self.weight else 0.0
+
+    def __add__(self, other: object) -> Spread:
+        if not isinstance(other, Spread):
+            return NotImplemented
+        weight = self.weight + other.weight
+        if not weight:
+            return self
+        gap = other.mean - self.mean
+        mean = self.mean + gap * other.weight / weight
+        return Spread(weight, mean, self.squares + other.squares + gap**2 * self.weight * (other.weight / weight))

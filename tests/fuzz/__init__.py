@@ -1,0 +1,1 @@
+"""Every public callable with hostile arguments: a clear refusal or a right answer, and nothing else."""

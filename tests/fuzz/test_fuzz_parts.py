@@ -1,0 +1,165 @@
+"""Kernels, rotations, geometries, radii, projections, maps and transforms: constructors, draws and products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bochner import Approximation, geometries, kernels, linalg, maps, projections, radii, rotations
+from fuzz.exploring import explore
+from fuzz.targets import Good, Target, constant, public, target_of
+from fuzz.values import D, rows
+from support.catalogue import HOMOGENEOUS_MAPS
+
+GOOD: Good = {
+    "A": constant(-0.1),
+    "B": constant(0),
+    "X": rows,
+    "Y": lambda: rows(seed=1),
+    "Z": lambda: rows(4, 7),
+    "alpha": constant(1.5),
+    "base": constant(radii.Chi()),
+    "bases": constant((maps.Positive(), maps.Trigonometric())),
+    "blocks": constant(1),
+    "block": constant(0),
+    "coefficients": constant((maps.coefficients.AngularCoefficient(3),)),
+    "d": constant(D),
+    "f": constant(np.tanh),
+    "gamma": constant(0.5),
+    "kernel": constant(kernels.Matern(1.5)),
+    "left": constant(1.0),
+    "right": constant(-1.0),
+    "radius": constant(1.0),
+    "sigma": constant(1.0),
+    "m": constant(7),
+    "matrices": lambda: [np.eye(D)],
+    "n": constant(2),
+    "n_blocks": constant(2),
+    "n_rows": constant(5),
+    "nu": constant(1.5),
+    "order": constant(1),
+    "owner": constant("owner"),
+    "products": constant(1),
+    "radii": constant("kernel"),
+    "rng": constant(0),
+    "shape": constant(3),
+    "value": constant(1.5),
+    "x": lambda: rows(4, 8),
+}
+
+
+# Constructors, and what is made of them
+
+
+def use_kernel(kernel: Any) -> Any:
+    return kernel(rows()) if isinstance(kernel, kernels.Kernel) else kernel
+
+
+def use_rotation(rotation: Any) -> Any:
+    return rotation.sample(D, 2, rng=0)(np.eye(rotation.padded(D)))
+
+
+def use_projection(projection: Any) -> Any:
+    return projection.sample(D, 7, rng=0)(rows())
+
+
+def use_map(map: Any) -> Any:
+    kernel = next((kernel for known, kernel in HOMOGENEOUS_MAPS if known == map), kernels.Softmax())
+    spec = Approximation(None if isinstance(map, maps.Pointwise) else kernel, map, n_projections=5)
+    return spec.fit(rows(), rng=0).gram(rows())
+
+
+def constructors(module: Any, use: Any, *leave_out: str, good: Good = GOOD) -> list[Target]:
+    def target(name: str, kind: Any) -> Target:
+        made = target_of(name, kind, good)
+        return Target(made.name, lambda **arguments: use(kind(**arguments)), made.good, required=made.required)
+
+    name = module.__name__.rpartition(".")[2]
+    return [target(f"{name}.{label}", kind) for label, kind in public(module, leave_out=leave_out)]
+
+
+def same(thing: Any) -> Any:
+    return thing
+
+
+CONSTRUCTORS = [
+    *constructors(kernels, use_kernel),
+    *constructors(rotations, use_rotation, "DrawnRotation"),
+    *constructors(geometries, same, "SimplexPlus"),
+    *constructors(radii, same, "radial_law", "ScaleMixture"),
+    *constructors(projections, use_projection, "Operator"),
+    *constructors(maps, use_map, "Features"),
+    *constructors(maps.coefficients, same),
+    *constructors(linalg, same, good=GOOD | {"X": lambda: rows(6, 4)}),
+]
+
+
+@pytest.mark.parametrize("target", CONSTRUCTORS, ids=str)
+def test_constructors_and_functions(target):
+    explore(target.name, target.spoils(), target.check)
+
+
+# Methods of what they give
+
+
+def methods(things: list[Any], *names: str, label: str = "") -> list[Target]:
+    return [
+        target_of(f"{label}{thing!r}.{name}", getattr(thing, name), GOOD)
+        for thing in things
+        for name in names
+        if hasattr(thing, name)
+    ]
+
+
+ALL_KERNELS = [
+    *(
+        kernels.Gaussian(),
+        kernels.Gaussian((0.5, 1.0, 2.0)),
+        kernels.Softmax(0.5),
+        kernels.Matern(1.5),
+        kernels.Matern(2.7),
+    ),
+    *(kernels.Laplacian(), kernels.Cauchy(), kernels.RationalQuadratic(0.7)),
+    *(kernels.Angular(), kernels.ArcCosine(2), kernels.Linear()),
+]
+ALL_ROTATIONS = [
+    *(rotations.Haar(), rotations.Hadamard(2), rotations.MultiHadamard(2), rotations.Kac()),
+    *(rotations.StructuredGivens(), rotations.Butterfly("tree", mix=False)),
+]
+ALL_PROJECTIONS = [
+    *(projections.IID(), projections.QMC("sobol"), projections.GaussHermite(3), projections.Quadrature()),
+    *(projections.Orthogonal(rotations.Hadamard()), projections.Simplex(), projections.SimplexPlus(radii="fixed")),
+]
+OPERATORS = [projection.sample(D, 7, rng=0) for projection in ALL_PROJECTIONS]
+
+METHODS = [
+    *methods(ALL_KERNELS, "__call__", "paired", "diagonal", "sample_rows", "with_bandwidth", "from_gamma"),
+    *methods(ALL_ROTATIONS, "sample", "sample_rows"),
+    *methods(ALL_PROJECTIONS, "sample"),
+    *methods(OPERATORS, "__call__", "adjoint"),
+]
+DRAWN_ROTATIONS = [
+    target_of(
+        f"{rotation!r}.sample(4).{name}", getattr(rotation.sample(4, 2, rng=0), name), GOOD | {"X": lambda: rows(6, 4)}
+    )
+    for rotation in ALL_ROTATIONS
+    for name in ("__call__", "adjoint")
+]
+
+
+@pytest.mark.parametrize("target", METHODS + DRAWN_ROTATIONS, ids=str)
+def test_methods(target):
+    explore(target.name, target.spoils(), target.check)
+
+
+@pytest.mark.parametrize("target", [t for t in METHODS if "__call__" in t.name], ids=str)
+def test_makes_of_the_same_numbers(target):
+    for name, make in target.makes():
+        target.check_make(name, make)
+
+
+@pytest.mark.parametrize("target", [*CONSTRUCTORS, *METHODS, *DRAWN_ROTATIONS], ids=str)
+def test_good_arguments_are_accepted(target):
+    target.ask({})

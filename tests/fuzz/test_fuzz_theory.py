@@ -1,0 +1,63 @@
+"""Closed forms: they answer with numbers (infinite ones too) or say which argument is impossible."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bochner import theory
+from fuzz.exploring import explore
+from fuzz.targets import Good, constant, public, target_of
+from fuzz.values import rows
+
+
+def pairs() -> theory.Pairs:
+    return theory.Pairs.of(rows(4), rows(4, seed=1))
+
+
+GOOD: Good = {
+    "A": constant(-0.1),
+    "T": constant(None),
+    "V": constant(1.5),
+    "X": lambda: rows(4, 4),
+    "Y": lambda: rows(4, 4, seed=1),
+    "angles": constant("uniform"),
+    "blocks": constant(2),
+    "c": constant(0.5),
+    "d": constant(4),
+    "epsilon": constant(0.5),
+    "gradient": lambda: rows(1, 4)[0],
+    "m": constant(6),
+    "mean_x2": constant(1.5),
+    "mean_y2": constant(0.5),
+    "minus": lambda: np.array([0.0, 0.5, 30.0]),
+    "n": constant(3),
+    "n_rules": constant(2),
+    "p": constant(0.5),
+    "pairs": pairs,
+    "plus": lambda: np.array([0.0, 0.5, 30.0]),
+    "radius": constant(1.5),
+    "rate": constant(0.5),
+    "rho": constant(0.5),
+    "s": constant(1),
+    "sigma": constant(0.7),
+    "steps": constant(5),
+    "theta": constant(0.5),
+    "value": constant(0.5),
+    "x2": lambda: np.array([1.0]),
+    "y2": lambda: np.array([4.0]),
+    "z": lambda: np.array([0.5, 1.5]),
+}
+
+FUNCTIONS = [target_of(name, call, GOOD, infinite=True) for name, call in public(theory, leave_out=("Erratum",))]
+PAIRS = [target_of("Pairs.of", theory.Pairs.of, GOOD, infinite=True)]
+
+
+@pytest.mark.parametrize("target", [*FUNCTIONS, *PAIRS], ids=str)
+def test_hostile_arguments(target):
+    explore(target.name, target.spoils(), target.check)
+
+
+@pytest.mark.parametrize("target", [*FUNCTIONS, *PAIRS], ids=str)
+def test_good_arguments_are_accepted(target):
+    target.ask({})
