@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
@@ -39,13 +40,19 @@ def sizes(d):
 
 
 @every_projection
-@pytest.mark.parametrize("d", (1, 2, 3, 17, 64, 100))
+@pytest.mark.parametrize("d", (1, 3, 20))
 def test_dense_equals_apply(projection, d, seed):
     for m in sizes(d):
         P = projection.sample(d, m, seed)
         assert P.shape == (m, d)
         check_dense_equals_apply(P, seed)
-        check_adjoint_identity(P, seed)
+
+
+@every_projection
+@pytest.mark.parametrize("d", (1, 3, 20))
+def test_adjoint_identity(projection, d, seed):
+    for m in sizes(d):
+        check_adjoint_identity(projection.sample(d, m, seed), seed)
 
 
 @every_projection
@@ -69,8 +76,8 @@ def test_batch_axes_strides_and_read_only_input(projection, seed):
 
 
 @every_projection
-@pytest.mark.parametrize("d", (5, 70))
-def test_torch_agrees_and_gradients_flow(projection, d, seed):
+def test_torch_agrees_and_gradients_flow(projection, seed):
+    d = 5
     P = projection.sample(d, 2 * d + 1, seed)
     X = np.random.default_rng(seed).standard_normal((3, d))
     x = torch.tensor(X, requires_grad=True)
@@ -102,8 +109,8 @@ def test_one_int_gives_one_draw_and_one_generator_several(projection, seed):
 
 
 @every_projection
-@pytest.mark.parametrize("d", (17, 100))
-def test_draw_and_product_do_not_depend_on_the_number_of_threads(projection, d, seed):
+def test_draw_and_product_do_not_depend_on_the_number_of_threads(projection, seed):
+    d = 17
     X = np.random.default_rng(seed).standard_normal((1500, d)).astype(np.float32)
     results = []
     for n in (1, 2, 5):
@@ -167,7 +174,7 @@ def test_radii_weights_and_blocks_describe_the_rows(projection, seed):
 def test_lengths_have_a_stream_of_their_own(projection, seed):
     """Another rotation of the same dimension changes no length."""
     lengths = projection.sample(16, 40, seed).radii
-    other = type(projection)(Haar(), *([projection.vertices] if isinstance(projection, Quadrature) else []))
+    other = dataclasses.replace(projection, rotation=Haar())
     np.testing.assert_array_equal(lengths, other.sample(16, 40, seed).radii)
 
 
@@ -218,10 +225,7 @@ def test_blocks_are_independent(projection, seed):
 
 def rows_in_a_block(projection, d):
     """Rows drawn together; independent rows count as blocks of one."""
-    if isinstance(projection, IID):
-        return 1
-    dim = projection.rotation.padded(d)
-    return dim + 1 if isinstance(projection, Quadrature) and projection.vertices == "simplex" else dim
+    return projection.block_sizes(d, 10 * d + 10)[0]
 
 
 SPECTRA = [kernels.Gaussian(), kernels.Matern(1.5), kernels.Cauchy(), kernels.RationalQuadratic(2.0)]

@@ -155,6 +155,27 @@ def test_claims_are_declared():
     [
         (lambda: rotations.Hadamard(0), ValueError, r"Hadamard: blocks must be an integer of at least 1, got 0\."),
         (lambda: rotations.Hadamard(1.5), TypeError, r"Hadamard: blocks must be an integer of at least 1, got 1\.5\."),
+        (
+            lambda: rotations.Hadamard(2**63),
+            ValueError,
+            r"Hadamard: blocks must be at most 100, got 9223372036854775808;",
+        ),
+        (lambda: rotations.MultiHadamard(101), ValueError, r"MultiHadamard: blocks must be at most 100, got 101;"),
+        (
+            lambda: rotations.Butterfly(products=10**9),
+            ValueError,
+            r"Butterfly: products must be at most 100, got 1000000000; a few factors suffice\.",
+        ),
+        (
+            lambda: rotations.Kac(1e12),
+            ValueError,
+            r"Kac: constant must be at most 1000, got 1000000000000\.0; the walk has mixed long before\.",
+        ),
+        (
+            lambda: Haar().sample(10**7),
+            ValueError,
+            r"Haar\(\): this takes about 7\.45e\+05 GiB, more than .*; use fewer rows or dimensions\.",
+        ),
         (lambda: rotations.Kac(-1.0), ValueError, r"Kac: constant must be a positive number, got -1\.0\."),
         (lambda: rotations.Kac("four"), TypeError, r"Kac: constant must be a positive number, got 'four'\."),
         (

@@ -33,11 +33,31 @@ class TextProfile(Profile):
 
 
 PROFILES = {
-    "smoke": TextProfile(steps=80, batch=16, width=32, layers=2, heads=2, n_projections=32,
-                         length=32, vocabulary=500, train_words=20_000, test_words=2_000),
-    "full": TextProfile(steps=250, batch=8, width=96, layers=2, heads=4, n_projections=96,
-                        length=128, vocabulary=2_000, train_words=300_000, test_words=10_000),
-}  # fmt: skip
+    "smoke": TextProfile(
+        steps=80,
+        batch=16,
+        width=32,
+        layers=2,
+        heads=2,
+        n_projections=32,
+        length=32,
+        vocabulary=500,
+        train_words=20_000,
+        test_words=2_000,
+    ),
+    "full": TextProfile(
+        steps=250,
+        batch=8,
+        width=96,
+        layers=2,
+        heads=4,
+        n_projections=96,
+        length=128,
+        vocabulary=2_000,
+        train_words=300_000,
+        test_words=10_000,
+    ),
+}
 
 
 class LanguageModel(nn.Module):

@@ -44,6 +44,8 @@ GOOD: Good = {
     "products": constant(1),
     "radii": constant("kernel"),
     "rng": constant(0),
+    "rows": rows,
+    "rule": constant("scale"),
     "shape": constant(3),
     "value": constant(1.5),
     "x": lambda: rows(4, 8),

@@ -10,7 +10,17 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import bochner
-from bochner.linalg.engine import available_threads, for_each_tile, single_threaded_blas
+from bochner.linalg.engine import (
+    CACHE_BYTES,
+    CHUNK_BYTES,
+    LANES,
+    TILE_BYTES,
+    available_threads,
+    for_each_tile,
+    multiply,
+    rows_per_tile,
+    single_threaded_blas,
+)
 
 
 @pytest.mark.parametrize("n_threads", (1, 2, 7))
@@ -75,3 +85,25 @@ def test_threads_nest():
         with bochner.threads(2):
             assert available_threads() == 2
         assert available_threads() == 3
+
+
+@pytest.mark.parametrize("tile_bytes", (CACHE_BYTES, TILE_BYTES, CHUNK_BYTES))
+@pytest.mark.parametrize("row_bytes", (0, 1, 100, 4096, 5000, 2**17, 2**40))
+def test_tiles_are_whole_groups_of_lanes_that_fit(row_bytes, tile_bytes):
+    rows = rows_per_tile(row_bytes, tile_bytes)
+    assert rows % LANES == 0 and rows >= LANES
+    assert rows == LANES or rows * row_bytes <= tile_bytes < (rows + LANES) * max(row_bytes, 1)
+
+
+def test_products_do_not_depend_on_the_number_of_threads():
+    rng = np.random.default_rng(0)
+    matrix = rng.standard_normal((40, 2100))
+    for n in (3, 1500):
+        X, results = rng.standard_normal((n, 40)), []
+        for n_threads in (1, 2, 5):
+            results.append(np.empty((n, 2100)))
+            with bochner.threads(n_threads):
+                multiply(X, matrix, results[-1])
+        np.testing.assert_allclose(results[0], X @ matrix, atol=1e-12)
+        for other in results[1:]:
+            np.testing.assert_array_equal(other, results[0])

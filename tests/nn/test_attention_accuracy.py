@@ -38,13 +38,21 @@ def test_error_falls_as_the_root_of_m(feature_map):
 IID, ORTHOGONAL, SIMPLEX = projections.IID(), projections.Orthogonal(), projections.Simplex()
 
 
-@pytest.mark.parametrize("better, worse, m, size", [
-    ((maps.OptimalPositive(), IID), (maps.Positive(), IID), 64, 1.0),  # CRT Theorem 3.3
-    ((maps.Hyperbolic(), ORTHOGONAL), (maps.Hyperbolic(), IID), 8, 0.3),  # CRT Theorem 4.1
-    ((maps.Positive(), SIMPLEX), (maps.Positive(), IID), 8, 0.3),  # SimRF Theorem 3.4
-    ((maps.OptimalPositive(), SIMPLEX), (maps.OptimalPositive(), ORTHOGONAL), 8, 0.3),
-], ids=["FAVOR++ below FAVOR+", "orthogonal below independent", "simplex below independent",
-        "simplex below orthogonal"])  # fmt: skip
+@pytest.mark.parametrize(
+    "better, worse, m, size",
+    [
+        ((maps.OptimalPositive(), IID), (maps.Positive(), IID), 64, 1.0),  # CRT Theorem 3.3
+        ((maps.Hyperbolic(), ORTHOGONAL), (maps.Hyperbolic(), IID), 8, 0.3),  # CRT Theorem 4.1
+        ((maps.Positive(), SIMPLEX), (maps.Positive(), IID), 8, 0.3),  # SimRF Theorem 3.4
+        ((maps.OptimalPositive(), SIMPLEX), (maps.OptimalPositive(), ORTHOGONAL), 8, 0.3),
+    ],
+    ids=[
+        "FAVOR++ below FAVOR+",
+        "orthogonal below independent",
+        "simplex below independent",
+        "simplex below orthogonal",
+    ],
+)
 def test_mechanisms_are_ordered_as_theory_says(better, worse, m, size):
     """One-sided exponentials of short vectors err by the mean of w . z, which simplex rows reduce, orthogonal ones not."""
     low, high = (np.log(errors(*mechanism, m, size, draws=100)) for mechanism in (better, worse))

@@ -98,8 +98,10 @@ def test_second_gradients(causal):
 def test_gradients_are_those_of_the_definition():
     q, k, v = tokens(2, length=40)
     pairs = []
-    for attention in (lambda *x: linear_attention(*x, features=positive(), causal=True, chunk_size=8),
-                      lambda *x: dense(positive(), *x, lower(40))[0]):  # fmt: skip
+    for attention in (
+        lambda *x: linear_attention(*x, features=positive(), causal=True, chunk_size=8),
+        lambda *x: dense(positive(), *x, lower(40))[0],
+    ):
         inputs = [x.clone().requires_grad_() for x in (q, k, v)]
         attention(*inputs).sin().sum().backward()
         pairs.append([x.grad for x in inputs])

@@ -23,7 +23,7 @@ def test_features_are_those_of_the_draw(spec):
     layer = RandomFeatures(3, spec, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     x = torch.randn(2, 7, 3, dtype=torch.float64)
     layer.fit_statistics(x)
-    phi = layer.features._drawn(0)
+    phi = layer.features.drawn()[0]
     check_close(layer(x), phi.queries(x), 1e-12)
     check_close(layer.keys(x), phi.keys(x), 1e-12)
     assert layer(x).shape == (2, 7, layer.out_features)

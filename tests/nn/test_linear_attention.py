@@ -41,8 +41,11 @@ def test_equals_the_definition_on_every_map(feature_map, causal):
 
 @pytest.mark.filterwarnings(SIGNED)
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("projection", [projections.IID(), projections.Simplex(), projections.SimplexPlus(),
-                                        projections.Quadrature(), projections.QMC()], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "projection",
+    [projections.IID(), projections.Simplex(), projections.SimplexPlus(), projections.Quadrature(), projections.QMC()],
+    ids=str,
+)
 def test_equals_the_definition_on_every_coupling(projection, causal):
     q, k, v = tokens(2)
     phi = drawn(maps.Positive(), q, k, projection, 40)
@@ -125,9 +128,11 @@ def test_padding_of_a_mask_with_one_axis():
 
 @pytest.mark.filterwarnings(SIGNED)
 @pytest.mark.parametrize("feature_map", [maps.Positive(), maps.AngularHybrid(2)], ids=str)
-@pytest.mark.parametrize("lengths", [
-    [0, 0, 1, 1, 5, 5, 6, 19, 19, 31], [31] * 10, [0] * 10, [7, 3, 31, 0, 2, 2, 9, 30, 1, 4]
-], ids=["increasing", "all", "none", "any order"])  # fmt: skip
+@pytest.mark.parametrize(
+    "lengths",
+    [[0, 0, 1, 1, 5, 5, 6, 19, 19, 31], [31] * 10, [0] * 10, [7, 3, 31, 0, 2, 2, 9, 30, 1, 4]],
+    ids=["increasing", "all", "none", "any order"],
+)
 @pytest.mark.parametrize("chunk", [3, 64])
 def test_prefix_lengths(feature_map, lengths, chunk):
     q, k, v = tokens(2, length=10, keys=31, size=0.2)

@@ -37,8 +37,9 @@ def module(spec=None, seed=0, **options):
 def twin(exact, m=4096, seed=0, **options):
     """The module with the parameters of exact attention and many features."""
     spec = Approximation(kernels.Softmax(), maps.OptimalPositive(), n_projections=m)
-    ours = RandomFeatureAttention(32, 4, batch_first=exact.batch_first, spec=spec,
-                                  generator=torch.Generator().manual_seed(seed), **options)  # fmt: skip
+    ours = RandomFeatureAttention(
+        32, 4, batch_first=exact.batch_first, spec=spec, generator=torch.Generator().manual_seed(seed), **options
+    )
     missing = ours.load_state_dict(exact.state_dict(), strict=False)
     assert not missing.unexpected_keys and all(key.startswith("features.") for key in missing.missing_keys)
     return ours
@@ -52,9 +53,11 @@ def exact_attention(**options):
     return attention
 
 
-@pytest.mark.parametrize("options", [
-    {}, {"is_causal": True}, {"average_attn_weights": False}, {"key_padding_mask": True}, {"need_weights": False}
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"is_causal": True}, {"average_attn_weights": False}, {"key_padding_mask": True}, {"need_weights": False}],
+    ids=str,
+)
 @pytest.mark.parametrize("batch_first", [False, True])
 def test_call_is_that_of_exact_attention(options, batch_first):
     exact, x = exact_attention(batch_first=batch_first), inputs()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
+from torch.nn.parallel import DistributedDataParallel
 
-from bochner import maps
-from bochner.nn import linear_attention
+from bochner import Approximation, kernels, maps
+from bochner.nn import RandomFeatureAttention, linear_attention
 from support.attention import check_close, fitted, tokens
 
 MAPS = (maps.OptimalPositive(), maps.Positive())
@@ -66,3 +69,39 @@ def test_a_group_of_one_process(tmp_path):
             linear_attention(q, k, v, features=phi, process_group=dist.group.WORLD, cu_seqlens=torch.tensor([0, 23]))
     finally:
         dist.destroy_process_group()
+
+
+REPLICATED = {
+    "matrix": lambda: RandomFeatureAttention(8, 2, batch_first=True, spec="favor++"),
+    "arrays": lambda: RandomFeatureAttention(
+        8, 2, batch_first=True, spec=Approximation(kernels.Softmax(), maps.ClusterHybrid(2, 2), n_projections=16)
+    ),
+}
+
+
+def check_replica(rank, file):
+    """Each process has its own seed and its own batches, and rank 1 starts with an empty one."""
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=2)
+    for make in REPLICATED.values():
+        torch.manual_seed(rank)
+        model = DistributedDataParallel(make())
+        with torch.no_grad():
+            x = torch.randn(2, 0 if rank else 9, 8)
+            model(x, x, x, need_weights=False)
+        x = 3 * torch.randn(2, 9, 8)
+        model(x, x, x, need_weights=False)[0].square().sum().backward()
+        same = torch.linspace(-1, 1, 40).view(1, 5, 8)
+        own = [*model.module.buffers(), model(same, same, same, need_weights=False)[0].detach()]
+        assert not model.module.features.waits
+        for tensor in own:
+            both = [torch.empty_like(tensor) for _ in range(2)]
+            dist.all_gather(both, tensor)
+            assert torch.equal(*both)
+    dist.destroy_process_group()
+
+
+def test_replicas_take_the_constants_of_the_first(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    mp.spawn(check_replica, (tmp_path / "rendezvous",), nprocs=2)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import pickle
 
 import pytest
 import torch
-import transformers
 from torch import nn
 
 from bochner import Approximation, kernels, maps, mechanism
@@ -15,18 +13,15 @@ from bochner.nn import RandomFeatureAttention, replace_attention
 from bochner.nn._conversion import attention_modules
 from support.attention_models import (
     CAUSAL,
-    IMAGES,
     PADDED,
     ROWS,
     RUNS,
     TOKENS,
-    bert,
     build,
     converted,
     decoder,
     encoder,
     gpt2,
-    vit,
 )
 
 
@@ -118,39 +113,6 @@ def test_padding_changes_nothing():
     assert torch.allclose(a, b, atol=1e-6)
 
 
-@pytest.mark.parametrize("side", ["left", "right"])
-def test_generation_with_a_cache_equals_generation_without(side):
-    new = converted(build("gpt2")[0], 64)
-    mask = PADDED if side == "right" else PADDED.flip(1)
-    options = {"max_new_tokens": 8, "do_sample": False, "attention_mask": mask, "output_logits": True}
-    with torch.no_grad():
-        cached, plain = (
-            new.generate(TOKENS, use_cache=cache, return_dict_in_generate=True, **options) for cache in (True, False)
-        )
-    assert torch.equal(cached.sequences, plain.sequences)
-    assert torch.allclose(torch.stack(cached.logits), torch.stack(plain.logits), atol=1e-4)
-
-
-def test_generation_with_a_static_cache():
-    new = converted(build("gpt2")[0], 64)
-    with torch.no_grad():
-        a, b = (
-            new.generate(TOKENS, max_new_tokens=5, do_sample=False, cache_implementation=kind, disable_compile=True)
-            for kind in ("static", "dynamic")
-        )
-    assert torch.equal(a, b)
-
-
-def test_bert_as_a_decoder_with_cross_attention():
-    torch.manual_seed(0)
-    model = bert(is_decoder=True, add_cross_attention=True)
-    new = converted(model, 512)
-    options = {"encoder_hidden_states": ROWS, "encoder_attention_mask": PADDED, "use_cache": False}
-    with torch.no_grad():
-        exact, found = (m(TOKENS, **options).last_hidden_state for m in (model, new))
-    assert float((found - exact).square().mean() / exact.square().mean()) < 0.05**2
-
-
 # what is converted
 
 
@@ -186,79 +148,6 @@ def test_select_leaves_the_rest_exact():
         assert 0 < error(run, one, exact) < error(run, converted(model, 4), exact)
     names = {name for name, _ in one.named_modules() if name.endswith("random_features")}
     assert names == {"transformer.h.1.attn.random_features"}
-
-
-HALF = {
-    "vit": (vit, {"attention_probs_dropout_prob": 0.5}, {"pixel_values": IMAGES}, "layers.{}.attention"),
-    "bert": (bert, {"attention_probs_dropout_prob": 0.5}, {"input_ids": TOKENS, "attention_mask": PADDED},
-             "layer.{}.attention.self"),
-    "gpt2": (gpt2, {"attn_pdrop": 0.5}, {"input_ids": TOKENS, "attention_mask": PADDED}, "h.{}.attn"),
-}  # fmt: skip
-
-
-def half_converted(name, implementation):
-    """A model with dropout of attention weights, a copy whose second layer is converted, and a batch."""
-    make, dropout, batch, where = HALF[name]
-    torch.manual_seed(0)
-    model = make(attn_implementation=implementation, **dropout).train()
-    return model, converted(model, 64, select=lambda name, _: name.endswith(where.format(1))), batch, where.format(0)
-
-
-def output_of(model, layer, batch):
-    """What one attention gives in training, under one seed."""
-    (attention,) = (module for name, module in model.named_modules() if name.endswith(layer))
-    found = []
-    handle = attention.register_forward_hook(lambda module, inputs, output: found.append(output[0]))
-    torch.manual_seed(7)
-    model(**batch)
-    handle.remove()
-    return found[0]
-
-
-@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
-@pytest.mark.parametrize("name", HALF)
-def test_attention_that_is_not_selected_keeps_its_dropout(name, implementation):
-    model, new, batch, layer = half_converted(name, implementation)
-    found = output_of(new, layer, batch)
-    assert torch.equal(found, output_of(model, layer, batch))
-    assert not torch.allclose(found, output_of(model.eval(), layer, batch))  # there is dropout to lose
-
-
-@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
-@pytest.mark.parametrize("name", HALF)
-def test_attention_that_is_not_selected_keeps_its_implementation(name, implementation):
-    _, new, _, layer = half_converted(name, implementation)
-    (attention,) = (module for path, module in new.named_modules() if path.endswith(layer))
-    assert attention.config._attn_implementation == implementation == new.config._attn_implementation
-
-
-@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
-@pytest.mark.parametrize("name", HALF)
-def test_converted_attention_reads_the_masks_of_the_others(name, implementation):
-    """Masks of queries by keys give what masks of keys alone give to a model that is converted as a whole."""
-    _, new, batch, layer = half_converted(name, implementation)
-    whole = converted(new, 64, select=lambda name, _: name.endswith(layer))
-    assert whole.config._attn_implementation == "bochner"
-    there = batch["attention_mask"].bool() if "attention_mask" in batch else slice(None)
-    with torch.no_grad():
-        linear = whole.eval()(**batch)[0][there]
-        whole.set_attn_implementation(implementation)
-        assert torch.allclose(whole(**batch)[0][there], linear, atol=1e-5)
-
-
-def test_converted_attention_stays_converted():
-    model, run = build("gpt2")
-    new = converted(model)
-    with torch.no_grad():
-        before = run(new)
-        new.set_attn_implementation("sdpa")
-        assert torch.allclose(run(new), before, atol=1e-5)
-
-
-def test_a_configuration_cannot_ask_for_features():
-    replace_attention(build("gpt2")[0])  # makes the name known
-    with pytest.raises(ValueError, match=r"this GPT2Attention has no features; .*replace_attention"):
-        gpt2(attn_implementation="bochner")(TOKENS)
 
 
 def test_mapping_of_specifications():
@@ -311,8 +200,11 @@ def test_uptraining_lowers_the_loss():
 
 def test_nothing_to_convert():
     model = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
-    with pytest.raises(ValueError, match=r"found no attention in Sequential; looked for torch\.nn\.MultiheadAttention .*"
-                       r"ViTAttention, .*GPT2Attention; there are .*1 Linear.*linear_attention"):  # fmt: skip
+    with pytest.raises(
+        ValueError,
+        match=r"found no attention in Sequential; looked for torch\.nn\.MultiheadAttention .*"
+        r"ViTAttention, .*GPT2Attention; there are .*1 Linear.*linear_attention",
+    ):
         replace_attention(model)
 
 
@@ -367,38 +259,10 @@ def test_model_must_be_a_module():
         replace_attention(3)
 
 
-def test_masks_without_a_linear_form():
-    new = converted(build("gpt2")[0])
-    window = torch.ones(12, 12, dtype=torch.bool).tril().triu(-3).expand(3, 1, 12, 12)
-    with pytest.raises(ValueError, match=r"mask of shape \(3, 1, 12, 12\) must be causal or empty, apart from padding"):
-        new(TOKENS, attention_mask=window)
-    with pytest.raises(ValueError, match="must be causal or empty, apart from padding"):
-        new(TOKENS, attention_mask=torch.full((3, 1, 12, 12), -0.5))
-    packed = torch.tensor([0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5]).expand(3, -1)
-    with pytest.raises(ValueError, match="neither causal nor empty"):
-        new(TOKENS, position_ids=packed, use_cache=False)
-
-
 def test_all_attention_is_found():
     assert list(attention_modules(decoder())) == [
         f"layers.{k}.{kind}_attn" for k in (0, 1) for kind in ("self", "multihead")
     ]
-
-
-def test_pickled_model_runs_in_a_process_that_converted_nothing(monkeypatch):
-    model, run = build("gpt2")
-    new = converted(model)
-    pickled = pickle.dumps(new)
-    with torch.no_grad():
-        expected = run(new)
-        monkeypatch.delitem(transformers.AttentionInterface._global_mapping, "bochner")
-        assert torch.equal(run(pickle.loads(pickled)), expected)
-
-
-def test_saved_configuration_is_that_of_the_softmax_model(tmp_path):
-    model = build("gpt2")[0]
-    converted(model).save_pretrained(tmp_path)
-    assert type(model).from_pretrained(tmp_path).config._attn_implementation == "sdpa"
 
 
 def test_deepcopy_of_a_converted_model():

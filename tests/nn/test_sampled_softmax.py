@@ -124,12 +124,20 @@ def test_bad_batches():
         loss(h, torch.full_like(targets, 23))
 
 
-@pytest.mark.parametrize(("change", "error", "message"), [
-    (lambda h: h.numpy(), TypeError, r"SampledSoftmax\.forward: h must be a floating-point tensor, got ndarray"),
-    (lambda h: h.float(), TypeError, r"h must have the type of the class vectors, torch\.float64, got torch\.float32"),
-    (lambda h: h.long(), TypeError, r"h must be a floating-point tensor, got torch\.int64"),
-    (lambda h: h * torch.nan, ValueError, r"SampledSoftmax\.forward: h holds numbers that are not finite"),
-], ids=["array", "precision", "integers", "NaN"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (lambda h: h.numpy(), TypeError, r"SampledSoftmax\.forward: h must be a floating-point tensor, got ndarray"),
+        (
+            lambda h: h.float(),
+            TypeError,
+            r"h must have the type of the class vectors, torch\.float64, got torch\.float32",
+        ),
+        (lambda h: h.long(), TypeError, r"h must be a floating-point tensor, got torch\.int64"),
+        (lambda h: h * torch.nan, ValueError, r"SampledSoftmax\.forward: h holds numbers that are not finite"),
+    ],
+    ids=["array", "precision", "integers", "NaN"],
+)
 def test_bad_queries(change, error, message):
     loss, (h, targets) = module(), batch()
     with pytest.raises(error, match=message):

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import bochner
-from bochner import projections
-from bochner.projections import IID, QMC, Orthogonal, Quadrature, Simplex, SimplexPlus
+from bochner import projections, radii
+from bochner.projections import IID, QMC, Blocks, Orthogonal, Quadrature, Simplex, SimplexPlus
 from bochner.rotations import Haar, Hadamard
 
 BAD = [
@@ -47,6 +47,25 @@ BAD = [
         ValueError,
         r"Sobol points exist up to d = 21201, got d = 30000; use QMC\('halton'\)\.",
     ),
+    (
+        lambda: Blocks(geometry="simplex"),
+        TypeError,
+        r"Blocks: geometry must be a geometry such as geometries\.Orthogonal\(\), got 'simplex'\.",
+    ),
+    (lambda: Blocks(Haar), TypeError, r"Blocks: rotation must be a rotation such as rotations\.Haar\(\), got <class"),
+    (lambda: Blocks(radii=2.0), ValueError, r"Blocks: radii must be one of 'kernel', 'fixed', got 2\.0\."),
+    (
+        lambda: radii.SphericalRadial("clip"),
+        ValueError,
+        r"SphericalRadial: origin must be one of 'signed', 'resample', got 'clip'\.",
+    ),
+    (
+        lambda: IID().sample(10**6, 10**9),
+        ValueError,
+        r"IID\(\) with d = 1000000 and m = 1000000000: this takes about 7\.45e\+06 GiB, more than the .* GiB of memory of "
+        r"this machine; use fewer rows or dimensions\.",
+    ),
+    (lambda: Orthogonal().sample(10**6, 10**6 + 1), ValueError, r"this takes about .* GiB, more than"),
     (lambda: projections.GaussHermite(0), ValueError, r"GaussHermite: order must be an integer of at least 1, got 0\."),
     (lambda: bochner.threads(0).__enter__(), ValueError, r"threads: n must be an integer of at least 1, got 0\."),
 ]

@@ -19,16 +19,11 @@ def rule(P, f, v):
     return ((f(u) + f(-u)) / 2) @ P.weights + P.origin_weight * f(np.zeros(1))[0]
 
 
-def rows_of_rule(projection, d):
-    return d + 1 if projection.vertices == "simplex" else d
-
-
 @pytest.mark.parametrize("projection", QUADRATURES, ids=repr)
 @pytest.mark.parametrize("d", (1, 2, 3, 5, 16))
 def test_whole_rules_are_exact_up_to_degree_three(projection, d, seed):
     """For any rotation and any radii; not in degree four."""
-    dim = projection.rotation.padded(d)
-    P = projection.sample(d, 2 * rows_of_rule(projection, dim), seed)
+    P = projection.sample(d, 2 * projection.rows_per_rule(d), seed)
     v = probes(d, 1.5, seed)["generic"]
     for f, expected in ((lambda u: u**0, 1.0), (lambda u: u, 0.0), (lambda u: u**2, 2.25), (lambda u: u**3, 0.0)):
         assert rule(P, f, v) == pytest.approx(expected, abs=1e-10)
@@ -39,7 +34,7 @@ def test_whole_rules_are_exact_up_to_degree_three(projection, d, seed):
 @pytest.mark.parametrize("d", (1, 2, 3, 8))
 def test_signed_rules_are_unbiased_for_any_number_of_rows(projection, d, seed):
     Z = probes(d, 1.5, seed)
-    rows = rows_of_rule(projection, projection.rotation.padded(d))
+    rows = projection.rows_per_rule(d)
     whole = block_means(projection, d, rows, np.stack(list(Z.values())), np.cos, 4000, seed)
     for k, label in enumerate(Z):
         check_mean(whole[:, k], np.exp(-1.125), f"{projection} d={d} {label}: E cos")

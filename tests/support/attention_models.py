@@ -80,3 +80,16 @@ def converted(model, m=16, seed=0, **options):
     """A copy with m rows of a map, plain positive features without one."""
     spec = Approximation(kernels.Softmax(), options.pop("map", maps.Positive()), n_projections=m)
     return replace_attention(model, spec, copy=True, generator=generator(seed), **options)
+
+
+def batch_of(name):
+    """What the model of that run is called with."""
+    if "encoder" in name:
+        padding = {"src_key_padding_mask": PADDED == 0} if "padded" in name else {}
+        causal = {"mask": CAUSAL, "is_causal": True}
+        return {"src": ROWS} | padding | (causal if "causal" in name else {})
+    if name == "decoder":
+        return {"tgt": ROWS, "memory": ROWS.flip(0), "tgt_mask": CAUSAL, "tgt_is_causal": True}
+    if name == "vit":
+        return {"pixel_values": IMAGES}
+    return {"input_ids": TOKENS} | ({"attention_mask": PADDED} if "padded" in name else {})

@@ -54,9 +54,18 @@ RADII: list[radii.RadialLaw] = [
     radii.SphericalRadial("resample"),
 ]
 
-COUPLED: list[Projection] = [kind(R) for R in ROTATIONS for kind in (Orthogonal, Simplex, SimplexPlus)]
+# Every rotation under the identity; other geometries on three of them: dense, fast with padding, fast without.
+COMPOSED_ROTATIONS: list[Rotation] = [Haar(), StructuredGivens(), Kac()]
 
-QUADRATURES: list[Projection] = [Quadrature(R, vertices) for R in ROTATIONS for vertices in ("simplex", "orthoplex")]
+COUPLED: list[Projection] = [
+    *(Orthogonal(R) for R in ROTATIONS),
+    *(kind(R) for R in COMPOSED_ROTATIONS for kind in (Simplex, SimplexPlus)),
+]
+
+QUADRATURES: list[Projection] = [
+    *(Quadrature(R, vertices) for R in COMPOSED_ROTATIONS for vertices in ("simplex", "orthoplex")),
+    Quadrature(Butterfly("tree"), "orthoplex"),
+]
 
 PROJECTIONS: list[Projection] = [
     IID(),

@@ -19,7 +19,7 @@ import numpy as np
 
 from .._arrays import as_numpy
 from .._random import RNG, as_generator
-from .._validation import check_option, check_points, check_positive
+from .._validation import check_instance, check_option, check_points, check_positive, shown
 from ._kernel import Kernel
 
 RULES = ("scale", "median")
@@ -84,11 +84,15 @@ def resolve_bandwidth(
     """
     if rule is None:
         return kernel
+    if not isinstance(owner, str):
+        raise TypeError(f"resolve_bandwidth: owner must be a string, got {shown(owner)}.")
+    check_instance(owner, "kernel", kernel, Kernel, "kernels.Gaussian()")
     _check_free(owner, kernel, rule)
     if not isinstance(rule, str):
         return kernel.from_gamma(check_positive(owner, "gamma", rule))
     if rule not in RULES:
-        raise ValueError(f"{owner}: gamma must be 'scale', 'median' or a positive number, got {rule!r}.")
+        raise ValueError(f"{owner}: gamma must be 'scale', 'median' or a positive number, got {shown(rule)}.")
+    rows, weights = _checked(owner, rows, weights)
     if rule == "median":
         return kernel.with_bandwidth(_median(rows, as_generator(rng), weights, kernel.metric or "euclidean"))
     variance = rows.variance(weights) if hasattr(rows, "variance") else variance_of(rows, weights)
@@ -121,14 +125,28 @@ def median_distance(X: Any, rng: RNG = 0, *, metric: str = "euclidean") -> float
     2.0
     """
     check_option("median_distance", "metric", metric, ("euclidean", "cityblock"))
+    return _median(_checked("median_distance", X, None)[0], as_generator(rng), None, metric)
+
+
+def _checked(owner: str, X: Any, weights: Any) -> tuple[Any, np.ndarray | None]:
+    """Return finite rows as a matrix, a CSR matrix or the object that they are, and their weights."""
+    if hasattr(X, "variance") and hasattr(X, "sample"):
+        return X, weights
     if hasattr(X, "tocsr"):
         X = X.tocsr()
-        check_points("median_distance", X.data[None] if X.nnz else np.zeros((1, 1)))
+        check_points(owner, X.data[None] if X.nnz else np.zeros((1, 1)))
     else:
-        X = as_numpy(check_points("median_distance", X))
-    if len(X.shape) != 2:
-        raise ValueError(f"median_distance: X must be a matrix of points as rows, got shape {tuple(X.shape)}.")
-    return _median(X, as_generator(rng), None, metric)
+        X = as_numpy(check_points(owner, X))
+    if len(X.shape) != 2 or not X.shape[0]:
+        raise ValueError(f"{owner}: X must be a matrix of points as rows, got shape {tuple(X.shape)}.")
+    if weights is None:
+        return X, None
+    weights = np.asarray(weights, dtype=np.float64)
+    if weights.shape != X.shape[:1] or not (np.all(weights >= 0) and weights.sum() > 0):
+        raise ValueError(
+            f"{owner}: weights must be one number of at least zero for each of {X.shape[0]} rows, not all zero."
+        )
+    return X, weights
 
 
 def _check_free(owner: str, kernel: Kernel, rule: Any) -> None:

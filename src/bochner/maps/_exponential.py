@@ -13,7 +13,7 @@ from .._validation import shown
 from ..kernels import Gaussian, Kernel, Softmax
 from ..projections import Projection
 from ._drawing import Nodes
-from ._features import Features, Quadratic, Scaled, squared_norms
+from ._features import Exponent, Features, Quadratic, Scaled, squared_norms
 from ._map import Layout, Map
 
 
@@ -145,6 +145,12 @@ class ExponentialFeatures(Features):
             signs = np.ones(len(self.nodes))
             signs[-1] = -1.0 if self.nodes.negative_origin else 1.0
         return Quadratic(self.nodes.to_dense() * self.b.real, self.constant, self.c, signs)
+
+    def exponent(self) -> Exponent | None:
+        """A and the dimension of the rows, where each row has one positive feature."""
+        nodes = self.nodes
+        single = not nodes.reflect and not nodes.origin and np.ptp(nodes.weights) == 0
+        return Exponent(self.A.real, nodes.dim) if self.positive and self.s == 1 and single else None
 
     def _logarithm(self, X: Any, u: Any, slope: float) -> Any:
         """(..., nodes), or a single column where all nodes have the same."""

@@ -34,6 +34,13 @@ class Quadratic(NamedTuple):
     signs: np.ndarray | None
 
 
+class Exponent(NamedTuple):
+    r"""Constants of features :math:`(1-4A)^{d/4} e^{A|w|^2 + \sqrt{1-4A}\,w\cdot x - \dots}`, d the dimension of w."""
+
+    A: float
+    dim: int
+
+
 class Features(ABC):
     """A map with its numbers drawn, on data brought to unit scale.
 
@@ -65,6 +72,10 @@ class Features(ABC):
 
     def quadratic(self) -> Quadratic | None:
         """The features as exponentials of quadratic functions, where they have that form."""
+        return None
+
+    def exponent(self) -> Exponent | None:
+        """The constants of single positive exponentials of rows of equal weight, where the features are such."""
         return None
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -14,13 +11,12 @@ from .._arrays import in_working_precision
 from ..approximation import Approximation, FeatureMap
 from ..catalogue import mechanism
 from ..kernels import Kernel, Softmax
+from ._checkpoint import FORMAT, ArrayTree, FixedPrecision, Header, read
+from ._process_groups import from_first_replica
 from ._tensor_features import HeadFeatures, MapFeatures, QuadraticFeatures, TensorFeatures, quadratic_form
 
-_KEPT_ROWS = 256
-"""Rows of queries and of keys kept for each head: what constants are chosen from again at a redraw."""
-
-_FORMAT = 1
-"""Version of what a checkpoint holds."""
+_FITTED_ROWS = 256
+"""Rows of queries and of keys of each head from which constants are chosen."""
 
 
 def as_spec(owner: str, spec: Approximation | str | None, kernel: Kernel) -> Approximation:
@@ -50,14 +46,11 @@ def attention_spec(owner: str, spec: Approximation | str | None, *, softmax_only
     return spec
 
 
-class DrawnFeatures(nn.Module):
+class DrawnFeatures(FixedPrecision):
     """Features for the heads of an attention, drawn from one specification.
 
-    What is drawn is kept in buffers: the seeds, the rows of data from which constants were chosen, and the matrix of a map
-    with quadratic logarithms; other maps are drawn from their seeds and rows.  Buffers keep their precision when the
-    module is cast, since a draw is not a parameter.  A checkpoint holds numbers only, with a description of what they
-    belong to: code and constants come from this module's own specification, and a checkpoint of another specification
-    is refused.
+    What is drawn is kept in buffers, with the plan that it was drawn from: one matrix for maps with quadratic logarithms,
+    the arrays of the drawn map for others.  Buffers keep their precision when the module is cast.
 
     Parameters
     ----------
@@ -71,12 +64,12 @@ class DrawnFeatures(nn.Module):
     dtype : torch.dtype
         float32 or float64.
     generator : torch.Generator, optional
+        Source of the draw; torch's own without it.
     """
 
     format_version: Tensor
-    description: Tensor
+    plan: Tensor
     seeds: Tensor
-    rows_kept: Tensor
     fitted: Tensor
 
     def __init__(
@@ -90,18 +83,22 @@ class DrawnFeatures(nn.Module):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        assert spec.map is not None
         self.spec, self.d, self.heads, self.per_head, self.dtype = spec, d, heads, per_head, dtype
         self.adaptive = not spec.planned
-        self._members: list[MapFeatures] = []
+        self._n_draws = heads if self.adaptive or per_head else 1
         self._waits = self.adaptive
-        self.register_buffer("format_version", torch.tensor(_FORMAT))
-        self.register_buffer("description", self._description())
-        self.register_buffer("fitted", torch.tensor(not self.adaptive))
+        self._maps: list[FeatureMap] = []
+        self._stamp: tuple[Any, ...] = ()
+        self._plans: list[Approximation] = []
+        self._plan_stamp: tuple[int, int] = (0, 0)
+        self.register_buffer("format_version", torch.tensor(FORMAT))
         self.register_buffer("seeds", torch.zeros(heads if per_head else 1, dtype=torch.int64))
-        if self.adaptive:  # until data comes: normalised activations, at the usual scale
-            rows = torch.randn(heads, 2, _KEPT_ROWS, d, generator=torch.Generator().manual_seed(0)) * d**-0.25
-            self.register_buffer("rows_kept", rows.to(dtype))
+        self.register_buffer("fitted", torch.tensor(not self.adaptive))
+        # until data comes: normalised activations, at the usual scale
+        rows = torch.randn(heads, 2, _FITTED_ROWS, d, generator=torch.Generator().manual_seed(0)) * d**-0.25
+        plans = self._planned(rows)
+        self._plan_size = 2 * self._header().encode(plans).numel() + 1024
+        self._hold_plans(plans)
         self.redraw(generator)
 
     @property
@@ -110,35 +107,45 @@ class DrawnFeatures(nn.Module):
         return self._waits
 
     @property
+    def plans(self) -> list[Approximation]:
+        """The plan of each draw, with the constants that were chosen: one for each head, or one for all."""
+        if self._plan_stamp != _version(self.plan):  # changed from outside, as data-parallel training does
+            self._plans, self._plan_stamp = self._header().decode(self.plan), _version(self.plan)
+        return self._plans
+
+    @property
     def current(self) -> TensorFeatures:
-        """The features as they are now, for tensors (..., heads, n, d)."""
-        if self._members:
-            return self._members[0] if len(self._members) == 1 else HeadFeatures(self._members)
-        matrix, signs = self.get_buffer("matrix"), self._buffers.get("signs")
-        if len(matrix) == 1:
-            matrix, signs = matrix[0], None if signs is None else signs[0]
-        return QuadraticFeatures(matrix, -0.5, signs)
+        """The features as the buffers are now, for tensors (..., heads, n, d)."""
+        matrix, signs = self._buffers.get("matrix"), self._buffers.get("signs")
+        if matrix is not None:
+            if len(matrix) == 1:
+                matrix, signs = matrix[0], None if signs is None else signs[0]
+            return QuadraticFeatures(matrix, -0.5, signs)
+        members = [MapFeatures(phi) for phi in self._current_maps()]
+        return members[0] if len(members) == 1 else HeadFeatures(members)
 
     def redraw(self, generator: torch.Generator | None = None) -> None:
-        """Draw all rows anew, with constants chosen as before; torch's own generator without one."""
-        shape = self.seeds.shape
+        """Draw all rows anew, with the constants of the plans; torch's own generator without one."""
         device = "cpu" if generator is None else generator.device
-        self.seeds.copy_(torch.randint(2**63 - 1, shape, generator=generator, device=device))
+        self.seeds.copy_(torch.randint(2**63 - 1, self.seeds.shape, generator=generator, device=device))
         self._draw()
 
     def fit(self, q: Tensor, k: Tensor) -> None:
-        """Choose the constants of each head from queries and keys (heads, n, d), and draw with the same seeds.
+        """Choose the constants of each head from queries and keys, and draw with the same seeds.
 
         Parameters
         ----------
         q, k : Tensor (heads, n, d)
-            Times the root of the scale; equally spaced rows are kept.
+            Times the root of the scale; equally spaced rows are looked at.
         """
-        if not (q.shape[-2] and k.shape[-2]):
+        rows = None
+        if q.shape[-2] and k.shape[-2]:
+            rows = torch.stack([_spaced(x.detach().to(self.seeds.device, self.dtype)) for x in (q, k)], dim=1)
+        rows = from_first_replica(rows, (self.heads, 2, _FITTED_ROWS, self.d), self.dtype, self.seeds)
+        if rows is None:
             return  # nothing to choose from: they still wait
         if self.adaptive:
-            kept = [_spaced(x.detach().to(self.rows_kept), _KEPT_ROWS) for x in (q, k)]
-            self.rows_kept.copy_(torch.stack(kept, dim=1))
+            self._hold_plans(self._planned(rows))
             self._draw()
         self.fitted.fill_(True)
         self._waits = False
@@ -161,107 +168,101 @@ class DrawnFeatures(nn.Module):
         there = torch.ones_like(k[0, ..., 0], dtype=torch.bool) if key_mask is None else key_mask.expand(k.shape[1:3])
         self.fit(q[:, there] if q.shape == k.shape else q.flatten(1, 2), k[:, there])
 
-    def _draw(self) -> None:
-        drawn = [self._drawn(h) for h in range(self.heads if self.adaptive or self.per_head else 1)]
-        forms = [quadratic_form(phi) for phi in drawn]
-        found = [form for form in forms if form is not None]
-        if len(found) < len(drawn):
-            self._members = [MapFeatures(phi) for phi in drawn]
-            return
-        self._hold("matrix", torch.stack([form[0] for form in found]).to(self.dtype))
-        if found[0][2] is not None:
-            self._hold("signs", torch.stack([_present(form[2]) for form in found])[:, None].to(self.dtype))
+    def drawn(self) -> list[FeatureMap]:
+        """The feature map of each draw, drawn from its plan and seed."""
+        seeds = self.seeds.tolist()
+        return [plan.draw(self.d, rng=seeds[i % len(seeds)]) for i, plan in enumerate(self.plans)]
 
-    def _drawn(self, head: int) -> FeatureMap:
-        seed = int(self.seeds[head if self.per_head else 0])
+    def _planned(self, rows: Tensor) -> list[Approximation]:
+        """The plan of each draw, from rows (heads, 2, n, d) of queries and keys."""
         if not self.adaptive:
-            return self.spec.draw(self.d, rng=seed)
-        q, k = self.rows_kept[head].double().cpu().numpy()
-        return self.spec.fit(q, k, rng=seed)
+            return [self.spec] * self._n_draws
+        return [self.spec.plan(q, k, rng=0) for q, k in rows.double().cpu().numpy()]
 
-    def _hold(self, name: str, values: Tensor) -> None:
-        """Put numbers into a buffer: in place where there is one, so that references to it stay good."""
-        held = self._buffers.get(name)
-        if held is None:
-            self.register_buffer(name, values.to(self.seeds.device))
+    def _draw(self) -> None:
+        maps = self.drawn()
+        forms = [quadratic_form(phi) for phi in maps]
+        found = [form for form in forms if form is not None]
+        if len(found) < len(maps):
+            self._hold_maps(maps)
         else:
+            matrix = torch.stack([form.matrix for form in found]).to(self.dtype)
+            signs = [form.signs for form in found if form.signs is not None]
+            self._hold_matrix(matrix, torch.stack(signs)[:, None].to(self.dtype) if signs else None)
+
+    def _header(self) -> Header:
+        return Header(self.spec, self.d, self.heads, self.per_head)
+
+    def _hold_plans(self, plans: list[Approximation]) -> None:
+        self._hold("plan", self._header().encode(plans, self._plan_size))
+        self._plans, self._plan_stamp = plans, _version(self.plan)
+
+    def _hold_matrix(self, matrix: Tensor, signs: Tensor | None) -> None:
+        self._modules.pop("arrays", None)
+        self._hold("matrix", matrix)
+        self._hold("signs", signs)
+
+    def _hold_maps(self, maps: list[FeatureMap]) -> None:
+        """Put the arrays of maps into buffers: new ones, since their number and shapes may depend on the plan."""
+        self._hold("matrix", None)
+        self._hold("signs", None)
+        trees = nn.ModuleList([ArrayTree(phi.to_arrays()) for phi in maps])
+        self.arrays = trees.to(self.seeds.device)
+        self._maps, self._stamp = maps, self._versions()
+
+    def _hold(self, name: str, values: Tensor | None) -> None:
+        """Put numbers into a buffer: in place where they fit, so that references to it stay good."""
+        held = self._buffers.get(name)
+        if values is None:
+            self._buffers.pop(name, None)
+        elif held is not None and held.shape == values.shape:
             held.copy_(values)
+        else:
+            self.register_buffer(name, values.to(self.seeds.device, copy=True))
 
-    def _description(self) -> Tensor:
-        """What the numbers belong to, as JSON in bytes: only ever compared."""
-        spec = re.sub(r" at 0x[0-9a-f]+", "", repr(self.spec))  # functions may show where they lie in memory
-        text = json.dumps({"spec": spec, "d": self.d, "heads": self.heads, "per_head": self.per_head})
-        return torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
+    def _current_maps(self) -> list[FeatureMap]:
+        """The maps of the arrays, made again where these were changed from outside, as data-parallel training does."""
+        if self._stamp != self._versions():
+            trees = [tree.arrays() for tree in self.arrays]
+            self._maps = [FeatureMap.from_arrays(p, self.d, a) for p, a in zip(self.plans, trees, strict=True)]
+            self._stamp = self._versions()
+        return self._maps
 
-    def _load_from_state_dict(
-        self,
-        state_dict: dict[str, Any],
-        prefix: str,
-        local_metadata: dict[str, Any],
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
-    ) -> None:
-        """Take the numbers of a draw from the same specification; say what is wrong with others, and take nothing."""
+    def _versions(self) -> tuple[Any, ...]:
+        return tuple(_version(buffer) for buffer in (self.plan, *self.arrays.buffers()))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_maps": [], "_stamp": ()}  # made again from the arrays
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *arguments: Any) -> None:
+        """Take the numbers of a draw from the same specification; refuse others in words, and take nothing of them."""
         own = {name.removeprefix(prefix): values for name, values in state_dict.items() if name.startswith(prefix)}
-        refusal = self._refusal(own) if own else None
-        if refusal is not None:
-            error_msgs.append(f"{prefix.rstrip('.') or 'the features'}: {refusal}")
-            return
-        super()._load_from_state_dict(
-            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-        )
+        if own:
+            try:
+                numbers = read(own, self._header(), self._n_draws)
+            except ValueError as error:
+                where = prefix.rstrip(".") or type(self).__name__
+                raise ValueError(f"load_state_dict: {where}: the checkpoint was not loaded: {error}.") from None
+            self._hold("plan", own["plan"])
+            self._plans, self._plan_stamp = numbers.plans, _version(self.plan)
+            if numbers.matrix is not None:
+                signs = None if numbers.signs is None else numbers.signs.to(self.dtype)
+                self._hold_matrix(numbers.matrix.to(self.dtype), signs)
+            else:
+                self._hold_maps(numbers.maps)
+        super()._load_from_state_dict(state_dict, prefix, *arguments)
         self._waits = not bool(self.fitted)
-        if self._members and own:
-            self._draw()
-
-    def _refusal(self, own: dict[str, Any]) -> str | None:
-        """Why these numbers cannot be taken; None where they can."""
-        if "format_version" not in own or "description" not in own:
-            return "the checkpoint has no format version or description, so it is of an earlier format; save it again."
-        version, stated = own["format_version"], own["description"]
-        if version.numel() != 1 or int(version) != _FORMAT:
-            return f"the checkpoint has format {version.tolist()}, this version of bochner reads format {_FORMAT}."
-        if not torch.equal(stated.cpu(), self.description.cpu()):
-            return f"the checkpoint holds features of {_text(stated)}, this module has {_text(self.description)}."
-        for name in self._buffers.keys() & own.keys():
-            held, values = self.get_buffer(name), own[name]
-            kinds = {values.is_floating_point(), held.is_floating_point()}
-            if held.shape != values.shape or len(kinds) > 1:
-                return (
-                    f"{name} must be {held.dtype} of shape {tuple(held.shape)}, "
-                    f"got {values.dtype} of shape {tuple(values.shape)}."
-                )
-            if values.is_floating_point() and not bool(values.isfinite().all()):
-                return f"{name} holds numbers that are not finite."
-        return None
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> DrawnFeatures:
-        """Go to another device, but not to another precision."""
-        before = dict(self._buffers)
-        super()._apply(fn, recurse)
-        for name, values in before.items():
-            moved = self._buffers[name]
-            if values is not None and moved is not None and moved.dtype != values.dtype:
-                self._buffers[name] = values.to(moved.device)
-        return self
 
     def extra_repr(self) -> str:
         """What it was drawn from."""
         return f"{self.spec!r}, d={self.d}, heads={self.heads}, per_head={self.per_head}"
 
 
-def _spaced(x: Tensor, count: int) -> Tensor:
-    """``count`` equally spaced rows of (heads, n, d); of fewer, each about as often."""
-    return x[:, torch.arange(count, device=x.device) * x.shape[-2] // count]
+def _version(buffer: Tensor) -> tuple[int, int]:
+    """What changes when numbers are written into a buffer, or another takes its place."""
+    return buffer.data_ptr(), 0 if buffer.is_inference() else buffer._version
 
 
-def _text(description: Tensor) -> str:
-    """A description in words, of whatever bytes a checkpoint has."""
-    return bytes(description.to(torch.uint8).flatten()[:2000].cpu().tolist()).decode(errors="replace")
-
-
-def _present(signs: Tensor | None) -> Tensor:
-    assert signs is not None
-    return signs
+def _spaced(x: Tensor) -> Tensor:
+    """Equally spaced rows of (heads, n, d); of fewer, each about as often."""
+    return x[:, torch.arange(_FITTED_ROWS, device=x.device) * x.shape[-2] // _FITTED_ROWS]

@@ -1,5 +1,6 @@
-r"""Sums over a sequence that is spread over processes: only they cross the network, never queries, keys or values.
+r"""Sums over a sequence that is spread over processes, and constants that replicas of a model share.
 
+Only sums cross the network, never queries, keys or values.
 Each process holds a piece of the sequence, in the order of ranks.  Where all see all, sums are added up over all ranks; in
 causal attention each rank gets the sums of the ranks before it, by a prefix scan in :math:`\lceil\log_2 P\rceil + 1`
 rounds.  Both are linear in the sums, and their gradients are the same operations, the scan from the other end.
@@ -111,3 +112,39 @@ def _pass_on(sums: KeySums, group: Group, place: int, distance: int, reverse: bo
     for request in dist.batch_isend_irecv(operations) if operations else []:
         request.wait()
     return None if received is None else KeySums(received[..., :-1], received[..., -1:].mT.contiguous())
+
+
+def from_first_replica(rows: Tensor | None, shape: tuple[int, ...], dtype: torch.dtype, seeds: Tensor) -> Tensor | None:
+    """The rows of the first replica where replicas of a model are trained together, so that all choose the same constants.
+
+    Parameters
+    ----------
+    rows : Tensor or None
+        The rows of this process; None where it has none.
+    shape, dtype
+        Of rows, for processes that have none.
+    seeds : Tensor
+        Overwritten by those of the first replica.
+    """
+    group = _group_of_replicas()
+    if group is None:
+        return rows
+    first = dist.get_global_rank(group, 0)
+    there = torch.tensor(rows is not None, device=seeds.device)
+    rows = torch.zeros(shape, dtype=dtype, device=seeds.device) if rows is None else rows.contiguous()
+    for tensor in (there, rows, seeds):
+        dist.broadcast(tensor, first, group)
+    return rows if bool(there) else None
+
+
+def _group_of_replicas() -> Group | None:
+    """The process group of the data-parallel model whose forward pass this is; None outside of one.
+
+    Only there is it known that all processes are at the same place, and wait for each other.
+    """
+    if not (dist.is_available() and dist.is_initialized()):
+        return None
+    from torch.nn.parallel import DistributedDataParallel
+
+    model = DistributedDataParallel._get_active_ddp_module()
+    return None if model is None else model.process_group

@@ -13,7 +13,7 @@ from torch import Tensor
 from .._random import RNG, as_generator
 from ..approximation import Approximation, FeatureMap
 from ..approximation.log_features import key_values, log_features, query_values, stabiliser
-from ..maps import ExponentialFeatures, Features, Map
+from ..maps import Map
 from ..projections import IID
 from ._recording import Recorded, exact_weights
 
@@ -86,15 +86,14 @@ def predicted_row_error(spec: Approximation, sample: HeadSample) -> float | None
     which is :math:`(x+y_j)\cdot(x+y_l)` for A = 0.  Rows that are coupled (orthogonal, simplex) do better.  None for
     maps of another kind.
     """
-    features = _plain_positive(spec.fit(sample.X, sample.Y, rng=0).features)
-    if features is None:
+    exponent = spec.fit(sample.X, sample.Y, rng=0).features.exponent()
+    if exponent is None:
         return None
-    A = (1 - features.b.real**2) / 4
     total = 0.0
     for X, Y, weights in zip(sample.X, sample.Y, sample.weights, strict=True):
         gram = Y @ Y.T
         for x, a in zip(X, weights, strict=True):
-            total += _variance_of_weights(A, x, Y, gram, a, features.nodes.dim)
+            total += _variance_of_weights(*exponent, x, Y, gram, a)
     error = math.sqrt(total) / float(np.linalg.norm(sample.weights)) if math.isfinite(total) else math.inf
     return error
 
@@ -126,16 +125,7 @@ def estimated_weights(phi: FeatureMap, sample: HeadSample) -> np.ndarray:
     return result
 
 
-def _plain_positive(features: Features) -> ExponentialFeatures | None:
-    """The features, where they are single positive exponentials of rows of equal weight."""
-    if not isinstance(features, ExponentialFeatures) or not features.positive or features.s != 1:
-        return None
-    nodes = features.nodes
-    single = not nodes.reflect and not nodes.origin and bool(np.ptp(nodes.weights) == 0)
-    return features if single else None
-
-
-def _variance_of_weights(A: float, x: np.ndarray, Y: np.ndarray, gram: np.ndarray, a: np.ndarray, d: int) -> float:
+def _variance_of_weights(A: float, d: int, x: np.ndarray, Y: np.ndarray, gram: np.ndarray, a: np.ndarray) -> float:
     """Sum over keys of the squared first-order error of the weights ``a`` of one query, for one row of W."""
     kappa = (1 - 4 * A) / (2 * (1 - 8 * A))
     constant = d * math.log(1 - 4 * A) - d / 2 * math.log(1 - 8 * A) + (4 * kappa - 1) * float(x @ x)
@@ -208,7 +198,8 @@ def head_row(
     """All mechanisms on one head."""
     missed: dict[tuple[Map | None, int], float] = {}  # one for all mechanisms with the same map
     rows = {}
-    for name, spec in specs.items():
+    for name, asked in specs.items():
+        spec = asked.plan(sample.X, sample.Y, rng=0)  # its constants belong to the head
         of_one_row, squares = predicted_row_error(spec, sample), squared_errors(spec, sample, n_draws, rng)
         predicted = None if of_one_row is None else of_one_row / math.sqrt(spec.n_projections)
         key = (spec.map, spec.n_projections)
@@ -237,6 +228,6 @@ def _row(
     if not math.isfinite(needed):
         return MechanismRow(predicted, measured, expected, math.inf, math.inf)
     # couplings do less in a part of a block, so errors are not carried over to fewer rows than that
-    least = 1 if isinstance(spec.projection, IID) else min(d, spec.n_projections)
+    least = 1 if spec.projection.coupling == "iid" else min(d, spec.n_projections)
     rows = max(math.ceil(needed), least)
-    return MechanismRow(predicted, measured, expected, rows, replace(spec, n_projections=rows).n_features_out)
+    return MechanismRow(predicted, measured, expected, rows, spec.layout.width(rows))

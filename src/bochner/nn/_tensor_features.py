@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -103,14 +104,22 @@ class HeadFeatures(TensorFeatures):
         return LogFeatures(torch.stack(widened, dim=-3), logarithm)
 
 
-def quadratic_form(phi: FeatureMap) -> tuple[Tensor, float, Tensor | None] | None:
-    """Matrix, c and signs of a map whose logarithms are quadratic, in float64; None for other maps."""
+class QuadraticForm(NamedTuple):
+    """Matrix (d + 2, D), coefficient of the squared norm, and signs (D,) or None, as `QuadraticFeatures` takes them."""
+
+    matrix: Tensor
+    c: float
+    signs: Tensor | None
+
+
+def quadratic_form(phi: FeatureMap) -> QuadraticForm | None:
+    """The form of a map whose logarithms are quadratic, in float64; None for other maps."""
     form = phi.features.quadratic()
     if form is None or phi.spec.kernel != Softmax():
         return None
     rows, constants = torch.as_tensor(form.rows), torch.as_tensor(form.constants)
     matrix = torch.cat([rows, torch.stack([torch.ones_like(constants), constants], dim=1)], dim=1).mT
-    return matrix.contiguous(), form.c, None if form.signs is None else torch.as_tensor(form.signs)
+    return QuadraticForm(matrix.contiguous(), form.c, None if form.signs is None else torch.as_tensor(form.signs))
 
 
 _converted: weakref.WeakKeyDictionary[FeatureMap, dict[tuple[torch.dtype, torch.device], TensorFeatures]] = (
@@ -127,6 +136,6 @@ def tensor_features(phi: FeatureMap, like: Tensor) -> TensorFeatures:
         if form is None:
             kept[place] = MapFeatures(phi)
         else:
-            matrix, c, signs = form
-            kept[place] = QuadraticFeatures(matrix.to(like), c, None if signs is None else signs.to(like))
+            signs = None if form.signs is None else form.signs.to(like)
+            kept[place] = QuadraticFeatures(form.matrix.to(like), form.c, signs)
     return kept[place]

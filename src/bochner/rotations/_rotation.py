@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
@@ -12,7 +13,7 @@ import numpy as np
 from .._arrays import array_namespace, cast, in_working_precision, like
 from .._facts import Catalogued
 from .._random import RNG, streams
-from .._validation import check_count, check_memory, check_rows, stored_array
+from .._validation import check_count, check_memory, check_rows, shown, stored_array
 from ..linalg.engine import for_each_tile_of_lanes
 from ._stages import SignedWalsh, Stage, rademacher
 
@@ -296,7 +297,6 @@ class DrawnStages(DrawnRotation):
 
 def check_factors(owner: str, name: str, value: Any) -> int:
     """Return a number of factors as an int, refused where it could only cost time."""
-    count = check_count(owner, name, value)
-    if count > _MOST_FACTORS:
-        raise ValueError(f"{owner}: {name} must be at most {_MOST_FACTORS}, got {count}; a few factors suffice.")
-    return count
+    if isinstance(value, numbers.Integral) and int(value) > _MOST_FACTORS:
+        raise ValueError(f"{owner}: {name} must be at most {_MOST_FACTORS}, got {shown(value)}; a few factors suffice.")
+    return check_count(owner, name, value)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bochner._validation import check_count
+from bochner._validation import check_count, check_flag
 
 from ._hybrid import angular_coefficient
 from ._pairs import Pairs, check_numbers, check_pairs
@@ -72,7 +72,7 @@ def log_small_angle_slope(radius: Any, m: int, n: int) -> np.ndarray:
     return np.asarray(log_max_relative_rmse(radius, m) - np.log(np.pi * n) / 2)
 
 
-def log_supremum(pairs: Pairs, A: float, d: int, *, sharp: bool = True) -> np.ndarray:
+def log_supremum(pairs: Pairs, A: Any, d: int, *, sharp: bool = True) -> np.ndarray:
     r"""Logarithm of the largest value of one positive feature product with A < 0, for the Gaussian kernel.
 
     Notes
@@ -80,8 +80,7 @@ def log_supremum(pairs: Pairs, A: float, d: int, *, sharp: bool = True) -> np.nd
     :math:`\sup f_1f_2 = (1-4A)^{d/2}\exp(-N + \frac{(1-4A)|x+y|^2}{8|A|})`, :math:`N = |x|^2 + |y|^2`; without ``sharp``,
     the bound :math:`(1-4A)^{d/2}e^{N/(4|A|)}` of the paper.
     """
-    if isinstance(A, complex) or not A < 0:
-        raise ValueError(f"log_supremum: A must be negative, or features are unbounded, got {A}.")
+    A = check_numbers("log_supremum", "A", A, "negative, or features are unbounded", lambda v: v < 0)
     N = pairs.x2 + pairs.y2
     exponent = -N - (1 - 4 * A) * pairs.plus / (8 * A) if sharp else -N / (4 * A)
     return np.asarray(d / 2 * np.log1p(-4 * A) + exponent)
@@ -97,6 +96,7 @@ def log_tail_bound(pairs: Pairs, epsilon: Any, m: int, A: float, d: int, *, shar
     logarithm) says nothing.
     """
     check_pairs("log_tail_bound", pairs)
+    check_flag("log_tail_bound", "sharp", sharp)
     m, d = check_count("log_tail_bound", "m", m), check_count("log_tail_bound", "d", d)
     epsilon = check_numbers("log_tail_bound", "epsilon", epsilon, "positive", lambda v: v > 0)
     log_rate = np.log(2 * m) + 2 * np.log(epsilon)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bochner._validation import check_count, check_flag
+from bochner._validation import check_count, check_flag, shown
 
 from ._pairs import check_paired_rows
 from ._special_functions import log_signed_sum
@@ -23,7 +23,7 @@ def complex_argument(X: Any, Y: Any, A: Any) -> np.ndarray:
     X, Y = check_paired_rows("complex_argument", X, Y)
     A, d = np.asarray(A), X.shape[-1]
     if A.dtype.kind not in "iufc" or not np.all(np.isfinite(A)):
-        raise TypeError(f"complex_argument: A must be finite numbers, got {A!r}.")
+        raise TypeError(f"complex_argument: A must be finite numbers, got {shown(A)}.")
     if A.shape not in ((), (d,), (d, d)):
         raise ValueError(
             f"complex_argument: A must be a number, a diagonal ({d},) or a matrix ({d}, {d}), got shape {A.shape}."
@@ -39,7 +39,7 @@ def _norms(z: Any) -> tuple[np.ndarray, np.ndarray]:
     try:
         z = np.asarray(z, dtype=complex)
     except (TypeError, ValueError):
-        raise TypeError(f"complex_exponential_log_relative_mse: z must be complex vectors, got {z!r}.") from None
+        raise TypeError(f"complex_exponential_log_relative_mse: z must be complex vectors, got {shown(z)}.") from None
     if not z.ndim or not np.all(np.isfinite(z)):
         raise ValueError(
             f"complex_exponential_log_relative_mse: z must be finite vectors of shape (..., d), got {z!r}."

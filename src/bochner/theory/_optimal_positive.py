@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bochner._validation import check_count, check_option
+from bochner._validation import check_count, check_option, shown
 
 from ._pairs import check_finite_squares
 from ._special_functions import log_expm1
@@ -23,7 +23,7 @@ from ._special_functions import log_expm1
 def check_A(owner: str, A: Any) -> complex:
     """Return the constant of generalised exponential features as a complex number, of finite variance."""
     if isinstance(A, bool) or not isinstance(A, numbers.Complex):
-        raise TypeError(f"{owner}: A must be a number, got {A!r}.")
+        raise TypeError(f"{owner}: A must be a number, got {shown(A)}.")
     value = complex(A)
     if not (cmath.isfinite(value) and (1 - 8 * value).real > 0):
         raise ValueError(f"{owner}: Re(1 - 8A) must be positive for a finite variance, got A = {value}.")

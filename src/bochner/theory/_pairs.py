@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from bochner._validation import as_real, check_rows
+from bochner._arrays import as_numpy
+from bochner._validation import as_real, check_rows, shown
 
 LARGEST = 1e150
 
@@ -69,11 +70,11 @@ class Pairs:
 def check_numbers(owner: str, name: str, value: Any, need: str, holds: Callable[[np.ndarray], Any]) -> np.ndarray:
     """Return ``value`` as a float64 array all of whose entries hold; ``need`` says what they must be."""
     try:
-        array = np.asarray(value)
-    except ValueError:
+        array = as_numpy(value)
+    except (TypeError, ValueError):
         array = np.asarray(None)
     if array.dtype.kind not in "iuf":
-        raise TypeError(f"{owner}: {name} must be {need}, got {value!r}.")
+        raise TypeError(f"{owner}: {name} must be {need}, got {shown(value)}.")
     array = np.asarray(array, dtype=np.float64)
     wrong = ~np.asarray(holds(array), dtype=bool)
     if np.any(wrong):
@@ -100,7 +101,7 @@ def check_cosine(owner: str, name: str, value: Any) -> float:
 def check_pairs(owner: str, pairs: Any) -> None:
     """Refuse anything but `Pairs`."""
     if not isinstance(pairs, Pairs):
-        raise TypeError(f"{owner}: pairs must be Pairs, made by Pairs.of(X, Y), got {pairs!r}.")
+        raise TypeError(f"{owner}: pairs must be Pairs, made by Pairs.of(X, Y), got {shown(pairs)}.")
 
 
 def check_paired_rows(owner: str, X: Any, Y: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -117,7 +118,9 @@ def check_paired_rows(owner: str, X: Any, Y: Any) -> tuple[np.ndarray, np.ndarra
 def check_vectors(owner: str, X: Any) -> np.ndarray:
     """Return X (..., d) as a float64 array of numbers whose squares are finite."""
     X = as_real(owner, X)
-    vectors: np.ndarray = np.asarray(check_rows(owner, X, X.shape[-1] if X.ndim else 1), dtype=np.float64)
+    vectors: np.ndarray = as_numpy(check_rows(owner, X, X.shape[-1] if X.ndim else 1)).astype(np.float64)
+    if not np.all(np.isfinite(vectors)):
+        raise ValueError(f"{owner}: expected finite numbers, got some that are not.")
     if np.abs(vectors).max(initial=0.0) > LARGEST:
         raise ValueError(
             f"{owner}: expected numbers of at most {LARGEST:g}, whose squares are finite, got larger ones."

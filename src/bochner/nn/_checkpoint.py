@@ -1,0 +1,199 @@
+r"""What a checkpoint says of drawn features, and what is refused.
+
+Format 1.  Under the name of the features a ``state_dict`` holds
+
+- ``format_version``: the number 1;
+- ``plan``: JSON in bytes (uint8) with the specification, the dimension, the heads, and the plan of each draw with all its
+  constants, made of public names by `bochner.approximation.files.plan_to_json`;
+- ``seeds`` (int64), ``fitted`` (bool): where the draws started, and whether their constants were chosen from data;
+- ``matrix`` (draws, d + 2, D) and, for signed features, ``signs`` (draws, 1, D): maps with quadratic logarithms;
+- ``arrays.<draw>.<name>``: the arrays of other maps, under the names of `FeatureMap.to_arrays`.
+
+All of it is tensors, so ``torch.load(weights_only=True)`` and safetensors read it.  Nothing is executed or drawn: a module
+takes the numbers only if the specification is its own and they fit the plan.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..approximation import Approximation, FeatureMap
+from ..approximation.files import plan_from_json, plan_to_json
+
+FORMAT = 1
+_LARGEST_PLAN = 1 << 28
+_DTYPES = {"format_version": torch.int64, "plan": torch.uint8, "seeds": torch.int64, "fitted": torch.bool}
+
+
+class Header(NamedTuple):
+    """What drawn features belong to.
+
+    Attributes
+    ----------
+    spec : Approximation
+        What was asked for.
+    d, heads : int
+        Width of a head, number of heads.
+    per_head : bool
+        Whether each head has rows of its own.
+    """
+
+    spec: Approximation
+    d: int
+    heads: int
+    per_head: bool
+
+    def encode(self, plans: list[Approximation], size: int = 0) -> Tensor:
+        """JSON in bytes, with the plan of each draw; filled up with blanks to a size.
+
+        Plans on other data differ by some digits, and buffers of replicas of a model must have the same size.
+        """
+        text = json.dumps(self._described() | {"plans": [_described(plan) for plan in plans]})
+        return torch.frombuffer(bytearray(text.encode().ljust(size)), dtype=torch.uint8)
+
+    def decode(self, stored: Tensor) -> list[Approximation]:
+        """The plans of a checkpoint; a ValueError where it does not belong to this."""
+        try:
+            found = json.loads(bytes(stored.cpu().numpy()) if stored.numel() < _LARGEST_PLAN else "")
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict) or not isinstance(found.get("plans"), list):
+            raise ValueError("its plan is not the JSON of one; the file is damaged")
+        own = self._described()
+        if any(found.get(name) != value for name, value in own.items()):
+            theirs = {name: found.get(name) for name in own}
+            raise ValueError(f"it holds features of {_in_words(theirs)}, and this module has {_in_words(own)}")
+        return [self._plan(text) for text in found["plans"]]
+
+    def _described(self) -> dict[str, Any]:
+        return {"spec": _described(self.spec), "d": self.d, "heads": self.heads, "per_head": self.per_head}
+
+    def _plan(self, text: Any) -> Approximation:
+        """One plan, which must be this specification with its constants filled in."""
+        if text == _described(self.spec) and self.spec.planned:
+            return self.spec
+        plan = plan_from_json(text if isinstance(text, str) else "")
+        own = self.spec
+        fits = type(plan.map) is type(own.map) and plan.planned
+        if not fits or (plan.kernel, plan.projection, plan.n_projections) != (
+            own.kernel,
+            own.projection,
+            own.n_projections,
+        ):
+            raise ValueError(f"its plan {plan!r} is not one of {own!r}")
+        return plan
+
+
+def _described(spec: Approximation) -> str:
+    """The specification as JSON; one with a function of the user's own as its text, which is only ever compared."""
+    try:
+        return plan_to_json(spec)
+    except TypeError:
+        if not spec.planned:
+            raise
+        return re.sub(r" at 0x[0-9a-f]+", "", repr(spec))  # functions may show where they lie in memory
+
+
+def _in_words(described: Mapping[str, Any]) -> str:
+    try:
+        spec = repr(plan_from_json(described["spec"]))
+    except (ValueError, TypeError):
+        spec = str(described["spec"])[:500]
+    return f"{spec} with d={described['d']}, heads={described['heads']}, per_head={described['per_head']}"
+
+
+class Numbers(NamedTuple):
+    """Numbers of a checkpoint that fit this module: plans, and either a matrix (with signs) or a map for each draw."""
+
+    plans: list[Approximation]
+    matrix: Tensor | None
+    signs: Tensor | None
+    maps: list[FeatureMap]
+
+
+def read(own: Mapping[str, Tensor], header: Header, n_draws: int) -> Numbers:
+    """Numbers of a checkpoint; a ValueError that says why they cannot be taken.
+
+    Parameters
+    ----------
+    own : mapping
+        Entries of the ``state_dict`` under the name of the features.
+    header : Header
+        What the module's own features belong to.
+    n_draws : int
+        Number of draws.
+    """
+    missing = [name for name in _DTYPES if name not in own]
+    if missing:
+        raise ValueError(f"it has no {missing[0]}, so it is not of a format that this version reads")
+    version = own["format_version"]
+    if version.numel() != 1 or version.dtype != torch.int64 or int(version) != FORMAT:
+        raise ValueError(f"it has format version {version.tolist()}, and this version of bochner reads {FORMAT}")
+    for name, dtype in _DTYPES.items():
+        if own[name].dtype != dtype:
+            raise ValueError(f"{name} must be of {dtype}, got {own[name].dtype}")
+    plans = header.decode(own["plan"])
+    if len(plans) != n_draws:
+        raise ValueError(f"it has {len(plans)} plans for {n_draws} draws")
+    if "matrix" in own:
+        width, shape = plans[0].n_features_out, (n_draws, header.d + 2, plans[0].n_features_out)
+        _check_numbers("matrix", own["matrix"], shape)
+        signs = own.get("signs")
+        if (signs is None) != plans[0].positive:
+            raise ValueError(f"signs must be there for signed features only, and {plans[0]!r} says otherwise")
+        if signs is not None:
+            _check_numbers("signs", signs, (n_draws, 1, width))
+        return Numbers(plans, own["matrix"], signs, [])
+    maps = [FeatureMap.from_arrays(plan, header.d, _arrays(own, i)) for i, plan in enumerate(plans)]
+    return Numbers(plans, None, None, maps)
+
+
+def _check_numbers(name: str, values: Tensor, shape: tuple[int, ...]) -> None:
+    if tuple(values.shape) != shape or not values.is_floating_point():
+        raise ValueError(f"{name} must be floating of shape {shape}, got {values.dtype} of shape {tuple(values.shape)}")
+    if not bool(values.isfinite().all()):
+        raise ValueError(f"{name} holds numbers that are not finite")
+
+
+def _arrays(own: Mapping[str, Tensor], draw: int) -> dict[str, np.ndarray]:
+    prefix = f"arrays.{draw}."
+    return {name.removeprefix(prefix): v.cpu().numpy() for name, v in own.items() if name.startswith(prefix)}
+
+
+class FixedPrecision(nn.Module):
+    """A module whose buffers go to other devices, but not to other precisions: a draw is not a parameter."""
+
+    def _apply(self, fn: Any, recurse: bool = True) -> FixedPrecision:
+        before = dict(self._buffers)
+        super()._apply(fn, recurse)
+        for name, values in before.items():
+            moved = self._buffers[name]
+            if values is not None and moved is not None and moved.dtype != values.dtype:
+                self._buffers[name] = values.to(moved.device)
+        return self
+
+
+class ArrayTree(FixedPrecision):
+    """Arrays as buffers under their own names, in which dots stand for nesting."""
+
+    def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
+        super().__init__()
+        for name, values in arrays.items():
+            *path, last = name.split(".")
+            node: nn.Module = self
+            for part in path:
+                if part not in node._modules:
+                    node.add_module(part, ArrayTree({}))
+                node = node.get_submodule(part)
+            node.register_buffer(last, torch.tensor(values))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The arrays, by name."""
+        return {name: values.cpu().numpy() for name, values in self.named_buffers()}
