@@ -64,8 +64,12 @@ def map_table() -> str:
         plan = spec.plan(X, rng=0)
         facts = [yes(fact) for fact in (plan.symmetric, plan.positive, not spec.planned)]
         kinds = ", ".join(dict.fromkeys(type(kernel).__name__ for kernel in served))
-        rows.append([f"`{name}`", f"`{label(m)}`", kinds, str(plan.layout.per_row), *facts, f"`{label(spec.projection)}`"])
-    return table("name | map | kernels | features per row | symmetric | positive | plans on data | default projection", rows)
+        rows.append(
+            [f"`{name}`", f"`{label(m)}`", kinds, str(plan.layout.per_row), *facts, f"`{label(spec.projection)}`"]
+        )
+    return table(
+        "name | map | kernels | features per row | symmetric | positive | plans on data | default projection", rows
+    )
 
 
 def mechanism_table() -> str:

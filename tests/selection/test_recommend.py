@@ -142,7 +142,7 @@ def test_reasons_name_the_kind_of_features_that_the_data_chose():
 def test_mechanisms_whose_bias_stays_are_measured_and_never_recommended():
     X = sphere(60, 16, 0.7, 3)
     biased = {spec for spec in applicable(kernels.Softmax(), X, 32) if not spec.projection.consistent}
-    assert {type(spec.projection).__name__ for spec in biased} >= {"Orthogonal", "GaussHermite"}
+    assert "GaussHermite" in {type(spec.projection).__name__ for spec in biased}
     ranking = bochner.recommend(X, kernel=kernels.Softmax(), n_features=32, rng=0).ranking
     assert not biased & {candidate.spec for candidate in ranking}
 
