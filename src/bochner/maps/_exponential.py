@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._arrays import array_namespace, like
+from .._validation import shown
 from ..kernels import Gaussian, Kernel, Softmax
 from ..projections import Projection
 from ._drawing import Nodes
@@ -182,7 +183,7 @@ def circle(nodes: Nodes, phase: Any, logarithm: Any, *, key: bool, skip_sine: in
 def check_A(owner: str, A: Any) -> complex:
     """A as a complex number at which the estimate has a finite variance."""
     if isinstance(A, bool) or not isinstance(A, int | float | complex | np.number):
-        raise TypeError(f"{owner}: A must be a real or complex number, got {A!r}.")
+        raise TypeError(f"{owner}: A must be a real or complex number, got {shown(A)}.")
     value = complex(A)
     if not (math.isfinite(value.real) and math.isfinite(value.imag) and value.real < 0.125):
         raise ValueError(f"{owner}: A must have a real part below 1/8, where the variance is finite, got {A}.")
