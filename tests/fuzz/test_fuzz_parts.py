@@ -37,7 +37,7 @@ GOOD: Good = {
     "matrices": lambda: [np.eye(D)],
     "n": constant(2),
     "n_blocks": constant(2),
-    "n_rows": constant(5),
+    "n_rows": constant(2),
     "nu": constant(1.5),
     "order": constant(1),
     "owner": constant("owner"),
