@@ -48,8 +48,10 @@ def register(cls: type[Catalogued]) -> type[Catalogued]:
             f"catalogue.register: expected a class of a kernel, rotation, geometry, radial law, projection or "
             f"map, got {cls!r}."
         )
-    if cls not in _registered:
-        _registered.append(cls)
+    same = [old for old in _registered if (old.__module__, old.__qualname__) == (cls.__module__, cls.__qualname__)]
+    for old in same:  # defined again, as in a notebook
+        _registered.remove(old)
+    _registered.append(cls)
     return cls
 
 

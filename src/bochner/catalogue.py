@@ -25,7 +25,7 @@ from . import projections as _projections
 from . import radii as _radii
 from . import rotations as _rotations
 from ._facts import classes, register, unregister
-from ._validation import check_instance
+from ._validation import check_count, check_instance, shown
 from .approximation import Approximation
 from .geometries import FastGeometry, Geometry
 from .kernels import Kernel
@@ -257,6 +257,8 @@ def candidates(kernel: Kernel, d: int) -> Iterator[Approximation]:
     >>> [spec.projection for spec in catalogue.candidates(kernels.Laplacian(), 3)]
     [IID()]
     """
+    check_instance("catalogue.candidates", "kernel", kernel, Kernel, "kernels.Gaussian()")
+    check_count("catalogue.candidates", "d", d)
     rows = [P for P in projections().values() if d <= LARGE_DIMENSION or P.scales]
     for feature_map in maps().values():
         if not feature_map.serves(kernel):
@@ -287,4 +289,4 @@ def _look_up(kind: str, name: Any, table: Mapping[str, T]) -> T:
         return table[name]
     close = difflib.get_close_matches(str(name), table, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
-    raise ValueError(f"unknown {kind} {name!r}.{hint} The names are {', '.join(table)}.")
+    raise ValueError(f"unknown {kind} {shown(name)}.{hint} The names are {', '.join(table)}.")

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._arrays import array_namespace, cast, common_namespace, working_dtype
-from .._validation import check_points, check_rows
+from .._validation import check_flag, check_points, check_rows
 from ..kernels import Kernel
 from ..linalg.engine import CHUNK_BYTES, for_each_tile, rows_per_tile
 from ..maps import Draws
-from .log_features import LogFeatures, key_values, log_features, query_values, stabiliser, weights_of
+from .log_features import NOTHING, LogFeatures, key_values, log_features, query_values, stabiliser, weights_of
 
 if TYPE_CHECKING:
     from ._specification import Approximation
@@ -90,6 +90,7 @@ class FeatureMap:
         -------
         array (..., n, p)
         """
+        check_flag("FeatureMap.gram", "normalize", normalize)
         X = check_rows("FeatureMap.gram", check_points("FeatureMap.gram", X), self.n_features_in)
         same = Y is None or Y is X
         if not same:
@@ -188,17 +189,31 @@ class FeatureMap:
         # keys are held as long as they take no more memory than the result
         step = max(rows_per_tile(D * X.itemsize, CHUNK_BYTES), out.size // D)
         for start in range(0, len(Y), step):
-            held = self.keys(Y[start : start + step])
-            same = Y is X and self.symmetric and len(held) == len(X)
-            self._tiles_of_products(X, held, out[:, start : start + step], held if same else None)
+            part = Y[start : start + step]
+            with np.errstate(over="ignore", invalid="ignore"):
+                held = self._evaluate("gram", part, key=True)
+                same = Y is X and self.symmetric and len(held) == len(X)
+                self._tiles_of_products(X, held, out[:, start : start + step], held if same else None)
+            if np.isnan(out[:, start : start + step].sum()):  # some features overflow where others vanish
+                out[:, start : start + step] = self._products_in_logarithms(X, part)
         return out
 
+    def _products_in_logarithms(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Products of features that overflow: the largest of each row is taken out on both sides and given back last."""
+        queries, keys = self.log_features(X, key=False), self.log_features(Y, key=True)
+        tops = [np.clip(side.log.max(axis=1), NOTHING, None) for side in (queries, keys)]
+        x, y = (key_values(side, top[:, None]) for side, top in zip((queries, keys), tops, strict=True))
+        with np.errstate(over="ignore", invalid="ignore"):
+            products = x @ y.T
+            return np.where(products == 0, 0, products * np.exp(tops[0][:, None] + tops[1][None]))
+
     def _tiles_of_products(self, X: np.ndarray, keys: np.ndarray, out: np.ndarray, queries: np.ndarray | None) -> None:
-        """``out`` tile by tile; ``queries`` are the features of X where they are known already."""
+        """``out`` tile by tile; ``queries`` are the features of X where they are the keys, and ``out`` is symmetric."""
 
         def tile(i: int, j: int) -> None:
-            if queries is not None:
-                np.matmul(queries[i:j], keys.T, out=out[i:j])
+            if queries is not None:  # the upper triangle, and its mirror image
+                np.matmul(queries[i:j], keys[i:].T, out=out[i:j, i:])
+                out[j:, i:j] = out[i:j, j:].T
                 return
             features = np.empty((j - i, self.n_features_out), X.dtype)
             self._fill(X[i:j], features, key=False)

@@ -106,7 +106,7 @@ class ClusterHybrid(HybridMap):
         check_flag("ClusterHybrid", "shared", self.shared)
         check_instance("ClusterHybrid", "default", self.default, Map, "Hyperbolic()")
         check_base("ClusterHybrid", self.default)
-        if self.light != 0:
+        if not (isinstance(self.light, int | float) and self.light == 0):
             object.__setattr__(self, "light", check_fraction("ClusterHybrid", "light", self.light))
         if self.width is not None:
             object.__setattr__(self, "width", check_positive("ClusterHybrid", "width", self.width))

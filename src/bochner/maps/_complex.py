@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import theory
 from .._arrays import array_namespace, like
-from .._validation import check_flag
+from .._validation import check_flag, shown
 from ..kernels import Kernel
 from ..projections import Projection
 from ._drawing import Draws, Nodes
@@ -152,7 +152,9 @@ def _as_array(A: Any) -> np.ndarray:
     try:
         array = np.asarray(A, dtype=np.complex128)
     except (TypeError, ValueError):
-        raise TypeError(f"ComplexExponential: A must be a number, a diagonal or a square matrix, got {A!r}.") from None
+        raise TypeError(
+            f"ComplexExponential: A must be a number, a diagonal or a square matrix, got {shown(A)}."
+        ) from None
     if array.ndim > 2 or (array.ndim == 2 and array.shape[0] != array.shape[1]) or not array.size:
         raise ValueError(
             f"ComplexExponential: A must be a number, a diagonal or a square matrix, got shape {array.shape}."

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import theory
 from .._arrays import array_namespace, has_values, like
-from .._validation import check_flag, check_fraction, check_positive
+from .._validation import check_flag, check_fraction, check_positive, shown
 from ..kernels import Kernel, Softmax
 from ..projections import Projection
 from ._data import Data
@@ -177,10 +177,15 @@ class PowerFeatures(Features):
 
 def _numbers(owner: str, values: Any) -> tuple[float, ...]:
     if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str):
-        raise TypeError(f"{owner}: shift must be a sequence of numbers, one for each column, got {values!r}.")
-    numbers = np.asarray(values, dtype=np.float64)
+        raise TypeError(f"{owner}: shift must be a sequence of numbers, one for each column, got {shown(values)}.")
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{owner}: shift must be a sequence of numbers, one for each column, got {shown(values)}."
+        ) from None
     if numbers.ndim != 1 or not np.isfinite(numbers).all():
-        raise ValueError(f"{owner}: shift must be finite numbers, one for each column, got {values!r}.")
+        raise ValueError(f"{owner}: shift must be finite numbers, one for each column, got {shown(values)}.")
     return tuple(numbers.tolist())
 
 

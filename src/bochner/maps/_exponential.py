@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._arrays import array_namespace, like
+from .._validation import shown
 from ..kernels import Gaussian, Kernel, Softmax
 from ..projections import Projection
 from ._drawing import Nodes
@@ -135,6 +136,24 @@ class ExponentialFeatures(Features):
         if self.c:
             out *= np.exp(self.c * squared_norms(X))
 
+    def pull_back(self, X: np.ndarray, values: np.ndarray, gradient: np.ndarray) -> np.ndarray | None:
+        """For cosines and sines of w.x alone: one product with the adjoint of W, which fast rotations never form.
+
+        The slope of a cosine is minus its sine, and that of a sine its cosine: both are features already.
+        """
+        if self.A or self.c or self.s != -1 or self.nodes.reflect:
+            return None
+        m, sines = self.nodes.operator.shape[0], len(self.nodes)
+        pairs = m if self.offset is None else m - 1  # a node at zero adds a cosine that does not move, after these
+        H = np.empty((len(X), m), values.dtype)
+        H[:, :pairs] = gradient[:, sines : sines + pairs] * values[:, :pairs]
+        H[:, :pairs] -= gradient[:, :pairs] * values[:, sines : sines + pairs]
+        if self.offset is not None:
+            u = self.nodes.operator.apply(X)[:, pairs]
+            H[:, pairs] = -gradient[:, pairs] * np.exp(self.constant[pairs]) * np.sin(self.b.imag * u + self.offset)
+        pulled: np.ndarray = self.b.imag * self.nodes.operator.adjoint(H)
+        return pulled
+
     def quadratic(self) -> Quadratic | None:
         """Rows, constants and signs, for real features."""
         if not self.real:
@@ -182,7 +201,7 @@ def circle(nodes: Nodes, phase: Any, logarithm: Any, *, key: bool, skip_sine: in
 def check_A(owner: str, A: Any) -> complex:
     """A as a complex number at which the estimate has a finite variance."""
     if isinstance(A, bool) or not isinstance(A, int | float | complex | np.number):
-        raise TypeError(f"{owner}: A must be a real or complex number, got {A!r}.")
+        raise TypeError(f"{owner}: A must be a real or complex number, got {shown(A)}.")
     value = complex(A)
     if not (math.isfinite(value.real) and math.isfinite(value.imag) and value.real < 0.125):
         raise ValueError(f"{owner}: A must have a real part below 1/8, where the variance is finite, got {A}.")

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import theory
-from .._validation import check_count, check_flag, check_instance, check_positive
+from .._validation import check_count, check_flag, check_instance, check_positive, shown
 from ..kernels import Kernel
 from ..projections import Projection
 from ._classical import Hyperbolic, Trigonometric
@@ -165,12 +165,12 @@ class GaussianHybrid(HybridMap):
 
 def _symmetric(matrices: Any) -> tuple[Any, ...]:
     if not isinstance(matrices, Sequence) or isinstance(matrices, str) or not len(matrices):
-        raise TypeError(f"GaussianHybrid: matrices must be a list of at least one, such as [M], got {matrices!r}.")
+        raise TypeError(f"GaussianHybrid: matrices must be a list of at least one, such as [M], got {shown(matrices)}.")
     sentence = "GaussianHybrid: matrices must be finite real numbers, diagonals or symmetric matrices"
     try:
         arrays = [np.asarray(M, dtype=np.float64) for M in matrices]
     except (TypeError, ValueError):
-        raise TypeError(f"{sentence}, got {matrices!r}.") from None
+        raise TypeError(f"{sentence}, got {shown(matrices)}.") from None
     for M in arrays:
         square = M.ndim < 2 or (M.ndim == 2 and M.shape[0] == M.shape[1] and np.allclose(M, M.T))
         if not (square and np.isfinite(M).all()):

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import theory
 from .._arrays import array_namespace, like
-from .._validation import check_option
+from .._validation import check_option, shown
 from ..kernels import Angular, ArcCosine, Kernel, Linear
 from ..projections import Orthogonal, Projection
 from ..rotations import Haar
@@ -278,7 +278,7 @@ class Pointwise(Map):
 
     def __post_init__(self) -> None:
         if not callable(self.f):
-            raise TypeError(f"Pointwise: f must be a function of an array, got {self.f!r}.")
+            raise TypeError(f"Pointwise: f must be a function of an array, got {shown(self.f)}.")
 
     def __repr__(self) -> str:
         module, name = getattr(self.f, "__module__", None), getattr(self.f, "__qualname__", None)

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import theory
 from .._arrays import array_namespace
-from .._validation import check_count, check_flag
+from .._validation import check_count, check_flag, shown
 from ..kernels import Gaussian, Kernel
 from ..projections import Projection
 from ._classical import Hyperbolic, Trigonometric
@@ -108,7 +108,7 @@ class Hybrid(HybridMap):
         for name, kind in (("bases", Map), ("coefficients", Coefficient)):
             values = getattr(self, name)
             if not isinstance(values, Sequence) or not all(isinstance(value, kind) for value in values):
-                raise TypeError(f"Hybrid: {name} must be a sequence of {kind.__name__.lower()}s, got {values!r}.")
+                raise TypeError(f"Hybrid: {name} must be a sequence of {kind.__name__.lower()}s, got {shown(values)}.")
             object.__setattr__(self, name, tuple(values))
         if len(self.bases) != len(self.coefficients) + 1 or len(self.bases) < 2:
             raise ValueError(

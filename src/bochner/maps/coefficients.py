@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._arrays import array_namespace
-from .._validation import check_count, check_positive
+from .._validation import check_count, check_positive, shown
 from ..projections import Operator
 from ._data import Data
 from ._drawing import Draws
@@ -161,7 +161,12 @@ class GaussianCoefficient(Coefficient):
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", check_count("GaussianCoefficient", "n", self.n))
         for name in ("left", "right"):
-            array = np.asarray(getattr(self, name), dtype=np.float64)
+            try:
+                array = np.asarray(getattr(self, name), dtype=np.float64)
+            except (TypeError, ValueError, RuntimeError):  # the last one: a tensor that keeps a gradient
+                raise TypeError(
+                    f"GaussianCoefficient: {name} must be a number, diagonal or matrix, got {shown(getattr(self, name))}."
+                ) from None
             if array.ndim > 2 or not np.isfinite(array).all():
                 raise ValueError(f"GaussianCoefficient: {name} must be a finite number, diagonal or matrix.")
             object.__setattr__(self, name, as_tuple(array))

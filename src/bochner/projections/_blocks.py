@@ -5,20 +5,21 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import ClassVar
 
 import numpy as np
 
 from .. import geometries
 from .. import radii as laws
+from .._facts import classes
 from .._random import RNG
 from .._validation import check_instance, check_option
 from ..geometries import FastGeometry, Geometry
 from ..geometries._geometry import Coupling
 from ..kernels import Kernel
 from ..radii import RadialLaw
-from ..rotations import DrawnMatrices, DrawnRotation, DrawnStages, FastRotation, Haar, Rotation
+from ..rotations import DrawnRotation, FastRotation, Haar, Rotation
+from ..rotations._rotation import DrawnMatrices, DrawnStages
 from ._operator import DenseOperator, Operator
 from ._projection import Projection, named_streams
 from ._structured import StructuredOperator, groups_of
@@ -167,7 +168,7 @@ def _directions(geometry: Geometry, radii: np.ndarray, dim: int) -> np.ndarray:
 
 
 def law_of(owner: str, radii: str | RadialLaw) -> RadialLaw:
-    """The law that ``radii`` is, or whose name it is among those that `bochner.radii` exports.
+    """The law that ``radii`` is, or whose name it is among those that `bochner.radii` exports or that are registered.
 
     Laws of weighted nodes have no string: they are passed as values, or by `Quadrature`.
     """
@@ -177,9 +178,8 @@ def law_of(owner: str, radii: str | RadialLaw) -> RadialLaw:
     return _named_laws()[radii]
 
 
-@cache
 def _named_laws() -> dict[str, RadialLaw]:
-    found = {name: law for kind in laws.__all__ for name, law in getattr(laws, kind).variants().items()}
+    found = {name: law for kind in classes(laws, RadialLaw) for name, law in kind.variants().items()}  # type: ignore[attr-defined]
     return {name: law for name, law in found.items() if not law.has_origin}
 
 

@@ -1,0 +1,116 @@
+"""What docs/adding_a_variant.md says is all there is to do: its classes are found everywhere, and obey the common laws."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bochner
+from bochner import Approximation, catalogue, kernels, maps
+from bochner.cli import main
+from bochner.projections import IID, Blocks, Orthogonal, Quadrature
+from support.checks import check_mean, probes
+
+PAGE = Path(__file__).parent.parent / "docs" / "adding_a_variant.md"
+NAMES = ("TwoBlocks", "Pairs", "Repeated", "TwoScales", "Sinusoid")
+
+
+@pytest.fixture(scope="module")
+def page():
+    """The names that the page defines, registered as it registers them; its last step, which takes them out, left out."""
+    text = PAGE.read_text(encoding="utf-8").partition("## What follows")[0]
+    namespace: dict[str, object] = {"__name__": __name__}
+    code = "".join(example.source for example in doctest.DocTestParser().get_examples(text))
+    try:
+        exec(compile(code, str(PAGE), "exec"), namespace)
+        yield namespace
+    finally:
+        for name in NAMES:
+            catalogue.unregister(namespace[name])
+
+
+def test_only_public_names_are_used():
+    code = "".join(e.source for e in doctest.DocTestParser().get_examples(PAGE.read_text(encoding="utf-8")))
+    assert not re.findall(r"bochner\.\w*\.?_\w+|from bochner\.[\w.]+ import|import bochner\.\w", code)
+
+
+def test_recommend_tries_the_map_the_rotation_the_geometry_and_the_law(page):
+    X = np.random.default_rng(0).standard_normal((40, 5))
+    advice = bochner.recommend(X, kernel="two-scales", n_features=16, rng=0)
+    tried = [candidate.spec for candidate in advice.ranking]
+    assert advice.best.kernel.__class__ is page["TwoScales"]
+    assert any(spec.map == page["Sinusoid"]() for spec in tried)
+    for part, cls in (("rotation", "TwoBlocks"), ("geometry", "Pairs"), ("radial_law", "Repeated")):
+        assert any(getattr(spec.projection, part, None) == page[cls]() for spec in tried), cls
+
+
+def test_compare_measures_them(page, tmp_path, capsys):
+    assert main(["compare", "iris", "--kernel", "two-scales", "--features", "16", "--out", str(tmp_path)]) == 0
+    texts = [path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.*") if path.suffix in (".json", ".html")]
+    report = "".join(texts)
+    for name in NAMES:
+        assert name in report, name
+
+
+def test_info_shows_them(page, capsys):
+    assert main(["info", "--dimension", "16", "--rows", "16"]) == 0
+    out = capsys.readouterr().out
+    for name in ("TwoBlocks", "Pairs", "Repeated", "two-scales", "sinusoid"):
+        assert name in out
+
+
+@pytest.mark.parametrize("rows", ("geometry", "law", "independent"))
+def test_the_map_is_unbiased_for_the_kernel_with_the_geometry_and_the_law(page, rows, seed):
+    projection = {
+        "geometry": Blocks(geometry=page["Pairs"]()),
+        "law": Orthogonal(radii=page["Repeated"]()),
+        "independent": IID(),
+    }
+    spec, rng = Approximation(page["TwoScales"](), page["Sinusoid"](), projection[rows], 7), np.random.default_rng(seed)
+    assert spec.unbiased
+    for name, z in probes(4, 1.2, seed).items():
+        values = [spec.draw(4, rng).gram(z[None], 0 * z[None])[0, 0] for _ in range(1500)]
+        check_mean(np.array(values), float(spec.kernel(z[None], 0 * z[None])[0, 0]), f"{spec} {name}")
+
+
+def test_the_rotation_is_orthogonal_and_has_an_adjoint(page):
+    P = Orthogonal(page["TwoBlocks"](), radii="fixed").sample(6, 8, rng=0)
+    W, Z = P.to_dense(), np.random.default_rng(0).standard_normal((3, 8))
+    np.testing.assert_allclose(W.T @ W, 8 * np.eye(6), atol=1e-12)
+    np.testing.assert_allclose(P.adjoint(Z), Z @ W, atol=1e-12)
+
+
+@pytest.mark.parametrize("rows", (IID(), Quadrature()), ids=repr)
+def test_the_layout_of_the_map_is_that_of_its_features(page, rows):
+    spec = Approximation(kernels.Gaussian(), page["Sinusoid"](), rows, 6)
+    phi = spec.draw(3, rng=0)
+    assert (spec.n_features_out, spec.symmetric) == (phi.n_features_out, phi.symmetric)
+
+
+def test_files_hold_them(page, tmp_path):
+    rows = Blocks(page["TwoBlocks"](), page["Pairs"](), page["Repeated"]())
+    phi = Approximation(page["TwoScales"](2.0), page["Sinusoid"](), rows, 9).draw(5, rng=0)
+    phi.save(tmp_path / "own.npz")
+    X = np.random.default_rng(1).standard_normal((4, 5))
+    np.testing.assert_array_equal(bochner.load(tmp_path / "own.npz").queries(X), phi.queries(X))
+
+
+def test_what_is_not_registered_cannot_be_saved(page, tmp_path):
+    catalogue.unregister(page["Sinusoid"])
+    try:
+        phi = Approximation(kernels.Gaussian(), page["Sinusoid"](), n_projections=3).draw(2, rng=0)
+        with pytest.raises(
+            TypeError, match=r"Sinusoid\(\) cannot be saved: .* register it with bochner\.catalogue\.register"
+        ):
+            phi.save(tmp_path / "own.npz")
+    finally:
+        catalogue.register(page["Sinusoid"])
+
+
+def test_a_map_of_ones_own_says_that_it_has_no_closed_form(page):
+    with pytest.raises(maps.NoClosedForm, match=r"no closed form is known for the error of Sinusoid\(\)"):
+        Approximation(kernels.Gaussian(), page["Sinusoid"]()).mse(np.ones((2, 3)))
