@@ -9,7 +9,7 @@ import numpy as np
 from .._arrays import array_namespace, like, pad_last
 from ..geometries import FastGeometry
 from ..linalg.engine import LANES, for_each_tile_of_lanes, multiply
-from ..rotations import DrawnStages
+from ..rotations._rotation import DrawnStages
 from ._operator import Operator
 
 if TYPE_CHECKING:
