@@ -113,6 +113,7 @@ def test_median_of_mostly_equal_rows_is_the_smallest_distance():
         ({"projection": projections.Quadrature(origin="resample")}, 64),
         ({"map": "positive"}, 37),
         ({"map": "hyperbolic"}, 38),
+        ({"map": "hyperbolic"}, 39),
         ({"map": "poisson"}, 37),
         ({"kernel": None, "map": maps.Pointwise(np.tanh)}, 37),
         ({"kernel": "linear"}, 3),
@@ -133,6 +134,10 @@ def test_the_width_is_what_was_asked_for(parameters, width):
 @pytest.mark.parametrize(
     "parameters, message",
     [
+        (
+            {"n_components": 1, "map": "hyperbolic"},
+            r"n_components=1 is too small: one row of Hyperbolic\(.*makes 2 features; raise",
+        ),
         ({"n_components": 0}, r"RandomFeatures: n_components must be an integer of at least 1, got 0\."),
         ({"kernel": "gaussia"}, r"RandomFeatures: unknown kernel 'gaussia'\. Did you mean 'gaussian'\?"),
         ({"map": "relu"}, r"RandomFeatures: Rectified\(order=1\) cannot estimate Gaussian"),
@@ -169,3 +174,19 @@ def test_refusals(parameters, message):
 def test_refused_types(parameters, message):
     with pytest.raises(TypeError, match=message):
         fitted(**parameters)
+
+
+@pytest.mark.parametrize("width", (1, 2, 5))
+def test_odd_widths_are_unbiased(width):
+    from support.checks import check_mean
+
+    Z = np.array([[0.3, -0.4], [1.0, 0.2]])
+    features = (RandomFeatures(gamma=0.5, n_components=width, random_state=k).fit_transform(Z) for k in range(4000))
+    estimates = np.array([Phi[0] @ Phi[1] for Phi in features])
+    check_mean(estimates, kernels.Gaussian(1.0)(Z)[0, 1])
+
+
+def test_columns_that_no_row_fills_are_zero():
+    wide = fitted(map="hyperbolic", n_components=39).transform(X)
+    np.testing.assert_array_equal(wide[:, 38], 0)
+    np.testing.assert_array_equal(wide[:, :38], fitted(map="hyperbolic", n_components=38).transform(X))

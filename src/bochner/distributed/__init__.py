@@ -32,3 +32,6 @@ __all__ = [
     "cost_table",
     "fit_time",
 ]
+
+for _name in __all__:  # pickles and files name the public module
+    globals()[_name].__module__ = __name__

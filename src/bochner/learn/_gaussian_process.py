@@ -290,7 +290,7 @@ class GaussianProcess(RegressorMixin, GaussianEstimator):
         self._check_parameters()
         rng = as_generator(self.random_state)
         with self._computing():
-            phi = self._tuned(self._drawn(rows, rng).features, rows, rng)
+            phi = self._tuned(self._drawn(rows, rng), rows, rng)
             self._single_target = not rows.target_shape
             few = self._of_few_rows(phi, rows)
             return self._finish(phi, self._moments(phi, rows), few)
@@ -351,7 +351,6 @@ class GaussianProcess(RegressorMixin, GaussianEstimator):
                 stacklevel=4,
             )
         self.features_, self.statistics_, self.scaling_, self.posterior_ = phi, moments, scaling, fitted
-        self.kernel_ = phi.spec.kernel
         self.noise_, self.amplitude_ = noise, amplitude
         self.log_marginal_likelihood_value_ = fitted.log_marginal_likelihood
         return self

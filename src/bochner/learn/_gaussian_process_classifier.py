@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -145,24 +145,24 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
         rng = as_generator(self.random_state)
         rows = rows.relabelled(partial(_labelled, labels=labels), 1, weighted=False)
         with self._computing():
-            phi, amplitude = self._tuned(self._drawn(rows, rng).features, rows, len(classes), rng)
+            phi, amplitude = self._tuned(self._drawn(rows, rng), rows, len(classes), rng)
             return self._finish(phi, _passes(phi, rows, len(classes)), classes, amplitude)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any) -> Any:
         """Most probable class of each row."""
-        best = np.argmax(self.predict_proba(X), axis=1)
-        labels: np.ndarray = self.classes_[best]
-        return labels
+        check_is_fitted(self)
+        return self._each(X, partial(_winners, classes=self.classes_), (), self.classes_.dtype)
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any) -> Any:
         """Probability of each class, (n, k), averaged over the posterior."""
+        check_is_fitted(self)
+        return self._each(X, _probabilities, (len(self.classes_),), np.float64)
+
+    def _each(self, X: Any, work: Callable[..., np.ndarray], tail: tuple[int, ...], dtype: Any) -> Any:
         rows = self._rows(X)
-        work = partial(_probabilities, phi=self.features_, weights=self.weights_, root=self.root_)
+        work = partial(work, phi=self.features_, weights=self.weights_, root=self.root_)
         with self._computing():
-            probabilities: np.ndarray = rows.map(
-                work, (len(self.classes_),), np.float64, width=self.features_.n_features_out
-            )
-        return probabilities
+            return rows.map(work, tail, dtype, width=self.features_.n_features_out)
 
     def log_marginal_likelihood(
         self, theta: Any = None, X: Any = None, y: Any = None, *, eval_gradient: bool = False
@@ -244,7 +244,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
         k = 1 if len(classes) == 2 else len(classes)
         mode = find_mode(rows, phi.n_features_out, k, amplitude)
         L = cholesky(hessian(rows, mode.weights, amplitude), lower=True, overwrite_a=True, check_finite=False)
-        self.classes_, self.features_, self.kernel_, self.amplitude_ = classes, phi, phi.spec.kernel, amplitude
+        self.classes_, self.features_, self.amplitude_ = classes, phi, amplitude
         self.weights_, self.n_iter_ = mode.weights, mode.n_steps
         self.log_marginal_likelihood_value_ = log_evidence(mode, L, amplitude)
         self.root_ = np.ascontiguousarray(dtrtri(L, lower=1)[0].T)
@@ -265,6 +265,11 @@ def _probabilities(X: np.ndarray, *, phi: FeatureMap, weights: np.ndarray, root:
         for j in range(i + 1):
             covariance[:, i, j] = covariance[:, j, i] = np.einsum("nd,nd->n", V[i], V[j])
     return expected_probabilities(Phi @ weights, covariance)
+
+
+def _winners(X: np.ndarray, *, classes: np.ndarray, **fitted: Any) -> np.ndarray:
+    """The most probable classes."""
+    return np.asarray(classes[np.argmax(_probabilities(X, **fitted), axis=1)])
 
 
 def _passes(phi: FeatureMap, rows: RowSource, n_classes: int) -> Passes:

@@ -13,7 +13,6 @@ from scipy.optimize import minimize
 from .._progress import progress
 from .._validation import check_count, check_flag, check_positive
 from ..approximation import Approximation, FeatureMap
-from ..maps import Trigonometric
 from ._estimator import FeatureEstimator
 from ._linear.evidence import Evidence
 from ._linear.spectrum import blas_for
@@ -141,32 +140,18 @@ def pull_back(phi: FeatureMap, X: np.ndarray, Phi: np.ndarray, G: np.ndarray, n_
 
     Notes
     -----
-    For trigonometric features of :math:`u = W x/\ell`, :math:`\partial u_i/\partial\log\ell_j = -w_{ij}x_j/\ell_j`, so
-
-    .. math:: \frac{\partial}{\partial\log\ell_j} = -\sum_n \tilde x_{nj} (H W)_{nj}, \qquad
-              H = G_{\sin}\circ\Phi_{\cos} - G_{\cos}\circ\Phi_{\sin}, \quad \tilde x = x/\ell,
-
-    one product with the adjoint of W, which is never formed where the rotation is fast.  Other maps have central
+    Features are functions of :math:`\tilde x = x/\ell`, so :math:`\partial/\partial\log\ell_j = -\sum_n\tilde x_{nj}\,
+    \partial/\partial\tilde x_{nj}`.  Trigonometric features give the gradient in their rows; other maps have central
     differences of their features, two evaluations for each lengthscale.
     """
-    spec = phi.spec
     if not n_scales:
         return np.empty(0)
-    if isinstance(spec.map, Trigonometric) and spec.kernel is not None and spec.kernel.shift_invariant:
-        each = _through_cosines(phi, X, Phi, G)
-        return each if n_scales > 1 else each.sum(keepdims=True)
-    return _by_differences(phi, X, G, n_scales)
-
-
-def _through_cosines(phi: FeatureMap, X: np.ndarray, Phi: np.ndarray, G: np.ndarray) -> np.ndarray:
-    nodes: Any = phi.features.nodes  # type: ignore[attr-defined]
-    m, sines = (
-        nodes.operator.shape[0],
-        len(nodes),
-    )  # a node at zero adds a cosine that does not move, after the m others
-    H = G[:, sines : sines + m] * Phi[:, :m] - G[:, :m] * Phi[:, sines : sines + m]
-    gradient: np.ndarray = -np.einsum("nd,nd->d", phi.spec.at_unit_scale(X), nodes.operator.adjoint(H))
-    return gradient
+    x = phi.spec.at_unit_scale(X)
+    in_rows = phi.features.pull_back(x, Phi, G)
+    if in_rows is None:
+        return _by_differences(phi, X, G, n_scales)
+    each: np.ndarray = -np.einsum("nd,nd->d", x, in_rows)  # x is divided by the lengthscales
+    return each if n_scales > 1 else each.sum(keepdims=True)
 
 
 def _by_differences(phi: FeatureMap, X: np.ndarray, G: np.ndarray, n_scales: int) -> np.ndarray:

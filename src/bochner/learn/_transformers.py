@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -44,7 +45,8 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureE
     projection : Projection, str or None
         The law of the rows; None for what is best for the map.
     n_components : int, default 256
-        Width of the output.  Cosines and sines come in pairs: an odd width is refused, not rounded.
+        Width of the output.  A last column that pairs of cosines and sines leave free is a single cosine with a random
+        phase; columns that other maps with several features per row leave free are zero.
     random_state : int, RandomState, Generator or None
         Source of randomness; an int gives the same features each time.
     n_jobs : int or None
@@ -101,8 +103,9 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureE
             For the sake of pipelines.
         """
         rows = self._rows(X, reset=True)
+        self._n_features_out = self.n_components
         with self._threads():
-            self.features_, self.kernel_ = self._drawn(rows)
+            self.features_ = self._drawn(rows)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -115,11 +118,12 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureE
         """
         rows = self._rows(X)
         with self._threads():
-            return rows.map(self.features_.queries, (self.features_.n_features_out,), rows.dtype)
+            return rows.map(self._work(), (self._n_features_out,), rows.dtype)
 
-    @property
-    def _n_features_out(self) -> int:
-        return self.features_.n_features_out
+    def _work(self) -> Callable[[np.ndarray], np.ndarray]:
+        """Features, and zeros where their rows do not add up to the width."""
+        queries, width = self.features_.queries, self._n_features_out
+        return queries if self.features_.n_features_out == width else partial(_padded, queries=queries, width=width)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -209,9 +213,9 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEst
         width = self._width(rows)
         parameters = FeatureParameters("linear", projection=self.projection, n_components=width)
         with self._threads():
-            drawn = draw_features(parameters, rows, self.random_state, symmetric=True).features
+            drawn = draw_features(parameters, rows, self.random_state, symmetric=True)
             inverse = linalg.pinv(_matrix(drawn, rows.dtype)) if self.compute_inverse_components else None
-        self.n_components_, self.features_, self._dtype = width, drawn, rows.dtype
+        self.n_components_, self.features_, self._dtype = width, drawn, rows.dtype.name
         if inverse is not None:
             self.inverse_components_ = inverse
         elif hasattr(self, "inverse_components_"):  # that of an earlier fit
@@ -287,6 +291,12 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEst
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _padded(X: np.ndarray, *, queries: Callable[[np.ndarray], np.ndarray], width: int) -> np.ndarray:
+    """Features, and columns of zeros up to a width."""
+    values = queries(X)
+    return np.pad(values, [(0, 0), (0, width - values.shape[1])])
 
 
 def _matrix(drawn: FeatureMap, dtype: Any) -> np.ndarray:

@@ -143,11 +143,14 @@ class RidgeModel:
     data : Moments or FewRows
     alpha : float, optional
         The strength that a second pass over the rows has chosen.
+    found : Solution, optional
+        What was found before the model was saved.
     """
 
     options: Ridge
     data: Moments | FewRows = field(repr=False)
     alpha: Any = None
+    found: Solution | None = field(default=None, repr=False)
 
     @property
     def moments(self) -> Moments:
@@ -162,6 +165,8 @@ class RidgeModel:
     @cached_property
     def solution(self) -> Solution:
         """What was found; solved when it is first asked for, after rows came in parts."""
+        if self.found is not None:
+            return self.found
         size = self.data.n_features if isinstance(self.data, Moments) else len(self.data.targets)
         with blas_for(size):
             return self._solve()
@@ -185,6 +190,10 @@ class RidgeModel:
             )
         B, (phi, y) = solved.coefficients, self.means
         return Solution(B, y - phi @ B if options.intercept else np.zeros(B.shape[1]), alpha)
+
+    def remembered(self) -> RidgeModel:
+        """A model that holds its solution, if there is one already, and need not be solved again."""
+        return replace(self, found=vars(self).get("solution"))
 
     def solved(self) -> RidgeModel:
         """Itself, once its solution is known."""
