@@ -200,7 +200,7 @@ class SampledSoftmax(ClassLogits):
     ) -> Sample:
         """Classes drawn for the queries h (batch, d), other than ``targets`` (batch,), with their log probabilities."""
         n_samples = self.n_samples if n_samples is None else check_count(f"{_OWNER}.sample", "n_samples", n_samples)
-        X = self._query_rows(self.checked_queries("sample", h))
+        X = self._query_rows(self.checked_queries("sample", h, matrix=True))
         check_generator(f"{_OWNER}.sample", generator)
         if targets is not None:
             self.check_classes("sample", "targets", targets, tuple(h.shape[:-1]))
@@ -209,7 +209,7 @@ class SampledSoftmax(ClassLogits):
     @torch.no_grad()
     def log_proposal(self, h: Tensor, classes: Tensor, targets: Tensor | None = None) -> Tensor:
         """Logarithms of the probabilities q with which ``classes`` (batch, k) are drawn for the queries h (batch, d)."""
-        X = self._query_rows(self.checked_queries("log_proposal", h))
+        X = self._query_rows(self.checked_queries("log_proposal", h, matrix=True))
         self.check_classes("log_proposal", "classes", classes, (*h.shape[:-1], None))
         if targets is not None:
             self.check_classes("log_proposal", "targets", targets, tuple(h.shape[:-1]))
