@@ -57,6 +57,12 @@ class StructuredOperator(Operator):
         """Return W itself, (m, d), in float64."""
         return np.ascontiguousarray(self._apply_rows(np.eye(self.shape[1])).T)
 
+    def _dense(self) -> np.ndarray:
+        """W for products, by the compiled transforms: much faster than `to_dense`, up to rounding the same."""
+        rows = np.empty((self.shape[1], self.shape[0]))
+        self.transform(np.eye(self.shape[1]), rows)
+        return np.ascontiguousarray(rows.T)
+
     def _own_arrays(self) -> dict[str, np.ndarray]:
         return self.rotation.to_arrays()
 
