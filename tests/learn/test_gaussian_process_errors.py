@@ -19,22 +19,6 @@ Y = X[:, 0]
 LABELS = (Y > 0).astype(int)
 PAIRS = [(GaussianProcess, Y), (GaussianProcessClassifier, LABELS)]
 
-ODD = "sets n_components=1, and cosines and sines come in pairs: refused by design; the positive map passes"
-SETS_ONE = (
-    "check_dont_overwrite_parameters",
-    "check_methods_sample_order_invariance",
-    "check_methods_subset_invariance",
-    "check_fit2d_1feature",
-    "check_fit2d_predict1d",
-)
-
-
-def expected_failures(estimator):
-    if estimator.map is not None:
-        return {}
-    regression = isinstance(estimator, GaussianProcess)  # a classifier refuses a single class in any case
-    return dict.fromkeys([*SETS_ONE, "check_fit2d_1sample"] if regression else SETS_ONE, ODD)
-
 
 @parametrize_with_checks(
     [
@@ -42,8 +26,7 @@ def expected_failures(estimator):
         GaussianProcess(map="positive", n_components=32, normalize_y=True),
         GaussianProcessClassifier(n_components=8, optimize_rows=50),
         GaussianProcessClassifier(map="positive", n_components=16, optimize=False),
-    ],
-    expected_failed_checks=expected_failures,
+    ]
 )
 def test_checks_of_scikit_learn(estimator, check):
     check(estimator)

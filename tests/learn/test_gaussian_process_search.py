@@ -31,7 +31,7 @@ def differences(f, theta):
 
 
 @pytest.mark.parametrize("options", MAPS, ids=str)
-@pytest.mark.parametrize("width", [32, 128], ids=["by features", "by rows"])
+@pytest.mark.parametrize("width", [32, 33, 128], ids=["by features", "by features of odd width", "by rows"])
 @pytest.mark.parametrize("theta", [[0.3, 2.0], [0.3, 2.0, 0.8], [0.3, 2.0, 0.8, 1.2, 1.5]], ids=len)
 def test_gradient_of_regression(options, width, theta):
     gp = GaussianProcess(n_components=width, optimize=False, random_state=0, **options).fit(X, Y)

@@ -10,7 +10,7 @@ from sklearn.linear_model import RidgeClassifier
 
 from bochner import Approximation, kernels, maps, projections
 from bochner.learn import KernelClassifier, KernelRidge, RandomFeatures
-from bochner.learn._nadaraya_watson import KernelSums
+from bochner.learn._nadaraya_watson import TargetSums
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((200, 3))
@@ -91,10 +91,11 @@ def test_votes_at_large_norms_are_finite_and_right(norm):
 def test_sums_merge_in_any_order():
     phi = Approximation(kernels.Softmax(), maps.Positive(), n_projections=20).draw(3, rng=0)
     Y = RNG.standard_normal((200, 2))
-    parts = [KernelSums.of(phi, (1 + k) * X[k::3], Y[k::3]) for k in range(3)]
-    a, b = (parts[0] + parts[1]) + parts[2], parts[2] + (parts[0] + (KernelSums.empty(20, 2) + parts[1]))
-    np.testing.assert_allclose(a.sums, b.sums, rtol=1e-12)
-    np.testing.assert_array_equal(a.shift, b.shift)
+    parts = [TargetSums.of(phi, (1 + k) * X[k::3], Y[k::3]) for k in range(3)]
+    nothing = TargetSums.of(phi, X[:0], Y[:0])
+    a, b = (parts[0] + parts[1]) + parts[2], parts[2] + (parts[0] + (nothing + parts[1]))
+    np.testing.assert_allclose(a.keys.values, b.keys.values, rtol=1e-12)
+    np.testing.assert_array_equal(a.keys.shift, b.keys.shift)
 
 
 def test_regression_averages():

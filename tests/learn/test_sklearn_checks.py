@@ -10,14 +10,6 @@ from bochner.learn import KernelClassifier, KernelRidge, RandomFeatures, RandomP
 # checks make data with so few columns that a projection to two does not reduce them
 pytestmark = pytest.mark.filterwarnings("ignore:RandomProjection. n_components=.* is above")
 
-ODD = "sets n_components=1, and cosines and sines come in pairs: refused by design; the positive map passes"
-SETS_ONE = (
-    "check_dont_overwrite_parameters",
-    "check_methods_sample_order_invariance",
-    "check_methods_subset_invariance",
-    "check_fit2d_1feature",
-    "check_fit2d_predict1d",
-)
 ADAPTS = "the map's constants are chosen from the rows without their weights; with constants given it passes"
 WEIGHTS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
 
@@ -41,18 +33,13 @@ ESTIMATORS = [
 
 
 def expected_failures(estimator):
-    if getattr(estimator, "kernel", None) is None:
+    if getattr(estimator, "kernel", None) is None or estimator.map is not None:
         return {}
-    averages = getattr(estimator, "method", "ridge") == "nadaraya-watson"
-    if estimator.map is not None:
-        return {}
-    if averages:
+    if getattr(estimator, "method", "ridge") == "nadaraya-watson":
         return dict.fromkeys(WEIGHTS, ADAPTS)
     if estimator.kernel == "softmax":
         return {"check_fit_idempotent": "its data have norms of hundreds, at which the softmax kernel itself overflows"}
-    if not isinstance(estimator, KernelClassifier):  # which refuses a single class in any case
-        return dict.fromkeys([*SETS_ONE, "check_fit2d_1sample"], ODD)
-    return dict.fromkeys(SETS_ONE, ODD)
+    return {}
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)

@@ -1,7 +1,7 @@
 """The estimators of `bochner.learn` on Dask arrays and dataframes.
 
-Fitting is a tree reduction of sufficient statistics, `transform` and `predict` are lazy block by block, and no machine ever
-holds the data.  On anything that is not a Dask collection the estimators do what those of `bochner.learn` do.
+Fitting is a tree reduction of sufficient statistics, `transform` and `predict` are lazy block by block, and no machine
+ever holds the data.  On anything that is not a Dask collection the estimators do what those of `bochner.learn` do.
 
 - `RandomFeatures`, `RandomProjection`, `KernelRidge`, `KernelClassifier`, `GaussianProcess`: the estimators;
 - `Work`, `Cluster`, `fit_time`, `cost_table`: what a fit costs on a cluster, on paper.
@@ -12,7 +12,7 @@ import importlib.util
 if importlib.util.find_spec("dask") is None:
     raise ImportError('bochner.distributed needs Dask, which is not installed; run: pip install "bochner[dask]".')
 
-from ._cost import Cluster, Work, cost_table, fit_time
+from ._cluster_cost import Cluster, Work, cost_table, fit_time
 from ._estimators import (
     GaussianProcess,
     KernelClassifier,
@@ -32,3 +32,6 @@ __all__ = [
     "cost_table",
     "fit_time",
 ]
+
+for _name in __all__:  # pickles and files name the public module
+    globals()[_name].__module__ = __name__

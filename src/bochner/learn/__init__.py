@@ -22,3 +22,6 @@ __all__ = [
     "RandomFeatures",
     "RandomProjection",
 ]
+
+for _name in __all__:  # pickles and files name the public module
+    globals()[_name].__module__ = __name__

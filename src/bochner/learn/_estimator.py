@@ -5,17 +5,22 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
+import sklearn
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
 
-from .._validation import check_count
+from .._arrays import is_numpy, is_torch
+from .._validation import check_count, check_instance
+from ..approximation import Approximation, FeatureMap
+from ..kernels import Kernel
 from ..linalg.engine import available_threads, threads
-from ._features import Drawn, FeatureParameters, draw_features
-from ._rows import RowSource, rows_in_memory
+from ._feature_parameters import FeatureParameters, draw_features
+from ._row_source import RowSource, rows_in_memory
+from ._state import from_plain, to_plain
 
 FLOATS = (np.float64, np.float32)
 NO_TARGETS = "no_validation"
@@ -80,21 +85,33 @@ class RowEstimator(BaseEstimator):
         if not reset:
             check_is_fitted(self)
         owner, options = type(self).__name__, {"accept_sparse": "csr", "dtype": list(self._dtypes), "reset": reset}
+        (X, origin), (y, _) = _in_numpy(X), _in_numpy(y)
         if isinstance(y, str) and y == NO_TARGETS:
-            return rows_in_memory(owner, validate_data(self, X, **options))
+            return rows_in_memory(owner, validate_data(self, X, **options), origin=origin)
         X, y = validate_data(self, X, y, **options, **self._target_options)
         weights = None
         if sample_weight is not None:
+            sample_weight, _ = _in_numpy(sample_weight)
             weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        return rows_in_memory(owner, X, self._checked_targets(y), weights)
+        return rows_in_memory(owner, X, self._checked_targets(y), weights, origin=origin)
 
     def _other_rows(self, X: Any) -> RowSource:
         """Rows of other columns than those of the fit."""
-        return rows_in_memory(type(self).__name__, check_array(X, dtype=list(self._dtypes), accept_sparse="csr"))
+        X, origin = _in_numpy(X)
+        X = check_array(X, dtype=list(self._dtypes), accept_sparse="csr")
+        return rows_in_memory(type(self).__name__, X, origin=origin)
 
     def _checked_targets(self, y: np.ndarray) -> np.ndarray:
         """Targets, beyond what scikit-learn's check sees."""
         return y
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Parameters as they are, and what was fitted as plain data: nothing in it names a private class."""
+        state: dict[str, Any] = super().__getstate__()
+        return to_plain(state)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(from_plain(type(self).__name__, state))
 
     def _threads(self) -> contextlib.AbstractContextManager[None]:
         return n_jobs_threads(type(self).__name__, self.n_jobs)
@@ -103,6 +120,14 @@ class RowEstimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _in_numpy(X: Any) -> tuple[Any, Any]:
+    """X for NumPy, and X itself where scikit-learn's ``array_api_dispatch`` asks for results in its library."""
+    foreign = is_torch(X) or (hasattr(X, "__array_namespace__") and not is_numpy(X))
+    if not foreign or not sklearn.get_config()["array_api_dispatch"]:
+        return X, None
+    return np.asarray(X.detach().cpu() if is_torch(X) else X), X
 
 
 class FeatureEstimator(RowEstimator):
@@ -117,9 +142,36 @@ class FeatureEstimator(RowEstimator):
     projection: Any
     n_components: Any
     random_state: Any
+    features_: FeatureMap
+
+    @classmethod
+    def from_spec(cls, spec: Approximation, **parameters: Any) -> Self:
+        """An estimator with the features of a specification, such as one that `bochner.recommend` has chosen.
+
+        Parameters
+        ----------
+        spec : Approximation
+            Its kernel, map, projection and width become the parameters of the same names.
+        parameters
+            All other parameters.
+        """
+        check_instance(f"{cls.__name__}.from_spec", "spec", spec, Approximation, "recommend(X).spec")
+        return cls(
+            kernel=spec.kernel,
+            map=spec.map,
+            projection=spec.projection,
+            n_components=spec.n_features_out,
+            **parameters,
+        )
+
+    @property
+    def kernel_(self) -> Kernel | None:
+        """The kernel with its bandwidth, which the features estimate."""
+        check_is_fitted(self)
+        return self.features_.spec.kernel
 
     def _parameters(self) -> FeatureParameters:
         return FeatureParameters(self.kernel, self.gamma, self.map, self.projection, self.n_components)
 
-    def _drawn(self, rows: RowSource, rng: Any = None, *, symmetric: bool = True) -> Drawn:
+    def _drawn(self, rows: RowSource, rng: Any = None, *, symmetric: bool = True) -> FeatureMap:
         return draw_features(self._parameters(), rows, self.random_state if rng is None else rng, symmetric=symmetric)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -16,12 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 from .._validation import check_count
 from ..approximation import FeatureMap
 from ._estimator import all_or_nothing
-from ._features import as_generator
+from ._feature_parameters import as_generator
 from ._hyperparameters import GaussianEstimator, Objective, Others, maximise, stretched
 from ._linear.evidence import Evidence
 from ._linear.laplace import Passes, find_mode, hessian, laplace_evidence, log_evidence
 from ._linear.likelihoods import Likelihood, expected_probabilities, likelihood_of
-from ._rows import Chunk, RowSource
+from ._row_source import Chunk, RowSource
 
 _MAX_ORDER = 20_000
 """Of the matrix of the weights' posterior: 3.2 GB."""
@@ -33,18 +33,7 @@ _KEPT_NUMBERS = 1 << 25
 class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
     r"""Gaussian process classification with random features, by Laplace's approximation.
 
-    Notes
-    -----
-    Latent functions are :math:`f_c(x) = \phi(x)\cdot w_c` with :math:`w_c \sim N(0, aI)`.  Two classes have one of them and
-    the logistic likelihood; k > 2 classes have k and share the softmax likelihood: not one against the rest.  The
-    posterior of the weights is approximated by a Gaussian at its mode with the curvature there, in O(n D^2) for two
-    classes and O(n D^2 k^2) for k, with memory for the (D k) x (D k) matrix.
-
-    Probabilities are means over that posterior, by averages over 512 fixed points for each row (see
-    `expected_probabilities`), more exact than MacKay's closed form.  The predicted class is that of the highest mean.
-
-    The marginal likelihood (that of Laplace) is maximised by L-BFGS-B over the logarithms of lengthscales and amplitude, W
-    being held, with its full gradient, on at most ``optimize_rows`` rows.
+    Use it for probabilities that know where the data ends; `KernelClassifier` is faster on many rows.
 
     Parameters
     ----------
@@ -53,14 +42,14 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
     gamma : "scale", "median", float or None
         Bandwidth that a kernel at unit scale starts from, as in `RandomFeatures`; None leaves a kernel as it is.
     map, projection : Map, Projection, str or None
-        What is best for the kernel without them.  The map must be symmetric.
+        None for the default of the kernel and the map.  The map must be symmetric.
     n_components : int, default 256
         Width D of the features.
     amplitude : float, default 1.0
         Variance a of a latent function where k(x, x) = 1; where it is optimised, only a start.
     optimize : bool, str or sequence of str, default True
-        What maximises the marginal likelihood: some of ``"lengthscale"``, ``"amplitude"``; True means all that the kernel
-        has, False none.
+        What maximises the marginal likelihood: some of ``"lengthscale"``, ``"amplitude"``; True means all that the
+        kernel has, False none.
     ard : bool, default False
         Whether each column has a lengthscale of its own.
     n_restarts : int, default 0
@@ -88,6 +77,19 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
     n_iter_ : int
         Newton steps of the last fit.
     n_features_in_ : int
+
+    Notes
+    -----
+    Latent functions are :math:`f_c(x) = \phi(x)\cdot w_c` with :math:`w_c \sim N(0, aI)`.  Two classes have one of them
+    and the logistic likelihood; k > 2 classes have k and share the softmax likelihood: not one against the rest.  The
+    posterior of the weights is approximated by a Gaussian at its mode with the curvature there, in O(n D^2) for two
+    classes and O(n D^2 k^2) for k, with memory for the (D k) x (D k) matrix.
+
+    Probabilities are means over that posterior, by averages over 512 fixed points for each row (see
+    `expected_probabilities`), more exact than MacKay's closed form.  The predicted class is that of the highest mean.
+
+    The marginal likelihood (that of Laplace) is maximised by L-BFGS-B over the logarithms of lengthscales and
+    amplitude, W being held, with its full gradient, on at most ``optimize_rows`` rows.
 
     Examples
     --------
@@ -145,24 +147,24 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
         rng = as_generator(self.random_state)
         rows = rows.relabelled(partial(_labelled, labels=labels), 1, weighted=False)
         with self._computing():
-            phi, amplitude = self._tuned(self._drawn(rows, rng).features, rows, len(classes), rng)
+            phi, amplitude = self._tuned(self._drawn(rows, rng), rows, len(classes), rng)
             return self._finish(phi, _passes(phi, rows, len(classes)), classes, amplitude)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any) -> Any:
         """Most probable class of each row."""
-        best = np.argmax(self.predict_proba(X), axis=1)
-        labels: np.ndarray = self.classes_[best]
-        return labels
+        check_is_fitted(self)
+        return self._each(X, partial(_winners, classes=self.classes_), (), self.classes_.dtype)
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any) -> Any:
         """Probability of each class, (n, k), averaged over the posterior."""
+        check_is_fitted(self)
+        return self._each(X, _probabilities, (len(self.classes_),), np.float64)
+
+    def _each(self, X: Any, work: Callable[..., np.ndarray], tail: tuple[int, ...], dtype: Any) -> Any:
         rows = self._rows(X)
-        work = partial(_probabilities, phi=self.features_, weights=self.weights_, root=self.root_)
+        work = partial(work, phi=self.features_, weights=self.weights_, root=self.root_)
         with self._computing():
-            probabilities: np.ndarray = rows.map(
-                work, (len(self.classes_),), np.float64, width=self.features_.n_features_out
-            )
-        return probabilities
+            return rows.map(work, tail, dtype, width=self.features_.n_features_out)
 
     def log_marginal_likelihood(
         self, theta: Any = None, X: Any = None, y: Any = None, *, eval_gradient: bool = False
@@ -244,7 +246,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
         k = 1 if len(classes) == 2 else len(classes)
         mode = find_mode(rows, phi.n_features_out, k, amplitude)
         L = cholesky(hessian(rows, mode.weights, amplitude), lower=True, overwrite_a=True, check_finite=False)
-        self.classes_, self.features_, self.kernel_, self.amplitude_ = classes, phi, phi.spec.kernel, amplitude
+        self.classes_, self.features_, self.amplitude_ = classes, phi, amplitude
         self.weights_, self.n_iter_ = mode.weights, mode.n_steps
         self.log_marginal_likelihood_value_ = log_evidence(mode, L, amplitude)
         self.root_ = np.ascontiguousarray(dtrtri(L, lower=1)[0].T)
@@ -265,6 +267,11 @@ def _probabilities(X: np.ndarray, *, phi: FeatureMap, weights: np.ndarray, root:
         for j in range(i + 1):
             covariance[:, i, j] = covariance[:, j, i] = np.einsum("nd,nd->n", V[i], V[j])
     return expected_probabilities(Phi @ weights, covariance)
+
+
+def _winners(X: np.ndarray, *, classes: np.ndarray, **fitted: Any) -> np.ndarray:
+    """The most probable classes."""
+    return np.asarray(classes[np.argmax(_probabilities(X, **fitted), axis=1)])
 
 
 def _passes(phi: FeatureMap, rows: RowSource, n_classes: int) -> Passes:

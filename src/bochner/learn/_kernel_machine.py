@@ -14,11 +14,11 @@ from .._validation import check_flag, check_option
 from ..kernels import Gaussian
 from ..maps import OptimalPositive
 from ._estimator import FeatureEstimator
-from ._features import FeatureParameters
+from ._feature_parameters import FeatureParameters
 from ._linear.moments import Moments
 from ._linear.ridge import Ridge, RidgeModel
 from ._nadaraya_watson import KernelAverage, NadarayaWatson
-from ._rows import RowSource
+from ._row_source import RowSource
 
 METHODS = ("ridge", "nadaraya-watson")
 GAUSSIAN_NAMES = ("gaussian", "rbf")
@@ -100,10 +100,9 @@ class KernelMachine(FeatureEstimator, ABC):
         """Draw features and learn all rows, or ``begin`` with the first of them."""
         method = self._method()
         with self._threads():
-            drawn = self._drawn(rows, symmetric=method.symmetric)
+            self.features_ = self._drawn(rows, symmetric=method.symmetric)
             learn = method.begin if begin else method.fit
-            self.model_ = learn(drawn.features, rows, verbose=self.verbose)
-        self.features_, self.kernel_ = drawn
+            self.model_ = learn(self.features_, rows, verbose=self.verbose)
 
     def _add_rows(self, rows: RowSource) -> None:
         """Learn more rows; features are drawn at the first call."""

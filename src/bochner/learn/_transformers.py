@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -16,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._validation import check_count, check_flag, check_positive
 from ..approximation import FeatureMap
 from ._estimator import FeatureEstimator, RowEstimator, all_or_nothing
-from ._features import FeatureParameters, draw_features
-from ._rows import RowSource
+from ._feature_parameters import FeatureParameters, draw_features
+from ._row_source import RowSource
 
 
 class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureEstimator):
@@ -25,26 +26,21 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureE
 
     A drop-in for ``sklearn.kernel_approximation.RBFSampler``, with any kernel, map and projection of the library.
 
-    Notes
-    -----
-    :math:`\phi(x)\cdot\phi(y) \approx k(x, y)`, so a linear model on the features is a kernel machine in linear time.
-    By default cosines and sines on orthogonal rows, whose error is below that of ``RBFSampler`` (single cosines with
-    random offsets on independent rows) at equal width.
-
     Parameters
     ----------
     kernel : Kernel or str, default "gaussian"
         A kernel, or its name; None for `maps.Pointwise`, which has its own.
     gamma : "scale", "median", float or None, default None
-        Bandwidth: the Gaussian kernel is :math:`e^{-\gamma|x-y|^2}`; for the others see `bochner.kernels.resolve_bandwidth`.
-        ``"scale"`` is 1/(d Var X), ``"median"`` makes the lengthscale the median distance between rows.  None leaves a
-        kernel as it is, and means ``"scale"`` for a name.
+        Bandwidth: the Gaussian kernel is :math:`e^{-\gamma|x-y|^2}`; for the others see
+        `bochner.kernels.resolve_bandwidth`.  ``"scale"`` is 1/(d Var X), ``"median"`` makes the lengthscale the median
+        distance between rows.  None leaves a kernel as it is, and means ``"scale"`` for a name.
     map : Map, str or None
-        The nonlinearity; None for what is best for the kernel.  It must be symmetric.
+        The nonlinearity; None for the default of the kernel.  It must be symmetric.
     projection : Projection, str or None
-        The law of the rows; None for what is best for the map.
+        The law of the rows; None for the default of the map.
     n_components : int, default 256
-        Width of the output.  Cosines and sines come in pairs: an odd width is refused, not rounded.
+        Width of the output.  A last column that pairs of cosines and sines leave free is a single cosine with a random
+        phase; columns that other maps with several features per row leave free are zero.
     random_state : int, RandomState, Generator or None
         Source of randomness; an int gives the same features each time.
     n_jobs : int or None
@@ -58,6 +54,12 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureE
         The kernel with its bandwidth, which the features estimate.
     n_features_in_ : int
         Columns of the data.
+
+    Notes
+    -----
+    :math:`\phi(x)\cdot\phi(y) \approx k(x, y)`, so a linear model on the features is a kernel machine in linear time.
+    By default cosines and sines on orthogonal rows, whose error is below that of ``RBFSampler`` (single cosines with
+    random offsets on independent rows) at equal width.
 
     Examples
     --------
@@ -101,8 +103,9 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureE
             For the sake of pipelines.
         """
         rows = self._rows(X, reset=True)
+        self._n_features_out = self.n_components
         with self._threads():
-            self.features_, self.kernel_ = self._drawn(rows)
+            self.features_ = self._drawn(rows)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -115,11 +118,12 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureE
         """
         rows = self._rows(X)
         with self._threads():
-            return rows.map(self.features_.queries, (self.features_.n_features_out,), rows.dtype)
+            return rows.map(self._work(), (self._n_features_out,), rows.dtype)
 
-    @property
-    def _n_features_out(self) -> int:
-        return self.features_.n_features_out
+    def _work(self) -> Callable[[np.ndarray], np.ndarray]:
+        """Features, and zeros where their rows do not add up to the width."""
+        queries, width = self.features_.queries, self._n_features_out
+        return queries if self.features_.n_features_out == width else partial(_padded, queries=queries, width=width)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -132,16 +136,11 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEst
 
     A drop-in for ``sklearn.random_projection.GaussianRandomProjection``.
 
-    Notes
-    -----
-    The features of the linear kernel, :math:`\phi(x) = Cx` with :math:`E\,C^TC = I`.  Orthogonal rows of fixed radius, the
-    default, have an error below that of independent ones by a factor (d - m)/(d - 1) and more (OMC Section 5.1), and fast
-    rotations apply them in O(d log d) a row without ever forming C.
-
     Parameters
     ----------
     n_components : int or "auto"
-        Width of the output; "auto" is what the Johnson-Lindenstrauss lemma asks for, given ``eps`` and the number of rows.
+        Width of the output; "auto" is what the Johnson-Lindenstrauss lemma asks for, given ``eps`` and the number of
+        rows.
     eps : float, default 0.1
         Relative error of squared distances for "auto".
     projection : Projection, str or None
@@ -163,6 +162,12 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEst
         Its pseudo-inverse, with ``compute_inverse_components=True``.
     n_features_in_ : int
         Columns of the data.
+
+    Notes
+    -----
+    The features of the linear kernel, :math:`\phi(x) = Cx` with :math:`E\,C^TC = I`.  Orthogonal rows of fixed radius,
+    the default, have an error below that of independent ones by a factor (d - m)/(d - 1) and more (OMC Section 5.1),
+    and fast rotations apply them in O(d log d) per row without ever forming C.
 
     Examples
     --------
@@ -209,9 +214,9 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEst
         width = self._width(rows)
         parameters = FeatureParameters("linear", projection=self.projection, n_components=width)
         with self._threads():
-            drawn = draw_features(parameters, rows, self.random_state, symmetric=True).features
+            drawn = draw_features(parameters, rows, self.random_state, symmetric=True)
             inverse = linalg.pinv(_matrix(drawn, rows.dtype)) if self.compute_inverse_components else None
-        self.n_components_, self.features_, self._dtype = width, drawn, rows.dtype
+        self.n_components_, self.features_, self._dtype = width, drawn, rows.dtype.name
         if inverse is not None:
             self.inverse_components_ = inverse
         elif hasattr(self, "inverse_components_"):  # that of an earlier fit
@@ -287,6 +292,12 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEst
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _padded(X: np.ndarray, *, queries: Callable[[np.ndarray], np.ndarray], width: int) -> np.ndarray:
+    """Features, and columns of zeros up to a width."""
+    values = queries(X)
+    return np.pad(values, [(0, 0), (0, width - values.shape[1])])
 
 
 def _matrix(drawn: FeatureMap, dtype: Any) -> np.ndarray:

@@ -136,6 +136,24 @@ class ExponentialFeatures(Features):
         if self.c:
             out *= np.exp(self.c * squared_norms(X))
 
+    def pull_back(self, X: np.ndarray, values: np.ndarray, gradient: np.ndarray) -> np.ndarray | None:
+        """For cosines and sines of w.x alone: one product with the adjoint of W, which fast rotations never form.
+
+        The slope of a cosine is minus its sine, and that of a sine its cosine: both are features already.
+        """
+        if self.A or self.c or self.s != -1 or self.nodes.reflect:
+            return None
+        m, sines = self.nodes.operator.shape[0], len(self.nodes)
+        pairs = m if self.offset is None else m - 1  # a node at zero adds a cosine that does not move, after these
+        H = np.empty((len(X), m), values.dtype)
+        H[:, :pairs] = gradient[:, sines : sines + pairs] * values[:, :pairs]
+        H[:, :pairs] -= gradient[:, :pairs] * values[:, sines : sines + pairs]
+        if self.offset is not None:
+            u = self.nodes.operator.apply(X)[:, pairs]
+            H[:, pairs] = -gradient[:, pairs] * np.exp(self.constant[pairs]) * np.sin(self.b.imag * u + self.offset)
+        pulled: np.ndarray = self.b.imag * self.nodes.operator.adjoint(H)
+        return pulled
+
     def quadratic(self) -> Quadratic | None:
         """Rows, constants and signs, for real features."""
         if not self.real:

@@ -74,6 +74,10 @@ class Features(ABC):
         """The features as exponentials of quadratic functions, where they have that form."""
         return None
 
+    def pull_back(self, X: np.ndarray, values: np.ndarray, gradient: np.ndarray) -> np.ndarray | None:
+        """Gradient in the rows X (n, d), from one in their query features ``values`` (n, width); None where not offered."""
+        return None
+
     def exponent(self) -> Exponent | None:
         """The constants of single positive exponentials of rows of equal weight, where the features are such."""
         return None

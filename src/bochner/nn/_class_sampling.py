@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from .._validation import shown
 from ..approximation.log_features import NOTHING, LogFeatures, key_values, query_values, stabiliser
 from ._feature_tree import FeatureTree
 from ._tensor_features import TensorFeatures
@@ -107,10 +108,10 @@ class KernelSampler(ClassSampler):
 
     Notes
     -----
-    Key features are :math:`e^{l_{ij} - c_j}` and query features :math:`e^{l_j + c_j - \max}`, with :math:`c_j` the largest
-    logarithm of feature j over all classes when the tree was built.  What is taken from one side is given to the
-    other, and a constant of a query changes no probability: the law of the samples is that of the plain features, and
-    norms for which those overflow are safe.  When classes have grown so much since that a logarithm passes 20, the
+    Key features are :math:`e^{l_{ij} - c_j}` and query features :math:`e^{l_j + c_j - \max}`, with :math:`c_j` the
+    largest logarithm of feature j over all classes when the tree was built.  What is taken from one side is given to
+    the other, and a constant of a query changes no probability: the law of the samples is that of the plain features,
+    and norms for which those overflow are safe.  When classes have grown so much since that a logarithm passes 20, the
     tree is built anew with other :math:`c_j`.
     """
 
@@ -185,5 +186,5 @@ class KernelSampler(ClassSampler):
 def checked_share(owner: str, share: float) -> float:
     """The share of samples that is drawn uniformly, refused where it is not between 0 and 1."""
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-        raise ValueError(f"{owner}: uniform_share must be a number from 0 to 1, got {share!r}.")
+        raise ValueError(f"{owner}: uniform_share must be a number from 0 to 1, got {shown(share)}.")
     return float(share)

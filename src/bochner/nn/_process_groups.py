@@ -1,9 +1,9 @@
 r"""Sums over a sequence that is spread over processes, and constants that replicas of a model share.
 
-Only sums cross the network, never queries, keys or values.
-Each process holds a piece of the sequence, in the order of ranks.  Where all see all, sums are added up over all ranks; in
-causal attention each rank gets the sums of the ranks before it, by a prefix scan in :math:`\lceil\log_2 P\rceil + 1`
-rounds.  Both are linear in the sums, and their gradients are the same operations, the scan from the other end.
+Only sums cross the network, never queries, keys or values.  Each process holds a piece of the sequence, in the order of
+ranks.  Where all see all, sums are added up over all ranks; in causal attention each rank gets the sums of the ranks
+before it, by a prefix scan in :math:`\lceil\log_2 P\rceil + 1` rounds.  Both are linear in the sums, and their
+gradients are the same operations, the scan from the other end.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 
+from .._validation import shown
 from ..approximation.log_features import NOTHING, KeySums
 
 if TYPE_CHECKING:  # some builds of torch have no processes
@@ -24,7 +25,7 @@ def check_group(owner: str, group: Any) -> None:
     """Refuse anything but a process group."""
     if not (dist.is_available() and isinstance(group, dist.ProcessGroup)):
         raise TypeError(
-            f"{owner}: process_group must be a torch.distributed process group such as dist.group.WORLD, got {group!r}."
+            f"{owner}: process_group must be a torch.distributed process group such as dist.group.WORLD, got {shown(group)}."
         )
 
 

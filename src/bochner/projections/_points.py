@@ -117,6 +117,10 @@ class QMC(Projection):
     def scales(self) -> bool:
         return self.sequence == "halton"
 
+    def why(self, facts: Any) -> str:
+        """In few dimensions."""
+        return "In so few dimensions a low-discrepancy sequence fills the space more evenly than chance."
+
     @classmethod
     def variants(cls) -> dict[str, Any]:
         """Return both sequences."""
@@ -187,6 +191,11 @@ class GaussHermite(Projection):
 
     @property
     def gaussian_rows(self) -> bool:
+        return False
+
+    @property
+    def consistent(self) -> bool:
+        """The bias of the grid stays, however many of its nodes are drawn."""
         return False
 
     @property

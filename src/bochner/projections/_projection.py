@@ -26,6 +26,7 @@ class Projection(Catalogued, ABC):
     - ``gaussian_rows``: whether each single row follows that law exactly (N(0, I) for the Gaussian kernel);
     - ``uniform_directions``: whether the direction of each row is exactly uniform, which is sufficient for homogeneous maps;
     - ``gaussian_lengths``: whether the lengths of the rows follow the kernel's law;
+    - ``consistent``: whether the error tends to zero as rows are added; other projections are measured but not recommended;
     - ``reflected``: whether each row stands for the pair of w and -w;
     - ``has_origin``: whether the rule has a node at zero; ``signed``: whether the weight of that node may be negative;
     - ``coupling``: name of the coupling in closed forms, ``"iid"``, ``"orthogonal"`` or ``"simplex"``, or None;
@@ -57,6 +58,11 @@ class Projection(Catalogued, ABC):
         return True
 
     @property
+    def consistent(self) -> bool:
+        """Whether the error tends to zero as rows are added, up to the small bias of approximate rotations."""
+        return self.gaussian_lengths or self.unbiased
+
+    @property
     def reflected(self) -> bool:
         """Whether each row stands for the pair of w and -w, each with half of the weight."""
         return False
@@ -80,6 +86,10 @@ class Projection(Catalogued, ABC):
     def coupling(self) -> Literal["iid", "orthogonal", "simplex"] | None:
         """Name of the coupling of the rows in closed forms; None if there is no closed form."""
         return None
+
+    def why(self, facts: Any) -> str:
+        """One sentence, for `recommend`, on why these rows have the lowest error on data with these facts."""
+        return "These rows have the lowest error."
 
     def padded(self, d: int) -> int:
         """Dimension in which the rows are drawn."""

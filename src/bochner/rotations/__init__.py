@@ -6,18 +6,16 @@ To add your own rotation, derive from `FastRotation` and return its stages (`hd_
 `GivensWalk`, `Permutation`, or your own `Stage`), or derive from `DenseRotation` and return its matrices.
 """
 
-from ._givens import Butterfly, Kac, StructuredGivens, draw_angles
+from ._givens import Butterfly, Kac, StructuredGivens
 from ._haar import Haar
 from ._hadamard import Hadamard, MultiHadamard
-from ._rotation import DenseRotation, DrawnMatrices, DrawnRotation, DrawnStages, FastRotation, Rotation
-from ._stages import GivensLevel, GivensWalk, Permutation, SignedWalsh, Stage, hd_block, rademacher
+from ._rotation import DenseRotation, DrawnRotation, FastRotation, Rotation
+from ._stages import GivensLevel, GivensWalk, Permutation, SignedWalsh, Stage, hd_block
 
 __all__ = [
     "Butterfly",
     "DenseRotation",
-    "DrawnMatrices",
     "DrawnRotation",
-    "DrawnStages",
     "FastRotation",
     "GivensLevel",
     "GivensWalk",
@@ -30,7 +28,5 @@ __all__ = [
     "SignedWalsh",
     "Stage",
     "StructuredGivens",
-    "draw_angles",
     "hd_block",
-    "rademacher",
 ]

@@ -91,7 +91,7 @@ class StructuredGivens(AngledRotation):
     Parameters
     ----------
     angles : {"beta", "uniform", "tree"}
-        Law of the angles, see `bochner.rotations.draw_angles`.
+        Law of the angles: exactly uniform rows, uniform angles (OMC), or the angles of a uniform point (QBF).
     mix : bool
         Whether an HD block is applied first, which lowers the variance on sparse inputs.
 
@@ -139,7 +139,7 @@ class Butterfly(AngledRotation):
     Parameters
     ----------
     angles : {"beta", "uniform", "tree"}
-        Law of the angles, see `bochner.rotations.draw_angles`.
+        Law of the angles: exactly uniform rows, uniform angles (OMC), or the angles of a uniform point (QBF).
     mix : bool
         Whether an HD block is applied first, which lowers the variance on sparse inputs.
     products : int

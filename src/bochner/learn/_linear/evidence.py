@@ -10,7 +10,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky
 from scipy.linalg.lapack import dtrtri
 from scipy.optimize import minimize_scalar
 
-from .spectrum import NormalEquations, Spectrum
+from ...approximation import FeatureMap
+from .spectrum import NormalEquations, Scaling, Spectrum
 
 _GRID = np.linspace(np.log(1e-9), np.log(1e7), 113)
 """Logarithms tried before the refinement; a local maximum between two neighbours is not lost by it."""
@@ -127,10 +128,11 @@ class Posterior(NamedTuple):
 
     Notes
     -----
-    The prior is :math:`w \sim N(0, aI)` and :math:`y = \Phi w + \varepsilon`, :math:`\varepsilon \sim N(0, \sigma^2 I)`, so
-    :math:`\mu = B^{-1}\Phi^Ty`, :math:`RR^T = B^{-1}`, :math:`B = \Phi^T\Phi + (\sigma^2/a) I`.  R is the inverse of the
-    transposed Cholesky factor, which is unique, so that equal data give equal samples; where rounding leaves B without a
-    factor it is :math:`Q(\Lambda+\sigma^2/a)^{-1/2}`.
+    The prior is :math:`w \sim N(0, aI)` and :math:`y = \Phi w + \varepsilon`,
+    :math:`\varepsilon \sim N(0, \sigma^2 I)`, so :math:`\mu = B^{-1}\Phi^Ty`, :math:`RR^T = B^{-1}`,
+    :math:`B = \Phi^T\Phi + (\sigma^2/a) I`.  R is the inverse of the transposed Cholesky factor, which is unique, so
+    that equal data give equal samples; where rounding leaves B without a factor it is
+    :math:`Q(\Lambda+\sigma^2/a)^{-1/2}`.
     """
 
     mean: np.ndarray
@@ -158,6 +160,26 @@ class Posterior(NamedTuple):
         z = rng.standard_normal((n_samples, t, D)).transpose(2, 1, 0)
         drawn: np.ndarray = self.mean[:, :, None] + np.sqrt(self.noise) * np.tensordot(self.root, z, axes=1)
         return drawn
+
+
+def means_and_spreads(
+    X: np.ndarray, *, phi: FeatureMap, fitted: Posterior, scaling: Scaling, noise: float
+) -> np.ndarray:
+    """Means and standard deviations side by side, (n, 2t), in the units of the targets."""
+    Phi = phi.queries(X)
+    spread = np.sqrt(fitted.variance(Phi) + noise)
+    return np.hstack([scaling.shift + scaling.scale * (Phi @ fitted.mean), spread[:, None] * scaling.scale])
+
+
+def functions_at(X: np.ndarray, *, phi: FeatureMap, weights: np.ndarray, scaling: Scaling, single: bool) -> np.ndarray:
+    """Functions of given weights (D, t, s) at rows, (n, t, s) or (n, s)."""
+    values = scaling.shift[:, None] + scaling.scale[:, None] * np.tensordot(phi.queries(X), weights, axes=1)
+    return np.asarray(values[:, 0] if single else values)
+
+
+def function_at(X: np.ndarray, *, phi: FeatureMap, weights: np.ndarray, scaling: Scaling, single: bool) -> np.ndarray:
+    """The function of given weights (D, t, 1) at rows, (n, t) or (n,)."""
+    return functions_at(X, phi=phi, weights=weights, scaling=scaling, single=single)[..., 0]
 
 
 def posterior(equations: NormalEquations, noise: float, amplitude: float) -> Posterior:
@@ -218,9 +240,10 @@ def regression_evidence(Phi: np.ndarray, Y: np.ndarray, noise: float, amplitude:
         \frac{\partial L}{\partial\Phi} = a(\alpha\alpha^T - tK^{-1})\Phi =: G,
 
     :math:`\partial L/\partial\log a = \tfrac12\mathrm{tr}\,\Phi^TG` and
-    :math:`\partial L/\partial\log\sigma^2 = \tfrac{\sigma^2}2(|\alpha|^2 - t\,\mathrm{tr}K^{-1})`.  With no fewer rows than
-    features all of it follows from :math:`B = \Phi^T\Phi + \lambda I`, :math:`\lambda = \sigma^2/a`, by
-    :math:`K^{-1}\Phi = \Phi B^{-1}/a` and :math:`|K| = |B|\,a^D\sigma^{2(n-D)}`: O(n D^2).  With fewer, from K: O(n^2 D).
+    :math:`\partial L/\partial\log\sigma^2 = \tfrac{\sigma^2}2(|\alpha|^2 - t\,\mathrm{tr}K^{-1})`.  With no fewer rows
+    than features all of it follows from :math:`B = \Phi^T\Phi + \lambda I`, :math:`\lambda = \sigma^2/a`, by
+    :math:`K^{-1}\Phi = \Phi B^{-1}/a` and :math:`|K| = |B|\,a^D\sigma^{2(n-D)}`: O(n D^2).  With fewer, from K: O(n^2
+    D).
 
     Examples
     --------

@@ -14,7 +14,7 @@ from scipy.linalg import LinAlgWarning
 from ..._validation import check_option
 from ...approximation import FeatureMap
 from ...linalg.engine import multiply
-from .._rows import Chunk, RowSource
+from .._row_source import Chunk, RowSource
 from .moments import Moments
 from .spectrum import Equations, NormalEquations, RowEquations, Solved, Spectrum, blas_for
 
@@ -143,11 +143,14 @@ class RidgeModel:
     data : Moments or FewRows
     alpha : float, optional
         The strength that a second pass over the rows has chosen.
+    found : Solution, optional
+        What was found before the model was saved.
     """
 
     options: Ridge
     data: Moments | FewRows = field(repr=False)
     alpha: Any = None
+    found: Solution | None = field(default=None, repr=False)
 
     @property
     def moments(self) -> Moments:
@@ -162,6 +165,8 @@ class RidgeModel:
     @cached_property
     def solution(self) -> Solution:
         """What was found; solved when it is first asked for, after rows came in parts."""
+        if self.found is not None:
+            return self.found
         size = self.data.n_features if isinstance(self.data, Moments) else len(self.data.targets)
         with blas_for(size):
             return self._solve()
@@ -185,6 +190,10 @@ class RidgeModel:
             )
         B, (phi, y) = solved.coefficients, self.means
         return Solution(B, y - phi @ B if options.intercept else np.zeros(B.shape[1]), alpha)
+
+    def remembered(self) -> RidgeModel:
+        """A model that holds its solution, if there is one already, and need not be solved again."""
+        return replace(self, found=vars(self).get("solution"))
 
     def solved(self) -> RidgeModel:
         """Itself, once its solution is known."""
@@ -229,7 +238,7 @@ def collect_moments(phi: FeatureMap, rows: RowSource, *, exact: bool = True, ver
     --------
     >>> import numpy as np
     >>> from bochner import Approximation, kernels
-    >>> from bochner.learn._rows import ArrayRows
+    >>> from bochner.learn._row_source import ArrayRows
     >>> rows = ArrayRows("example", np.random.default_rng(0).standard_normal((50, 3)), np.ones((50, 1)))
     >>> phi = Approximation(kernels.Gaussian(), n_projections=4).draw(3, rng=0)
     >>> collect_moments(phi, rows).scatter.shape

@@ -13,7 +13,7 @@ from ..approximation import Approximation, FeatureMap
 from ..kernels import Kernel, resolve_bandwidth
 from ..maps import Map
 from ..projections import Projection
-from ._rows import RowSource
+from ._row_source import RowSource
 
 
 class FeatureParameters(NamedTuple):
@@ -26,7 +26,7 @@ class FeatureParameters(NamedTuple):
     gamma : "scale", "median", float or None
         See `bochner.kernels.resolve_bandwidth`.  None leaves a kernel as it is, and means ``"scale"`` for a name.
     map, projection : Map, Projection, str or None
-        Themselves, their names, or None for what is best for the kernel.
+        Themselves, their names, or None for the default of the kernel and the map.
     n_components : int
         Width of the features.
     """
@@ -38,15 +38,11 @@ class FeatureParameters(NamedTuple):
     n_components: Any = 256
 
 
-class Drawn(NamedTuple):
-    """A feature map, and the kernel with the bandwidth that it was drawn for."""
+def draw_features(parameters: FeatureParameters, rows: RowSource, random_state: Any, *, symmetric: bool) -> FeatureMap:
+    """Resolve the parameters on the rows, and draw features of the width that was asked for.
 
-    features: FeatureMap
-    kernel: Kernel | None
-
-
-def draw_features(parameters: FeatureParameters, rows: RowSource, random_state: Any, *, symmetric: bool) -> Drawn:
-    """Resolve the parameters on the rows, and draw features of exactly the width that was asked for.
+    Where several features per row do not add up to it, and the map has no single one to fill the rest (cosines have),
+    they are narrower.
 
     Parameters
     ----------
@@ -60,9 +56,9 @@ def draw_features(parameters: FeatureParameters, rows: RowSource, random_state: 
     Examples
     --------
     >>> import numpy as np
-    >>> from bochner.learn._rows import ArrayRows
+    >>> from bochner.learn._row_source import ArrayRows
     >>> rows = ArrayRows("example", np.random.default_rng(0).standard_normal((10, 3)))
-    >>> draw_features(FeatureParameters(n_components=64), rows, 0, symmetric=True).features.n_features_out
+    >>> draw_features(FeatureParameters(n_components=64), rows, 0, symmetric=True).n_features_out
     64
     """
     rng, owner = as_generator(random_state), rows.owner
@@ -72,7 +68,7 @@ def draw_features(parameters: FeatureParameters, rows: RowSource, random_state: 
     if symmetric:
         _check_symmetric(owner, spec)
     spec = _with_width(owner, spec, check_count(owner, "n_components", parameters.n_components))
-    return Drawn(spec.draw(rows.shape[1], rng), spec.kernel)
+    return spec.draw(rows.shape[1], rng)
 
 
 def as_generator(random_state: Any) -> np.random.Generator:
@@ -129,19 +125,11 @@ def _check_symmetric(owner: str, plan: Approximation) -> None:
 
 
 def _with_width(owner: str, plan: Approximation, n_components: int) -> Approximation:
-    """As many projections as make features of that width."""
-    layout = plan.layout
-    m = layout.rows_within(n_components)
-    nearest = sorted({layout.width(max(m, 1)), layout.width(m + 1)})
+    """As many projections as fit in that width; cosines fill it exactly."""
     try:
-        sized = plan.with_width(n_components, exactly=True)
-        if sized.n_features_out == n_components:
-            return sized
+        return plan.with_width(n_components, exactly=True)
     except ValueError:
-        pass  # not even one row fits: said below
-    made = f"{layout.per_row} feature{'s' if layout.per_row > 1 else ''} per row"
-    made += f" and {layout.extra} more" if layout.extra else ""
-    raise ValueError(
-        f"{owner}: n_components={n_components} cannot be met, since {plan.map!r} with {plan.projection!r} makes {made}; the "
-        f"nearest width{'s are' if len(nearest) > 1 else ' is'} {' and '.join(map(str, nearest))}."
-    )
+        raise ValueError(
+            f"{owner}: n_components={n_components} is too small: one row of {plan.map!r} with {plan.projection!r} makes "
+            f"{plan.layout.width(1)} features; raise n_components to that."
+        ) from None

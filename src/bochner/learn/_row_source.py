@@ -132,12 +132,16 @@ class _RowsInMemory(ABC):
         Checked.
     targets : array (n,) or (n, t), optional
     weights : array (n,), optional
+    origin : array, optional
+        The rows as they came, where that was in another array library: results go back to it, and to its device.
     """
 
     in_memory = True
 
-    def __init__(self, owner: str, X: Any, targets: Any = None, weights: np.ndarray | None = None) -> None:
-        self.owner, self.X, self.targets, self.weights = owner, X, targets, weights
+    def __init__(
+        self, owner: str, X: Any, targets: Any = None, weights: np.ndarray | None = None, *, origin: Any = None
+    ) -> None:
+        self.owner, self.X, self.targets, self.weights, self.origin = owner, X, targets, weights, origin
         self.dtype, self.weighted = X.dtype, weights is not None
         self.target_shape: tuple[int, ...] = () if targets is None else targets.shape[1:]
 
@@ -193,7 +197,7 @@ class _RowsInMemory(ABC):
         """The same rows with other targets and weights."""
         with named(self.owner):
             targets, weights = relabel(self.targets, self.weights)
-        return type(self)(self.owner, self.X, targets, weights)
+        return type(self)(self.owner, self.X, targets, weights, origin=self.origin)
 
     def reduce(self, work: Callable[[Iterator[Chunk]], T], *, width: int, label: str = "", verbose: Any = 0) -> T:
         """``work`` of all chunks: here one part is all there is."""
@@ -215,11 +219,20 @@ class _RowsInMemory(ABC):
         """``work`` of all rows; of all at once, where it holds nothing besides."""
         slices = list(self._slices(self._held(width)))
         if len(slices) == 1:
-            return work(self.dense(slices[0]))
+            return self._returned(work(self.dense(slices[0])))
         out = np.empty((self.count(), *tail), dtype)
         for rows in slices:
             out[rows] = work(self.dense(rows))
-        return out
+        return self._returned(out)
+
+    def _returned(self, values: np.ndarray) -> Any:
+        """In the library that the rows came from, where it has such values."""
+        if self.origin is None or values.dtype.kind not in "biuf":
+            return values
+        import array_api_compat
+
+        xp = array_api_compat.array_namespace(self.origin)
+        return xp.asarray(values, device=array_api_compat.device(self.origin))
 
     @abstractmethod
     def _held(self, width: int) -> int:
@@ -266,10 +279,12 @@ class SparseRows(_RowsInMemory):
         return width + self.shape[1]
 
 
-def rows_in_memory(owner: str, X: Any, targets: Any = None, weights: np.ndarray | None = None) -> RowSource:
+def rows_in_memory(
+    owner: str, X: Any, targets: Any = None, weights: np.ndarray | None = None, *, origin: Any = None
+) -> RowSource:
     """The rows of a checked array or CSR matrix."""
     kind = SparseRows if sparse.issparse(X) else ArrayRows
-    return kind(owner, X, targets, weights)
+    return kind(owner, X, targets, weights, origin=origin)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,125 @@
+"""The pairs of points at which errors are predicted, and what they look like at the kernel's scale."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ..kernels import Kernel
+from ..theory import Pairs
+
+ROWS = 96
+"""Rows sampled from each side: 9216 pairs."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Sampled rows, their exact Gram matrix, and how much each entry weighs in the whole one.
+
+    Of a symmetric Gram matrix the diagonal weighs 1/n of all, not one over the rows of the sample: features that are
+    exact there shall not look better than they are.
+    """
+
+    X: np.ndarray
+    Y: np.ndarray
+    exact: np.ndarray
+    weights: np.ndarray
+
+    @classmethod
+    def of(
+        cls, X: np.ndarray, Y: np.ndarray | None, kernel: Kernel, rng: np.random.Generator, rows: int = ROWS
+    ) -> Sample:
+        """Rows drawn without replacement, the same from both sides where Y is None."""
+        x = _rows(X, rows, rng)
+        y = x if Y is None else _rows(Y, rows, rng)
+        with np.errstate(over="ignore"):
+            exact = np.asarray(kernel(x, y))
+        if not np.isfinite(exact).all():
+            raise ValueError(
+                f"recommend: {kernel!r} overflows float64 on these data; normalise the rows or lower the scale."
+            )
+        weights = np.ones(exact.shape)
+        if Y is None and len(X) > len(x):
+            np.fill_diagonal(weights, (len(x) - 1) / (len(X) - 1))
+        return cls(x, y, exact, weights / weights.sum())
+
+    def relative(self, mse: np.ndarray) -> float:
+        """Relative Frobenius error: root of the mean squared error over that of the kernel."""
+        top = np.abs(self.exact).max() or 1.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            ratio = (self.weights * (mse / top**2)).sum() / (self.weights * (self.exact / top) ** 2).sum()
+        return float(np.sqrt(ratio)) if not np.isnan(ratio) else float("inf")
+
+    def worst(self, mse: np.ndarray) -> float:
+        """Root mean squared error of the worst entry, over the largest entry of the kernel."""
+        return float(np.sqrt(mse.max()) / (np.abs(self.exact).max() or 1.0))
+
+
+def _rows(X: Any, rows: int, rng: np.random.Generator) -> np.ndarray:
+    points = np.asarray(X)
+    if len(points) > rows:
+        points = points[np.sort(rng.choice(len(points), rows, replace=False))]
+    return points.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Averages over the sampled pairs, without the diagonal; lengths in units of the lengthscale.
+
+    Attributes
+    ----------
+    d : int
+    norm2, smallest_norm2, largest_norm2 : float
+        Mean, least and largest squared norm of points of both sides.
+    distance2, sum2 : float
+        Means of squared distances and of squared norms of sums x + y.
+    kernel_mean : float
+        Mean of the kernel's entries.
+    diagonal_share : float
+        Share of the squared Gram matrix that lies on its diagonal; zero where queries and keys differ.
+    """
+
+    d: int
+    norm2: float
+    smallest_norm2: float
+    largest_norm2: float
+    distance2: float
+    sum2: float
+    kernel_mean: float
+    diagonal_share: float
+
+    @classmethod
+    def of(cls, sample: Sample, kernel: Kernel) -> Facts:
+        """The facts of a sample."""
+        x, y = (np.asarray(kernel.at_unit_scale(Z)) for Z in (sample.X, sample.Y))
+        pairs = Pairs.of(x[:, None], y[None])
+        norms = np.concatenate([(x**2).sum(1), (y**2).sum(1)])
+        apart = pairs.minus > 0 if (pairs.minus > 0).any() else np.ones_like(pairs.minus, bool)
+        return cls(
+            d=x.shape[1],
+            norm2=float(norms.mean()),
+            smallest_norm2=float(norms.min()),
+            largest_norm2=float(norms.max()),
+            distance2=float(pairs.minus[apart].mean()),
+            sum2=float(pairs.plus[apart].mean()),
+            kernel_mean=float(sample.exact[apart].mean()),
+            diagonal_share=_diagonal_share(sample),
+        )
+
+    @property
+    def norms_vary(self) -> bool:
+        """Whether the longest point is more than twice as long as the shortest."""
+        return self.largest_norm2 > 4 * max(self.smallest_norm2, 1e-12)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def _diagonal_share(sample: Sample) -> float:
+    if sample.X is not sample.Y:
+        return 0.0
+    squares = sample.weights * (sample.exact / np.abs(sample.exact).max()) ** 2
+    return float(np.trace(squares) / squares.sum())
