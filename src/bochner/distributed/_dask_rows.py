@@ -31,8 +31,8 @@ Relabel = Callable[[Any, Any], tuple[Any, Any]]
 class DaskRows:
     """The source of rows of `bochner.learn`, for blocks that live wherever Dask keeps them; see `RowSource`.
 
-    Sums are tree reductions whose shape the number of blocks alone decides, `map` is lazy and keeps the blocks of X,
-    and what is gathered are the few rows that rules for bandwidths and maps look at.
+    Sums are tree reductions whose shape the number of blocks alone decides, `map` is lazy and keeps the blocks of X, and
+    what is gathered are the few rows that rules for bandwidths and maps look at.
 
     Parameters
     ----------
@@ -306,8 +306,8 @@ def _delayed_rows(array: Any, n_blocks: int) -> list[Any]:
 def tree_sum(parts: list[Delayed], split_every: int = SPLIT_EVERY, *, verbose: Any = 0) -> Any:
     """The sum of the parts, computed on the workers; only the total comes here.
 
-    Neighbours in the order of the blocks are added first, so the result does not depend on which worker is quick, nor
-    on which one dies.
+    Neighbours in the order of the blocks are added first, so the result does not depend on which worker is quick, nor on
+    which one dies.
 
     Examples
     --------

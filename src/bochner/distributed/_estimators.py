@@ -125,8 +125,8 @@ class RandomFeatures(OnDask, learn.RandomFeatures):
 
     Notes
     -----
-    ``gamma="scale"`` is a reduction, ``"median"`` gathers the 1000 rows that it looks at; both are those of one
-    machine.  Maps with constants chosen from data look at all rows up to 10000, and at as many drawn ones of more.
+    ``gamma="scale"`` is a reduction, ``"median"`` gathers the 1000 rows that it looks at; both are those of one machine.
+    Maps with constants chosen from data look at all rows up to 10000, and at as many drawn ones of more.
 
     Examples
     --------
@@ -162,8 +162,8 @@ class KernelRidge(RegressionOnDask, learn.KernelRidge):
     Notes
     -----
     ``fit`` adds the statistics of all blocks in a tree, and solves once, where it was called: the result is that of one
-    machine, to rounding.  ``alpha="loo"`` makes a second pass over the rows; ``solver="dual"``, which needs all of them
-    in one place, is refused.
+    machine, to rounding.  ``alpha="loo"`` makes a second pass over the rows; ``solver="dual"``, which needs all of them in
+    one place, is refused.
 
     Examples
     --------
@@ -182,8 +182,8 @@ class KernelClassifier(ClassificationOnDask, learn.KernelClassifier):
 
     Notes
     -----
-    ``fit`` makes a pass over y for the classes and their counts, and one over the data for the statistics; both are
-    tree reductions.  The result is that of one machine, to rounding.
+    ``fit`` makes a pass over y for the classes and their counts, and one over the data for the statistics; both are tree
+    reductions.  The result is that of one machine, to rounding.
 
     Examples
     --------
@@ -202,8 +202,8 @@ class GaussianProcess(RegressionOnDask, learn.GaussianProcess):
 
     Notes
     -----
-    The posterior and the marginal likelihood in noise and amplitude come from statistics that a tree reduction adds.
-    The search over lengthscales gathers the ``optimize_rows`` rows that it looks at, those of one machine.
+    The posterior and the marginal likelihood in noise and amplitude come from statistics that a tree reduction adds.  The
+    search over lengthscales gathers the ``optimize_rows`` rows that it looks at, those of one machine.
 
     Examples
     --------

@@ -53,8 +53,8 @@ class GaussianProcess(RegressorMixin, GaussianEstimator):
     amplitude : float, default 1.0
         Variance a of the function where k(x, x) = 1; where it is optimised, only a start.
     optimize : bool, str or sequence of str, default True
-        What maximises the marginal likelihood: some of ``"lengthscale"``, ``"noise"``, ``"amplitude"``; True means all
-        that the kernel has, False none.
+        What maximises the marginal likelihood: some of ``"lengthscale"``, ``"noise"``, ``"amplitude"``; True means all that
+        the kernel has, False none.
     ard : bool, default False
         Whether each column has a lengthscale of its own (automatic relevance determination).
     n_restarts : int, default 0
@@ -96,14 +96,13 @@ class GaussianProcess(RegressorMixin, GaussianEstimator):
 
     .. math:: w \mid y \sim N(B^{-1}\Phi^Ty,\; \sigma^2B^{-1}),
 
-    which is exactly the Gaussian process of the kernel matrix :math:`a\Phi\Phi^T`, in O(n D^2 + D^3) time and O(D^2)
-    memory.  All of it, and the log marginal likelihood, comes from the sums :math:`\Phi^T\Phi`, :math:`\Phi^Ty`,
-    :math:`y^Ty`, n: rows can come in pieces (`partial_fit`) and from many machines (`bochner.distributed`).
+    which is exactly the Gaussian process of the kernel matrix :math:`a\Phi\Phi^T`, in O(n D^2 + D^3) time and O(D^2) memory.
+    All of it, and the log marginal likelihood, comes from the sums :math:`\Phi^T\Phi`, :math:`\Phi^Ty`, :math:`y^Ty`, n:
+    rows can come in pieces (`partial_fit`) and from many machines (`bochner.distributed`).
 
-    The marginal likelihood is maximised over noise and amplitude from one eigendecomposition of these sums, on all
-    rows.  Over lengthscales it is maximised by L-BFGS-B in logarithms, W being held, with gradients through the
-    features (analytic for trigonometric ones, differences of the features for other maps), on at most ``optimize_rows``
-    rows.
+    The marginal likelihood is maximised over noise and amplitude from one eigendecomposition of these sums, on all rows.
+    Over lengthscales it is maximised by L-BFGS-B in logarithms, W being held, with gradients through the features
+    (analytic for trigonometric ones, differences of the features for other maps), on at most ``optimize_rows`` rows.
 
     With fewer features than the data has degrees of freedom the posterior is too sure far from the data (variance
     starvation): raise ``n_components`` until the standard deviations settle.
@@ -170,8 +169,8 @@ class GaussianProcess(RegressorMixin, GaussianEstimator):
     def partial_fit(self, X: Any, y: Any) -> GaussianProcess:
         """Add rows.
 
-        The first call draws the features and chooses the lengthscales; later ones keep both.  Noise and amplitude,
-        where they are optimised, are those of all rows seen: pieces give what one fit gives.
+        The first call draws the features and chooses the lengthscales; later ones keep both.  Noise and amplitude, where
+        they are optimised, are those of all rows seen: pieces give what one fit gives.
         """
         first = not hasattr(self, "statistics_")
         rows = self._rows(X, y, reset=first)
@@ -255,8 +254,8 @@ class GaussianProcess(RegressorMixin, GaussianEstimator):
         theta : array (2,), (3,) or (2 + d,), optional
             Logarithms of noise, amplitude and, if given, the lengthscale or lengthscales; None means the fitted ones.
         X, y : arrays, optional
-            Rows to evaluate on.  Without them it is that of all rows seen, from their statistics, whose lengthscales
-            are those of the fit.
+            Rows to evaluate on.  Without them it is that of all rows seen, from their statistics, whose lengthscales are
+            those of the fit.
         eval_gradient : bool
             Whether to return the gradient too.
         """

@@ -48,8 +48,8 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
     amplitude : float, default 1.0
         Variance a of a latent function where k(x, x) = 1; where it is optimised, only a start.
     optimize : bool, str or sequence of str, default True
-        What maximises the marginal likelihood: some of ``"lengthscale"``, ``"amplitude"``; True means all that the
-        kernel has, False none.
+        What maximises the marginal likelihood: some of ``"lengthscale"``, ``"amplitude"``; True means all that the kernel
+        has, False none.
     ard : bool, default False
         Whether each column has a lengthscale of its own.
     n_restarts : int, default 0
@@ -80,16 +80,16 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
 
     Notes
     -----
-    Latent functions are :math:`f_c(x) = \phi(x)\cdot w_c` with :math:`w_c \sim N(0, aI)`.  Two classes have one of them
-    and the logistic likelihood; k > 2 classes have k and share the softmax likelihood: not one against the rest.  The
+    Latent functions are :math:`f_c(x) = \phi(x)\cdot w_c` with :math:`w_c \sim N(0, aI)`.  Two classes have one of them and
+    the logistic likelihood; k > 2 classes have k and share the softmax likelihood: not one against the rest.  The
     posterior of the weights is approximated by a Gaussian at its mode with the curvature there, in O(n D^2) for two
     classes and O(n D^2 k^2) for k, with memory for the (D k) x (D k) matrix.
 
     Probabilities are means over that posterior, by averages over 512 fixed points for each row (see
     `expected_probabilities`), more exact than MacKay's closed form.  The predicted class is that of the highest mean.
 
-    The marginal likelihood (that of Laplace) is maximised by L-BFGS-B over the logarithms of lengthscales and
-    amplitude, W being held, with its full gradient, on at most ``optimize_rows`` rows.
+    The marginal likelihood (that of Laplace) is maximised by L-BFGS-B over the logarithms of lengthscales and amplitude, W
+    being held, with its full gradient, on at most ``optimize_rows`` rows.
 
     Examples
     --------

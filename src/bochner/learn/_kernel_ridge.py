@@ -18,8 +18,8 @@ from ._row_source import RowSource
 class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
     r"""Kernel ridge regression on random features, in time linear in the number of rows.
 
-    Use it where exact kernel ridge regression is too slow: a million rows stream through in bounded memory, rows may
-    come in parts (`partial_fit`), and ``alpha="gcv"`` chooses the regularisation without refitting.
+    Use it where exact kernel ridge regression is too slow: a million rows stream through in bounded memory, rows may come in
+    parts (`partial_fit`), and ``alpha="gcv"`` chooses the regularisation without refitting.
 
     Parameters
     ----------
@@ -63,15 +63,14 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
 
     Notes
     -----
-    Minimises :math:`\sum_i w_i|y_i - b - B^T\phi(x_i)|^2 + \alpha|B|^2`, whose predictions tend to those of exact
-    kernel ridge regression with the same :math:`\alpha` as the features grow, without its n x n matrix.  ``fit`` keeps
+    Minimises :math:`\sum_i w_i|y_i - b - B^T\phi(x_i)|^2 + \alpha|B|^2`, whose predictions tend to those of exact kernel
+    ridge regression with the same :math:`\alpha` as the features grow, without its n x n matrix.  ``fit`` keeps
     means and second moments, and never all features; with fewer rows than features it solves the dual instead.
-    Statistics of float32 data are in float64; only for a fixed ``alpha`` of at least 0.001 are the products within a
-    chunk taken in float32, which is faster.  An interrupted `fit` or `partial_fit` leaves the estimator exactly as it
-    was.
+    Statistics of float32 data are in float64; only for a fixed ``alpha`` of at least 0.001 are the products within a chunk
+    taken in float32, which is faster.  An interrupted `fit` or `partial_fit` leaves the estimator exactly as it was.
 
-    ``method="nadaraya-watson"`` is the kernel average :math:`\sum_i k(x, x_i)y_i/\sum_i k(x, x_i)`, from one pass;
-    features of queries and keys may differ there.
+    ``method="nadaraya-watson"`` is the kernel average :math:`\sum_i k(x, x_i)y_i/\sum_i k(x, x_i)`, from one pass; features
+    of queries and keys may differ there.
 
     Examples
     --------

@@ -54,8 +54,8 @@ class NadarayaWatson:
 
     Notes
     -----
-    Of CRT 5.2 and SimRF 5.3.  An estimate that is not positive can have a denominator of zero or below: such rows get
-    the mean of the targets, and a warning counts them.
+    Of CRT 5.2 and SimRF 5.3.  An estimate that is not positive can have a denominator of zero or below: such rows get the
+    mean of the targets, and a warning counts them.
     """
 
     owner: str

@@ -1,7 +1,7 @@
 """Fitted estimators as plain data: what a pickle holds, or a file of skops.
 
-Values of our own become dictionaries of arrays, numbers and strings under stable names, with the version of the format;
-so files outlive changes of the private modules, and nothing in them executes.  Parameters are left as they are.
+Values of our own become dictionaries of arrays, numbers and strings under stable names, with the version of the format; so
+files outlive changes of the private modules, and nothing in them executes.  Parameters are left as they are.
 """
 
 from __future__ import annotations

@@ -31,9 +31,9 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureE
     kernel : Kernel or str, default "gaussian"
         A kernel, or its name; None for `maps.Pointwise`, which has its own.
     gamma : "scale", "median", float or None, default None
-        Bandwidth: the Gaussian kernel is :math:`e^{-\gamma|x-y|^2}`; for the others see
-        `bochner.kernels.resolve_bandwidth`.  ``"scale"`` is 1/(d Var X), ``"median"`` makes the lengthscale the median
-        distance between rows.  None leaves a kernel as it is, and means ``"scale"`` for a name.
+        Bandwidth: the Gaussian kernel is :math:`e^{-\gamma|x-y|^2}`; for the others see `bochner.kernels.resolve_bandwidth`.
+        ``"scale"`` is 1/(d Var X), ``"median"`` makes the lengthscale the median distance between rows.  None leaves a
+        kernel as it is, and means ``"scale"`` for a name.
     map : Map, str or None
         The nonlinearity; None for the default of the kernel.  It must be symmetric.
     projection : Projection, str or None
@@ -139,8 +139,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEst
     Parameters
     ----------
     n_components : int or "auto"
-        Width of the output; "auto" is what the Johnson-Lindenstrauss lemma asks for, given ``eps`` and the number of
-        rows.
+        Width of the output; "auto" is what the Johnson-Lindenstrauss lemma asks for, given ``eps`` and the number of rows.
     eps : float, default 0.1
         Relative error of squared distances for "auto".
     projection : Projection, str or None
@@ -165,9 +164,9 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEst
 
     Notes
     -----
-    The features of the linear kernel, :math:`\phi(x) = Cx` with :math:`E\,C^TC = I`.  Orthogonal rows of fixed radius,
-    the default, have an error below that of independent ones by a factor (d - m)/(d - 1) and more (OMC Section 5.1),
-    and fast rotations apply them in O(d log d) per row without ever forming C.
+    The features of the linear kernel, :math:`\phi(x) = Cx` with :math:`E\,C^TC = I`.  Orthogonal rows of fixed radius, the
+    default, have an error below that of independent ones by a factor (d - m)/(d - 1) and more (OMC Section 5.1), and fast
+    rotations apply them in O(d log d) per row without ever forming C.
 
     Examples
     --------

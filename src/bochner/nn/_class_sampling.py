@@ -108,10 +108,10 @@ class KernelSampler(ClassSampler):
 
     Notes
     -----
-    Key features are :math:`e^{l_{ij} - c_j}` and query features :math:`e^{l_j + c_j - \max}`, with :math:`c_j` the
-    largest logarithm of feature j over all classes when the tree was built.  What is taken from one side is given to
-    the other, and a constant of a query changes no probability: the law of the samples is that of the plain features,
-    and norms for which those overflow are safe.  When classes have grown so much since that a logarithm passes 20, the
+    Key features are :math:`e^{l_{ij} - c_j}` and query features :math:`e^{l_j + c_j - \max}`, with :math:`c_j` the largest
+    logarithm of feature j over all classes when the tree was built.  What is taken from one side is given to the
+    other, and a constant of a query changes no probability: the law of the samples is that of the plain features, and
+    norms for which those overflow are safe.  When classes have grown so much since that a logarithm passes 20, the
     tree is built anew with other :math:`c_j`.
     """
 

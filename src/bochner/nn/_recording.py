@@ -1,7 +1,7 @@
 """Queries and keys of every attention of a model, caught while a copy of it computes exact attention.
 
-The copy shares all tensors with the model and has attention of its own, so the model is not touched: it can be trained
-in another thread meanwhile.
+The copy shares all tensors with the model and has attention of its own, so the model is not touched: it can be trained in
+another thread meanwhile.
 """
 
 from __future__ import annotations

@@ -108,8 +108,8 @@ def attention_report(
     batch : Tensor, tuple or mapping
         What the model is called with: one argument, arguments, or named arguments.
     mechanisms : mapping from names to Approximation or names of mechanisms, optional
-        What to compare, for the softmax kernel; without it FAVOR+, SimRF-Performer, FAVOR++ and FAVOR++ on simplex
-        rows, the default of `replace_attention`, with ``n_projections`` rows.
+        What to compare, for the softmax kernel; by default FAVOR+, SimRF-Performer, FAVOR++ and FAVOR++ on simplex rows, the
+        default of `replace_attention`, with ``n_projections`` rows.
     n_projections : int
         Rows of W of the default mechanisms.
     tolerance : float
@@ -121,7 +121,7 @@ def attention_report(
     n_draws : int
         Draws over which errors are measured.
     generator : torch.Generator, optional
-        Source of the draws; torch's own without it.
+        Source of the draws; by default torch's global generator.
     verbose : bool
         Whether to show a progress bar, if it takes more than a few seconds.
 
@@ -134,8 +134,8 @@ def attention_report(
     -----
     The number of rows follows from the error e at m rows as :math:`m (e/\text{tolerance})^2`, and is at least one block
     of d rows where rows are coupled, since couplings do less in a part of one.  For e the measured error, and one
-    standard error more, is raised by the share that so few draws miss, which independent rows of the same map show:
-    their prediction over what is measured of them.
+    standard error more, is raised by the share that so few draws miss, which independent rows of the same map show: their
+    prediction over what is measured of them.
 
     `bochner.recommend` ranks mechanisms by the error of the kernel matrix.  Attention divides by the sum over the keys
     that a query sees: errors that all its keys share cancel, and each query counts alike, however large its kernel.  So

@@ -138,8 +138,8 @@ class Predictor:
     def _tail(self, plan: Approximation, n_draws: int) -> float:
         """How much too small such simulations are where rare draws carry the error: seen at independent rows.
 
-        The exponential of a long vector is huge with a tiny probability.  Simulations hardly ever draw that, and would
-        make every mechanism without a closed form look better than those that have one.
+        The exponential of a long vector is huge with a tiny probability.  Simulations hardly ever draw that, and would make
+        every mechanism without a closed form look better than those that have one.
         """
         independent = replace(plan, projection=IID())
         known = self.theory(independent)

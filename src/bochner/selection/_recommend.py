@@ -44,8 +44,8 @@ def recommend(
     r"""Which mechanism, and how many features, for these data.
 
     Every mechanism that applies to the kernel gets the same width of features; its relative Frobenius error
-    :math:`\sqrt{E|\hat K - K|_F^2}/|K|_F` is predicted on sampled pairs, in closed form where there is one and by
-    simulation elsewhere, and its time is measured.
+    :math:`\sqrt{E|\hat K - K|_F^2}/|K|_F` is predicted on sampled pairs, in closed form where there is one and by simulation
+    elsewhere, and its time is measured.
 
     Parameters
     ----------
@@ -54,8 +54,7 @@ def recommend(
     Y : array (p, d), optional
         Keys; None means X.
     kernel : Kernel or str, optional
-        The kernel, or its name, whose bandwidth is then that of `bochner.learn` (``gamma="scale"``); Gaussian without
-        it.
+        The kernel, or its name, whose bandwidth is then that of `bochner.learn` (``gamma="scale"``); Gaussian without it.
     n_features : int, optional
         Width of the features (512 without it); with a tolerance, the most that are allowed (65536 without it).
     positive : bool
@@ -65,8 +64,7 @@ def recommend(
     rng : int, numpy.random.Generator or None
         Chooses the sampled pairs and the simulated draws; the same int gives the same ranking.
     symmetric : bool
-        Whether to consider only features that are the same for queries and keys, as `bochner.learn.RandomFeatures`
-        needs.
+        Whether to consider only features that are the same for queries and keys, as `bochner.learn.RandomFeatures` needs.
     verbose : bool
         Whether to show a progress bar, if it takes more than a few seconds.
 

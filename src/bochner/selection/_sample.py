@@ -18,8 +18,8 @@ ROWS = 96
 class Sample:
     """Sampled rows, their exact Gram matrix, and how much each entry weighs in the whole one.
 
-    Of a symmetric Gram matrix the diagonal weighs 1/n of all, not one over the rows of the sample: features that are
-    exact there shall not look better than they are.
+    Of a symmetric Gram matrix the diagonal weighs 1/n of all, not one over the rows of the sample: features that are exact
+    there shall not look better than they are.
     """
 
     X: np.ndarray

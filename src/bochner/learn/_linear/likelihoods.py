@@ -87,8 +87,8 @@ class Softmax(Likelihood):
 
     Notes
     -----
-    :math:`R = \mathrm{diag}(p) - pp^T`, and :math:`\partial\,\mathrm{tr}(CR)/\partial f = R(\mathrm{diag}\,C - 2Cp)`
-    for symmetric C.
+    :math:`R = \mathrm{diag}(p) - pp^T`, and :math:`\partial\,\mathrm{tr}(CR)/\partial f = R(\mathrm{diag}\,C - 2Cp)` for
+    symmetric C.
     """
 
     def __init__(self, labels: np.ndarray, n_latents: int) -> None:
@@ -133,10 +133,10 @@ def expected_probabilities(mean: np.ndarray, covariance: np.ndarray) -> np.ndarr
 
     Notes
     -----
-    :math:`E\,\sigma(f)` for one latent and two classes, :math:`E\,\mathrm{softmax}(f)` for k latents, as averages over
-    512 fixed points: quantiles of the normal law for one latent, scrambled Sobol points for more.  The error is below
-    0.001 for one and a few thousandths for several, where MacKay's closed form :math:`\sigma(\mu/\sqrt{1+\pi v/8})` and
-    its extensions to several classes err by up to 0.02 and 0.06.
+    :math:`E\,\sigma(f)` for one latent and two classes, :math:`E\,\mathrm{softmax}(f)` for k latents, as averages over 512
+    fixed points: quantiles of the normal law for one latent, scrambled Sobol points for more.  The error is below 0.001
+    for one and a few thousandths for several, where MacKay's closed form :math:`\sigma(\mu/\sqrt{1+\pi v/8})` and its
+    extensions to several classes err by up to 0.02 and 0.06.
 
     Examples
     --------
