@@ -223,7 +223,7 @@ NOT_MODELS = st.one_of(HOSTILE, NUMBERS, st.sampled_from([Value("Linear", lambda
 def spoiled_model(name: str, call: Callable[..., Any], good: Good) -> Target:
     known = target_of(name, call, good)
     kept = {key: value for key, value in known.good.items() if key not in HANDED_TO_TORCH}
-    return Target(name, call, kept, required=known.required)
+    return Target(name, call, kept, required=known.required, changes=("model",))
 
 
 def converted(model: Any, spec: Any = None, *, per_head: Any = False, select: Any = None, generator: Any = None) -> Any:
