@@ -38,7 +38,8 @@ class GramError(Experiment):
         """Mean over draws, each with data of its own, and the mean of the closed form on the same data."""
         name, m = part.split()
         spec = positive_features(name, int(m))
-        errors, expected = [], []
+        errors: list[float] = []
+        expected: list[float] = []
         for _ in range(p["draws"]):
             X = p["sigma"] * rng.standard_normal((p["n"], p["d"]))
             errors.append(((spec.draw(p["d"], rng).gram(X) - spec.kernel(X)) ** 2).sum())  # type: ignore[misc]
