@@ -139,7 +139,7 @@ def cost_table(work: Work, workers: Sequence[int] = (1, 10, 100, 1000)) -> str:
     >>> print(cost_table(Work(n_rows=1_000_000, n_columns=10, n_features=256), [1, 10]).splitlines()[0])
     workers    rows     tree    tasks   solve   total  gain
     """
-    if isinstance(workers, str) or not isinstance(workers, Sequence):
+    if not isinstance(workers, Sequence):
         raise TypeError(
             f"cost_table: workers must be a sequence of integers such as (1, 10, 100), got {shown(workers)}."
         )
