@@ -100,6 +100,10 @@ GOOD: Good = {
     "embeddings": lambda: tokens(B * L, E),
     "targets": labels,
     "target": labels,
+    "y": embedded,
+    "queries": lambda: tokens(B * L, E),
+    "classes": lambda: torch.arange(C).expand(B * L, C).contiguous(),
+    "indices": lambda: torch.arange(3),
     "labels": labels,
     "features": constant(DRAWN),
     "embed_dim": constant(E),
@@ -111,7 +115,7 @@ GOOD: Good = {
     "n_projections": constant(6),
     "dropout": constant(0.0),
     "base": constant(10.0),
-    "d": constant(4),
+    "d": constant(E),
     "key_mask": lambda: torch.ones(B, L, dtype=torch.bool),
     "key_padding_mask": lambda: torch.zeros(B, L, dtype=torch.bool),
     "attn_mask": constant(None),
@@ -140,7 +144,7 @@ MODULES = {
     ),
     "RandomFeatures": (lambda: nn.RandomFeatures(E), (embedded,)),
     "SampledSoftmax": (lambda: nn.SampledSoftmax(E, C, 4), (lambda: tokens(B * L, E), labels)),
-    "Rotary": (lambda: nn.Rotary(E // H), (heads, constant(0))),
+    "Rotary": (lambda: nn.Rotary(E), (embedded, constant(0))),
 }
 
 
@@ -168,17 +172,39 @@ def forward(name: str, make: Callable[[], Any]) -> TensorTarget:
     return tensor_target(f"{name}.forward", ask, made_from=call_of(module), subject=lambda: copy.deepcopy(module))
 
 
+def method(name: str, make: Callable[[], Any], of: str) -> TensorTarget:
+    torch.manual_seed(0)
+    module = make()
+
+    def ask(subject: Any, **arguments: Any) -> Any:
+        torch.manual_seed(0)
+        return getattr(subject, of)(**arguments)
+
+    zero = of == "log_proposal"  # the true class has probability zero
+    subject, made_from = (lambda: copy.deepcopy(module)), getattr(module, of)
+    return tensor_target(f"{name}.{of}", ask, made_from=made_from, subject=subject, infinite=zero)
+
+
+METHODS = [
+    method(name, MODULES[name][0], of)
+    for name, methods in {
+        "RandomFeatureAttention": ("fit_statistics", "redraw"),
+        "RandomFeatures": ("fit_statistics", "redraw", "keys"),
+        "SampledSoftmax": ("sample", "log_proposal", "log_prob", "full_loss", "predict", "update", "redraw"),
+    }.items()
+    for of in methods
+]
 CONSTRUCTORS = [constructor(name, inputs) for name, (_, inputs) in MODULES.items()]
 FORWARDS = [forward(name, make) for name, (make, _) in MODULES.items()]
 FUNCTIONS = [tensor_target("linear_attention", nn.linear_attention)]
 
 
-@pytest.mark.parametrize("target", [*CONSTRUCTORS, *FORWARDS, *FUNCTIONS], ids=str)
+@pytest.mark.parametrize("target", [*CONSTRUCTORS, *FORWARDS, *METHODS, *FUNCTIONS], ids=str)
 def test_hostile_arguments(target):
     explore(target.name, target.spoils(), target.check)
 
 
-@pytest.mark.parametrize("target", [*CONSTRUCTORS, *FORWARDS, *FUNCTIONS], ids=str)
+@pytest.mark.parametrize("target", [*CONSTRUCTORS, *FORWARDS, *METHODS, *FUNCTIONS], ids=str)
 def test_good_arguments_are_accepted(target):
     target.ask({})
 

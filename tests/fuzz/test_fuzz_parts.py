@@ -37,7 +37,7 @@ GOOD: Good = {
     "matrices": lambda: [np.eye(D)],
     "n": constant(2),
     "n_blocks": constant(2),
-    "n_rows": constant(5),
+    "n_rows": constant(2),
     "nu": constant(1.5),
     "order": constant(1),
     "owner": constant("owner"),
@@ -86,11 +86,24 @@ def same(thing: Any) -> Any:
     return thing
 
 
+STAGES: dict[str, Good] = {
+    "SignedWalsh": {"signs": lambda: np.ones((2, 4), np.int8), "low": constant(0), "high": constant(2)},
+    "GivensLevel": {"level": constant(1), "angles": lambda: np.ones((2, 1, 2))},
+    "GivensWalk": {
+        "first": lambda: np.zeros((2, 3), np.int32),
+        "second": lambda: np.ones((2, 3), np.int32),
+        "angles": lambda: np.ones((2, 3)),
+    },
+    "Permutation": {"order": lambda: np.array([[1, 0, 2]])},
+    "hd_block": {"dim": constant(4)},
+}
+
 CONSTRUCTORS = [
     *constructors(kernels, use_kernel),
-    *constructors(rotations, use_rotation, "DrawnRotation"),
-    *constructors(geometries, same, "SimplexPlus"),
-    *constructors(radii, same, "radial_law", "ScaleMixture"),
+    *constructors(rotations, use_rotation, "DrawnRotation", *STAGES),
+    *(target_of(f"rotations.{name}", getattr(rotations, name), GOOD | good) for name, good in STAGES.items()),
+    *constructors(geometries, same),
+    *constructors(radii, same),
     *constructors(projections, use_projection, "Operator"),
     *constructors(maps, use_map, "Features"),
     *constructors(maps.coefficients, same),

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from .._arrays import in_working_precision
+from .._validation import shown
 from ..approximation import Approximation, FeatureMap
 from ..catalogue import mechanism
 from ..kernels import Kernel, Softmax
@@ -28,7 +29,7 @@ def as_spec(owner: str, spec: Approximation | str | None, kernel: Kernel) -> App
     if not isinstance(spec, Approximation):
         raise TypeError(
             f"{owner}: spec must be an Approximation such as Approximation({kernel!r}), or the name of a mechanism such as "
-            f"'favor++', which is drawn here, got {spec!r}."
+            f"'favor++', which is drawn here, got {shown(spec)}."
         )
     return spec
 

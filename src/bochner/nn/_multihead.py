@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .._validation import check_count, check_flag, check_positive
+from .._validation import check_count, check_flag, check_positive, shown
 from ..approximation import Approximation
 from ._attention import linear_attention
-from ._attention_checks import check_generator, check_state_type
+from ._attention_checks import check_floating, check_generator, check_state_type
 from ._attention_state import AttentionState
 from ._drawn import DrawnFeatures, attention_spec
 from ._multihead_checks import OWNER, check_inputs, check_options, is_causal_mask, key_mask
@@ -94,7 +94,12 @@ class RandomFeatureAttention(nn.Module):
     ) -> None:
         super().__init__()
         flags = {"bias": bias, "batch_first": batch_first, "per_head": per_head, "learned_scale": learned_scale}
-        check_options(embed_dim, num_heads, dropout, add_bias_kv, add_zero_attn, **flags)
+        flags |= {"add_bias_kv": add_bias_kv, "add_zero_attn": add_zero_attn}
+        check_options(embed_dim, num_heads, dropout, kdim, vdim, **flags)
+        if rotary is not None and not callable(rotary):
+            raise TypeError(
+                f"{OWNER}: rotary must be callable, such as Rotary({embed_dim // num_heads}), got {shown(rotary)}."
+            )
         check_generator(OWNER, generator)
         spec = attention_spec(OWNER, spec)
         self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, embed_dim // num_heads
@@ -183,7 +188,8 @@ class RandomFeatureAttention(nn.Module):
         """
         check_inputs(self, query, key, value, key_padding_mask, attn_mask)
         check_state_type(OWNER, state)
-        for name, flag in (("need_weights", need_weights), ("is_causal", is_causal)):
+        flags = {"need_weights": need_weights, "average_attn_weights": average_attn_weights, "is_causal": is_causal}
+        for name, flag in flags.items():
             check_flag(OWNER, name, flag)
         causal = is_causal_mask(attn_mask, is_causal)
         if need_weights and state is not None:
@@ -266,6 +272,12 @@ class Rotary(nn.Module):
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
         """Turn x (..., length, d), whose first position is ``start``; angles in float32 at least."""
+        check_floating("Rotary", "x", x)
+        if x.ndim < 2 or x.shape[-1] != 2 * len(self.frequencies):
+            raise ValueError(
+                f"Rotary: x must have shape (..., length, {2 * len(self.frequencies)}), got {tuple(x.shape)}."
+            )
+        check_count("Rotary", "start", start, 0)
         positions = torch.arange(start, start + x.shape[-2], device=x.device)
         angles = positions[:, None] * self.frequencies.to(torch.promote_types(x.dtype, torch.float32))
         a, b = x.chunk(2, dim=-1)
