@@ -38,12 +38,12 @@ ROLES = {
 }
 """What each package is for, in a few words."""
 BANDS = (
-    ("used by people", "#dbe9f6", ("cli", "datasets", "distributed", "learn", "nn")),
-    ("chosen by name", "#e3f1dc", ("selection", "catalogue")),
+    ("for users", "#dbe9f6", ("cli", "datasets", "distributed", "learn", "nn")),
+    ("choosing", "#e3f1dc", ("selection", "catalogue")),
     ("features", "#fdf0d2", ("approximation", "maps")),
-    ("formulas", "#ece2f3", ("theory",)),
+    ("closed forms", "#ece2f3", ("theory",)),
     ("random rows", "#fbe1da", ("projections", "radii", "geometries", "rotations")),
-    ("exact kernels", "#ece2f3", ("kernels",)),
+    ("kernels", "#ece2f3", ("kernels",)),
     ("foundations", "#e7e7e7", ("linalg", "_random", "_arrays", "_validation", "_progress", "_table", "_facts")),
 )
 """Neighbouring layers that belong together: what they are called, their colour, and their packages."""
@@ -66,9 +66,9 @@ def draw() -> str:
         f'<rect width="{WIDTH}" height="{height}" rx="10" fill="white"/>',
         '<defs><marker id="head" markerWidth="8" markerHeight="8" refX="4" refY="4" orient="auto">'
         '<path d="M0,0 L8,4 L0,8 z" fill="#555"/></marker></defs>',
-        f'<path d="M22,{TOP + 6} V{height - TOP - 8}" stroke="#555" stroke-width="2" marker-end="url(#head)"/>',
-        f'<text x="14" y="{height / 2}" font-size="13" fill="#555" text-anchor="middle" '
-        f'transform="rotate(-90 14 {height / 2})">imports go down only</text>',
+        f'<path d="M27,{TOP + 6} V{height - TOP - 8}" stroke="#555" stroke-width="2" marker-end="url(#head)"/>',
+        f'<text x="15" y="{height / 2}" font-size="13" fill="#555" text-anchor="middle" '
+        f'transform="rotate(-90 15 {height / 2})">imports go down only</text>',
     ]
     for index, packages in enumerate(rows):
         parts += _row(TOP + index * (ROW + GAP), packages)
