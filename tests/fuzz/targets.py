@@ -82,7 +82,7 @@ class Target:
 
     def spoils(self) -> st.SearchStrategy[dict[str, Value]]:
         """One parameter spoiled, seldom none or two."""
-        names = sorted(self.good)
+        names = sorted(set(self.good) - {"owner"})  # the name in messages
         if not names:
             return st.just({})
         some = st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True)
@@ -95,13 +95,13 @@ class Target:
         """Parameters that take rows, with every make of them."""
         for name, good in self.good.items():
             if isinstance(good(), np.ndarray) and good().shape == rows().shape:
-                yield from ((name, make) for make in MAKES)
+                yield from ((name, make) for make in MAKES if make.plain is not None)
 
 
 def target_of(name: str, call: Callable[..., Any], good: Good, **options: Any) -> Target:
     """The target of a callable: its parameters that ``good`` knows, of which those without a default are required."""
     parameters = inspect.signature(call).parameters.values()
-    given = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name != "self"]
+    given = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     required = tuple(p.name for p in given if p.default is p.empty)
     unknown = [p for p in required if p not in good]
     assert not unknown, f"{name}: no good value for {unknown}; add one to the table of its test file"

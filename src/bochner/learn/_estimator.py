@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 import sklearn
@@ -14,12 +14,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
 
 from .._arrays import is_numpy, is_torch
-from .._validation import check_count
-from ..approximation import FeatureMap
+from .._validation import check_count, check_instance
+from ..approximation import Approximation, FeatureMap
 from ..kernels import Kernel
 from ..linalg.engine import available_threads, threads
-from ._features import FeatureParameters, draw_features
-from ._rows import RowSource, rows_in_memory
+from ._feature_parameters import FeatureParameters, draw_features
+from ._row_source import RowSource, rows_in_memory
 from ._state import from_plain, to_plain
 
 FLOATS = (np.float64, np.float32)
@@ -143,6 +143,26 @@ class FeatureEstimator(RowEstimator):
     n_components: Any
     random_state: Any
     features_: FeatureMap
+
+    @classmethod
+    def from_spec(cls, spec: Approximation, **parameters: Any) -> Self:
+        """An estimator with the features of a specification, such as one that `bochner.recommend` has chosen.
+
+        Parameters
+        ----------
+        spec : Approximation
+            Its kernel, map, projection and width become the parameters of the same names.
+        parameters
+            All other parameters.
+        """
+        check_instance(f"{cls.__name__}.from_spec", "spec", spec, Approximation, "recommend(X).spec")
+        return cls(
+            kernel=spec.kernel,
+            map=spec.map,
+            projection=spec.projection,
+            n_components=spec.n_features_out,
+            **parameters,
+        )
 
     @property
     def kernel_(self) -> Kernel | None:

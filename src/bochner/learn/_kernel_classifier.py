@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from ._classes import Labels, class_targets, row_weights
 from ._estimator import all_or_nothing
 from ._kernel_machine import KernelMachine, streams
-from ._rows import RowSource
+from ._row_source import RowSource
 
 
 def _has_probabilities(classifier: Any) -> bool:
@@ -31,16 +31,7 @@ def _has_probabilities(classifier: Any) -> bool:
 class KernelClassifier(ClassifierMixin, KernelMachine):
     r"""Kernel classification on random features: by ridge regression on the classes, or by weighted votes.
 
-    Notes
-    -----
-    ``method="ridge"`` regresses targets of 1 for a class and -1 for the others, all classes at once from one
-    decomposition, as ``RidgeClassifier`` does; the largest score wins.
-
-    ``method="nadaraya-watson"`` is the estimator of CRT 5.2 and SimRF 5.3: the share of each class in
-    :math:`\sum_i k(x, x_i)`.  It is fitted in one pass without any parameter, computed with stabilisers that cancel, so that
-    large norms do not overflow, and features of queries and keys may differ.
-
-    Several labels per row (y a matrix of zeros and ones) are learned one by one.
+    Use ridge, the default, for accuracy, and votes for probabilities or a fit without any parameter.
 
     Parameters
     ----------
@@ -61,6 +52,22 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         The drawn features.
     kernel_ : Kernel
         The kernel that they estimate.
+
+    See Also
+    --------
+    KernelRidge : The same for numbers.
+    GaussianProcessClassifier : Calibrated probabilities, for fewer rows.
+
+    Notes
+    -----
+    ``method="ridge"`` regresses targets of 1 for a class and -1 for the others, all classes at once from one
+    decomposition, as ``RidgeClassifier`` does; the largest score wins.
+
+    ``method="nadaraya-watson"`` is the estimator of CRT 5.2 and SimRF 5.3: the share of each class in
+    :math:`\sum_i k(x, x_i)`.  It is fitted in one pass without any parameter, computed with stabilisers that cancel, so that
+    large norms do not overflow, and features of queries and keys may differ.
+
+    Several labels per row (y a matrix of zeros and ones) are learned one by one.
 
     Examples
     --------

@@ -14,7 +14,7 @@ from scipy.linalg import LinAlgWarning
 from ..._validation import check_option
 from ...approximation import FeatureMap
 from ...linalg.engine import multiply
-from .._rows import Chunk, RowSource
+from .._row_source import Chunk, RowSource
 from .moments import Moments
 from .spectrum import Equations, NormalEquations, RowEquations, Solved, Spectrum, blas_for
 
@@ -238,7 +238,7 @@ def collect_moments(phi: FeatureMap, rows: RowSource, *, exact: bool = True, ver
     --------
     >>> import numpy as np
     >>> from bochner import Approximation, kernels
-    >>> from bochner.learn._rows import ArrayRows
+    >>> from bochner.learn._row_source import ArrayRows
     >>> rows = ArrayRows("example", np.random.default_rng(0).standard_normal((50, 3)), np.ones((50, 1)))
     >>> phi = Approximation(kernels.Gaussian(), n_projections=4).draw(3, rng=0)
     >>> collect_moments(phi, rows).scatter.shape

@@ -13,7 +13,7 @@ from ..approximation import Approximation, FeatureMap
 from ..kernels import Kernel, resolve_bandwidth
 from ..maps import Map
 from ..projections import Projection
-from ._rows import RowSource
+from ._row_source import RowSource
 
 
 class FeatureParameters(NamedTuple):
@@ -26,7 +26,7 @@ class FeatureParameters(NamedTuple):
     gamma : "scale", "median", float or None
         See `bochner.kernels.resolve_bandwidth`.  None leaves a kernel as it is, and means ``"scale"`` for a name.
     map, projection : Map, Projection, str or None
-        Themselves, their names, or None for what is best for the kernel.
+        Themselves, their names, or None for the default of the kernel and the map.
     n_components : int
         Width of the features.
     """
@@ -56,7 +56,7 @@ def draw_features(parameters: FeatureParameters, rows: RowSource, random_state: 
     Examples
     --------
     >>> import numpy as np
-    >>> from bochner.learn._rows import ArrayRows
+    >>> from bochner.learn._row_source import ArrayRows
     >>> rows = ArrayRows("example", np.random.default_rng(0).standard_normal((10, 3)))
     >>> draw_features(FeatureParameters(n_components=64), rows, 0, symmetric=True).n_features_out
     64
