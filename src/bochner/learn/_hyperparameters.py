@@ -12,7 +12,7 @@ from scipy.linalg import LinAlgError
 from scipy.optimize import minimize
 
 from .._progress import progress
-from .._validation import check_count, check_flag, check_positive
+from .._validation import check_count, check_flag, check_positive, shown
 from ..approximation import Approximation, FeatureMap
 from ._estimator import FeatureEstimator
 from ._linear.evidence import Evidence, Hyperparameters, SpectralEvidence, regression_evidence
@@ -84,7 +84,7 @@ def free_names(owner: str, optimize: Any, known: Sequence[str]) -> frozenset[str
     chosen = (optimize,) if isinstance(optimize, str) else optimize
     if not isinstance(chosen, tuple | list | set | frozenset) or not set(chosen) <= set(known):
         listed = ", ".join(repr(name) for name in known)
-        raise ValueError(f"{owner}: optimize must be True, False, or some of {listed}, got {optimize!r}.")
+        raise ValueError(f"{owner}: optimize must be True, False, or some of {listed}, got {shown(optimize)}.")
     return frozenset(chosen)
 
 

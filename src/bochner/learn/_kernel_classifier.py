@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from .._validation import shown
 from ._classes import Labels, class_targets, row_weights
 from ._estimator import all_or_nothing
 from ._kernel_machine import KernelMachine, streams
@@ -240,7 +241,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             raise ValueError(f"KernelClassifier: y had {kinds[0]} per row in the first call, and has {kinds[1]} now.")
         if not several and classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(
-                f"KernelClassifier: classes must be those of the first call, {self.classes_}, got {classes!r}."
+                f"KernelClassifier: classes must be those of the first call, {shown(self.classes_.tolist())}, "
+                f"got {shown(classes)}."
             )
 
     def _checked_targets(self, y: Any) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgWarning
 
-from ..._validation import check_option
+from ..._validation import check_option, shown
 from ...approximation import FeatureMap
 from ...linalg.engine import multiply
 from .._row_source import Chunk, RowSource
@@ -76,7 +76,7 @@ class Ridge:
         if isinstance(self.alpha, str):
             if self.alpha not in CRITERIA:
                 raise ValueError(
-                    f"{self.owner}: alpha must be a number, one for each target, 'gcv' or 'loo', got {self.alpha!r}."
+                    f"{self.owner}: alpha must be a number, one for each target, 'gcv' or 'loo', got {shown(self.alpha)}."
                 )
             self.grid()
             return
@@ -90,7 +90,7 @@ class Ridge:
         """The strengths to choose among."""
         grid = np.atleast_1d(_strengths(self.owner, "alphas", DEFAULT_ALPHAS if self.alphas is None else self.alphas))
         if not (grid > 0).all():
-            raise ValueError(f"{self.owner}: alphas must be positive numbers, got {self.alphas!r}.")
+            raise ValueError(f"{self.owner}: alphas must be positive numbers, got {shown(self.alphas)}.")
         return grid
 
     @property
@@ -327,7 +327,7 @@ def best_alpha(alphas: np.ndarray, scores: np.ndarray) -> float:
 
 def _strengths(owner: str, name: str, value: Any) -> np.ndarray:
     """One strength or several, none of them negative."""
-    sentence = f"{owner}: {name} must be a non-negative number or a list of them, got {value!r}."
+    sentence = f"{owner}: {name} must be a non-negative number or a list of them, got {shown(value)}."
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
