@@ -21,6 +21,7 @@ _MODULES = (
     "linalg",
     "maps",
     "nn",
+    "optimize",
     "projections",
     "radii",
     "rotations",

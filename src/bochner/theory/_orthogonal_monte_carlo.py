@@ -135,11 +135,11 @@ def smoothing_gradient_mse(
     gradient : array of shape (..., d)
         a.
     n : int
-        Directions; an antithetic estimate takes 2n evaluations, differences n + 1, the plain one n.
+        Directions; an antithetic estimate takes 2n evaluations, forward differences n + 1, the plain one n.
     coupling : {"iid", "orthogonal", "simplex"}
         Coupling of the directions.
-    estimator : {"antithetic", "difference", "forward"}
-        Which of the three.
+    estimator : {"antithetic", "forward", "plain"}
+        Which of the three, as `bochner.optimize.smoothed_gradient` names them.
     sigma : float
         Width of the smoothing.
     hessian : array of shape (..., d, d), optional
@@ -152,7 +152,7 @@ def smoothing_gradient_mse(
     On :math:`F = f_0 + a\cdot e + \frac12e^THe` around the point (OMC Sec. 6.3 uses these estimators; the errors are in no
     paper).  The antithetic one has :math:`|a|^2[\frac{d+1}n + \sum_bf_b(c_b^2d - 1)]`, fractions and cosines of
     `coupled_pairs`; forward differences add :math:`\frac{\sigma^2}{4n}(d+4)((\mathrm{tr}H)^2 + 2\,\mathrm{tr}H^2)`, and
-    the plain forward estimator a further :math:`\frac1n(f_0^2d/\sigma^2 + f_0(d+2)\mathrm{tr}H)`, for independent and
+    the plain estimator a further :math:`\frac1n(f_0^2d/\sigma^2 + f_0(d+2)\mathrm{tr}H)`, for independent and
     orthogonal directions.
 
     Examples
@@ -162,7 +162,7 @@ def smoothing_gradient_mse(
     12.5
     """
     owner = "smoothing_gradient_mse"
-    check_option(owner, "estimator", estimator, ("antithetic", "difference", "forward"))
+    check_option(owner, "estimator", estimator, ("antithetic", "forward", "plain"))
     a = check_vectors("smoothing_gradient_mse", gradient)
     n, d, sigma = check_count(owner, "n", n), a.shape[-1], check_positive(owner, "sigma", sigma)
     pairs = coupled_pairs(n, d, coupling)
@@ -177,20 +177,36 @@ def smoothing_gradient_mse(
     value = check_numbers(owner, "value", value, "finite numbers", np.isfinite)
     trace, square = np.trace(H, axis1=-2, axis2=-1), (H * np.swapaxes(H, -1, -2)).sum((-1, -2))
     total = total + sigma**2 / (4 * n) * (d + 4) * (trace**2 + 2 * square)
-    if estimator == "difference":
+    if estimator == "forward":
         return np.asarray(total)
     return np.asarray(total + (value**2 * d / sigma**2 + value * (d + 2) * trace) / n)
 
 
 def fixed_length_gradient_mse(gradient: Any, n: int) -> np.ndarray:
-    r"""Error on linear F of n <= d orthogonal directions of length :math:`\sqrt d`.
+    r"""Error of the antithetic estimate from n orthogonal directions of length :math:`\sqrt d`, on quadratic F.
 
-    It is :math:`(d/n - 1)|a|^2`, zero at n = d; on other F such directions are biased.
+    Parameters
+    ----------
+    gradient : array of shape (..., d)
+        a.
+    n : int
+        Directions, in blocks of d; the last one is cut.
+
+    Notes
+    -----
+    With :math:`r = n \bmod d` directions in the cut block it is :math:`r(d-r)|a|^2/n^2`: :math:`(d/n - 1)|a|^2` below d, and
+    zero where d divides n.  On other F such directions are biased.  The nodes of an orthoplex quadrature
+    (`bochner.projections.Quadrature`) have the same error, and no bias on any F.
+
+    Examples
+    --------
+    >>> from bochner.theory import fixed_length_gradient_mse
+    >>> [float(fixed_length_gradient_mse([3.0, 0, 0, 4.0], n)) for n in (1, 4, 5, 8)]
+    [75.0, 0.0, 3.0, 0.0]
     """
     a = check_vectors("fixed_length_gradient_mse", gradient)
-    if check_count("fixed_length_gradient_mse", "n", n) > a.shape[-1]:
-        raise ValueError(f"fixed_length_gradient_mse: n must be at most d = {a.shape[-1]}, got {n}.")
-    return np.asarray((a.shape[-1] / n - 1) * (a**2).sum(-1))
+    n, d = check_count("fixed_length_gradient_mse", "n", n), a.shape[-1]
+    return np.asarray((n % d) * (d - n % d) / n**2 * (a**2).sum(-1))
 
 
 def log_uniform_similarity(d: int, rate: Any) -> np.ndarray:
