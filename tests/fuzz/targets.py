@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -31,7 +31,9 @@ class Target:
     """Whether infinity is an answer: errors and their logarithms."""
     subject: Callable[[], Any] | None = None
     """Makes the object that ``call`` takes first, and that a refusal must leave as it was."""
-    required: tuple[str, ...] = field(default=())
+    changes: tuple[str, ...] = ()
+    """Arguments that are there to be changed."""
+    required: tuple[str, ...] = ()
     """Parameters that every call gives; the others are given when they are spoiled."""
 
     def __str__(self) -> str:
@@ -55,7 +57,8 @@ class Target:
         )
         call = f"{self.name}({', '.join(f'{name}={value!r}' for name, value in spoiled.items())})"
         assert found is None, f"{call} {found}"
-        changed = [name for name, value in arguments.items() if before[name] not in (None, fingerprint(value))]
+        kept = {name: value for name, value in arguments.items() if name not in self.changes}
+        changed = [name for name, value in kept.items() if before[name] not in (None, fingerprint(value))]
         assert not changed, f"{call} changed its argument {changed[0]}"
         if not answers:
             now = [fingerprint(vars(thing)) for thing in subject]

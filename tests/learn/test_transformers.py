@@ -91,12 +91,12 @@ def test_a_fit_that_fails_changes_nothing(estimator):
 
 
 def test_sparse_data_are_made_dense_by_tiles_only(monkeypatch):
-    from bochner.learn import _rows
+    from bochner.learn import _row_source
 
-    shapes, original = [], _rows.SparseRows.dense
-    monkeypatch.setattr(_rows, "_CHUNK_NUMBERS", 400)
+    shapes, original = [], _row_source.SparseRows.dense
+    monkeypatch.setattr(_row_source, "_CHUNK_NUMBERS", 400)
     monkeypatch.setattr(
-        _rows.SparseRows, "dense", lambda self, rows: shapes.append(part := original(self, rows)) or part
+        _row_source.SparseRows, "dense", lambda self, rows: shapes.append(part := original(self, rows)) or part
     )
     fitted = RandomFeatures(n_components=20, random_state=0).fit(X)
     np.testing.assert_array_equal(fitted.transform(sparse.csr_matrix(X)), fitted.transform(X))
@@ -204,3 +204,10 @@ def test_refusals_of_projections():
         RandomProjection(3).fit(X).inverse_transform(X)
     with pytest.warns(DataDimensionalityWarning, match=r"n_components=9 is above the 6 columns of X"):
         RandomProjection(9).fit(X)
+
+
+@pytest.mark.parametrize("estimator", ALL, ids=str)
+def test_masked_entries_are_refused(estimator):
+    masked = np.ma.array(X, mask=X > 2)
+    with pytest.raises(ValueError, match=rf"{type(estimator).__name__}: expected an array without missing numbers"):
+        clone(estimator).fit(masked, Y > 0)

@@ -1,4 +1,4 @@
-"""Benchmarks of transforms and projections."""
+"""Benchmarks of transforms, projections and Gram matrices."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 
 from .. import catalogue
 from .._table import seconds, size
+from ..approximation import Approximation
+from ..kernels import Gaussian
 from ..linalg import fwht
 from ..projections import Orthogonal, Simplex
 from ..projections._structured import StructuredOperator
@@ -23,6 +25,8 @@ def run() -> Iterator[Result]:
     yield from _transform()
     yield from _fast_projections()
     yield from _large()
+    yield from _gram(4000, 64, 1024, np.float32)
+    yield from _gram(4000, 16, 256, np.float64)
     for rotation in catalogue.rotations().values():
         if isinstance(Orthogonal(rotation).sample(64, 64, 0), StructuredOperator):
             yield _rule(rotation)
@@ -70,6 +74,28 @@ def _large() -> Iterator[Result]:
     row = best_of(lambda: P(x))
     yield at_most("memory of Orthogonal(Hadamard(3)), d = 65536, m = 262144", P.nbytes / 1e6, 16, "MB", size(P.nbytes))
     yield at_most("the same applied to one row", row, 0.2, "s", seconds(row))
+
+
+def _gram(n: int, d: int, width: int, dtype: type) -> Iterator[Result]:
+    """The estimated Gram matrix against its features and the product that it cannot do without."""
+    X: np.ndarray = np.random.default_rng(0).standard_normal((n, d)).astype(dtype)
+    Y = X + dtype(0.5)
+    phi = Approximation(Gaussian(d**0.5)).with_width(width).draw(d, 0)
+
+    def bare(keys: np.ndarray | None) -> np.ndarray:
+        queries = phi.queries(X)
+        return np.asarray(queries @ (queries if keys is None else phi.keys(keys)).T)
+
+    whole, product, between, products = best_of_each(
+        [lambda: phi.gram(X), lambda: bare(None), lambda: phi.gram(X, Y), lambda: bare(Y)], 9
+    )
+    shape = f"{n} x {d} -> {width} {np.dtype(dtype)}"
+    times = f"{seconds(whole)}; features and product {seconds(product)}"
+    yield at_most(f"gram(X) / queries(X) and the bare product, {shape}", whole / product, 1.15, "x", times)
+    times = f"{seconds(between)}; features and product {seconds(products)}"
+    yield at_most(
+        f"gram(X, Y) / queries(X), keys(Y) and the bare product, {shape}", between / products, 1.15, "x", times
+    )
 
 
 def _rule(rotation: Rotation) -> Result:

@@ -114,14 +114,13 @@ class ClassLogits(nn.Module):
         self._check_range(self.owner, "targets", chosen, f" (or be {self.ignore_index}, which is ignored)")
         return h[kept], chosen, kept
 
-    def checked_queries(self, method: str, h: Tensor) -> Tensor:
+    def checked_queries(self, method: str, h: Tensor, *, matrix: bool = False) -> Tensor:
         """H, refused where its type, width or numbers cannot be used."""
         owner = f"{self.owner}.{method}"
         check_floating(owner, "h", h)
-        if h.shape[-1:] != (self.embedding_dim,):
-            raise ValueError(
-                f"{owner}: expected queries with last axis {self.embedding_dim}, got shape {tuple(h.shape)}."
-            )
+        if h.shape[-1:] != (self.embedding_dim,) or (matrix and h.ndim != 2):
+            shape = f"shape (batch, {self.embedding_dim})" if matrix else f"last axis {self.embedding_dim}"
+            raise ValueError(f"{owner}: expected queries with {shape}, got shape {tuple(h.shape)}.")
         own = self.weight.dtype
         if h.device != self.weight.device:
             raise ValueError(

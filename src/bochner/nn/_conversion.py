@@ -38,13 +38,13 @@ def replace_attention(
     model : torch.nn.Module
         Changed in place, unless ``copy``.  Bad arguments change nothing.
     spec : Approximation, str, or mapping from names of modules to these, optional
-        What to draw, of `kernels.Softmax` with scale 1, or the name of a mechanism such as "favor++"; without it 256 rows
-        of what is best for softmax.  A mapping, such as the ``recommended`` of `attention_report`, converts the modules
-        that it names.
+        What to draw, for `kernels.Softmax` with scale 1, or the name of a mechanism such as "favor++"; by default 256 rows
+        of the best map and projection for softmax.  A mapping, such as the ``recommended`` of `attention_report`, converts
+        the modules that it names.
     per_head : bool
         Whether each head draws its own rows.
     select : callable, optional
-        ``select(name, module)`` says whether to convert an attention; all are without it.
+        ``select(name, module)`` says whether to convert an attention; by default all are converted.
     copy : bool
         Whether to leave ``model`` alone and convert a copy.
     generator : torch.Generator, optional

@@ -24,8 +24,8 @@ class RandomFeatureAttention(nn.Module):
 
     Use it in place of exact attention in models for long sequences.  Parameters have the names and shapes of
     ``nn.MultiheadAttention``, whose ``state_dict`` it loads with ``strict=False``; heads are computed by `linear_attention`.
-    Attention weights are formed only with ``need_weights=True``, in quadratic time and memory; that is the default, as
-    there: pass False.
+    Attention weights are formed only with ``need_weights=True``, in quadratic time and memory; that is the default of
+    ``nn.MultiheadAttention``, so pass False for linear attention.
 
     Parameters
     ----------
@@ -36,19 +36,19 @@ class RandomFeatureAttention(nn.Module):
     add_bias_kv, add_zero_attn : bool
         Must be False.
     spec : Approximation or str, optional
-        What to draw, of `kernels.Softmax` with scale 1, or the name of a mechanism such as "favor++"; without it 256 rows
-        of what is best for softmax.
+        What to draw, for `kernels.Softmax` with scale 1, or the name of a mechanism such as "favor++"; by default 256 rows
+        of the best map and projection for softmax.
     per_head : bool
         Whether each head draws its own rows.
     scale : float, optional
-        Factor of the dot products; :math:`d^{-1/2}` with d the width of a head without it.
+        Factor of the dot products, by default :math:`d^{-1/2}` with d the width of a head.
     learned_scale : bool
         Whether each head learns its scale, from there on.
     rotary : callable, optional
         ``rotary(x, start)`` turns queries and keys x (batch, heads, length, d) at positions from ``start`` on; lengths, and
         so the features' logarithms, stay as they are.
     generator : torch.Generator, optional
-        Source of the draw; torch's own without it.
+        Source of the draw; by default torch's global generator.
 
     Notes
     -----
@@ -136,13 +136,13 @@ class RandomFeatureAttention(nn.Module):
         return [self.q_proj_weight, self.k_proj_weight, self.v_proj_weight]
 
     def redraw(self, generator: torch.Generator | None = None) -> None:
-        """Draw new rows into the buffers, from ``generator`` or torch's own; constants chosen from data stay."""
+        """Draw new rows into the buffers; constants chosen from data stay as they are."""
         check_generator(f"{OWNER}.redraw", generator)
         self.features.redraw(generator)
 
     @torch.no_grad()
     def fit_statistics(self, query: Tensor, key: Tensor | None = None, key_padding_mask: Tensor | None = None) -> None:
-        """Choose the constants of each head from data: inputs as `forward` takes them, key the same as query without it."""
+        """Choose the constants of each head from data: inputs as `forward` takes them; ``key`` defaults to ``query``."""
         key = query if key is None else key
         check_inputs(self, query, key, None, key_padding_mask, None)
         q, k = (self._heads(self._batched(x), part, 0) for part, x in enumerate((query, key)))

@@ -108,7 +108,7 @@ def attention_report(
     batch : Tensor, tuple or mapping
         What the model is called with: one argument, arguments, or named arguments.
     mechanisms : mapping from names to Approximation or names of mechanisms, optional
-        What to compare, for the softmax kernel; without it FAVOR+, SimRF-Performer, FAVOR++ and FAVOR++ on simplex rows, the
+        What to compare, for the softmax kernel; by default FAVOR+, SimRF-Performer, FAVOR++ and FAVOR++ on simplex rows, the
         default of `replace_attention`, with ``n_projections`` rows.
     n_projections : int
         Rows of W of the default mechanisms.
@@ -121,7 +121,7 @@ def attention_report(
     n_draws : int
         Draws over which errors are measured.
     generator : torch.Generator, optional
-        Source of the draws; torch's own without it.
+        Source of the draws; by default torch's global generator.
     verbose : bool
         Whether to show a progress bar, if it takes more than a few seconds.
 

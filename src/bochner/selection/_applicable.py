@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from .. import catalogue
+from .._arrays import as_numpy
 from .._random import RNG, as_generator
 from .._table import label
+from .._validation import check_count, check_instance, check_points, check_rows
 from ..approximation import Approximation
 from ..kernels import Kernel
 
@@ -42,6 +44,12 @@ def applicable(kernel: Kernel, X: np.ndarray, n_features: int, Y: Any = None, rn
     >>> [spec.projection for spec in applicable(kernels.Laplacian(), X, 64)]
     [IID()]
     """
+    check_instance("applicable", "kernel", kernel, Kernel, "kernels.Gaussian()")
+    n_features, rng = check_count("applicable", "n_features", n_features), as_generator(rng)
+    X = as_numpy(check_points("applicable", X))
+    Y = None if Y is None else as_numpy(check_rows("applicable", Y, X.shape[-1], remedy="Y must have X's columns."))
+    if X.ndim != 2:
+        raise ValueError(f"applicable: X must be a matrix of points as rows, got shape {X.shape}.")
     for spec, plan in planned(kernel, X, Y, n_features, rng):
         yield replace(spec, n_projections=plan.n_projections)
 
