@@ -15,6 +15,7 @@ _MODULES = (
     "catalogue",
     "datasets",
     "distributed",
+    "experiments",
     "geometries",
     "kernels",
     "learn",
