@@ -10,7 +10,8 @@ the Gaussian and the softmax kernel, finite where the error itself overflows, an
 - exponential features, independent, orthogonal or simplex: `trigonometric_log_relative_mse`, `trigonometric_mse`,
   `positive_log_relative_mse`, `hyperbolic_log_relative_mse`, `gerf_log_relative_mse`, `optimal_positive_log_relative_mse`;
 - complex exponentials, Poisson and geometric features: `complex_argument`, `complex_exponential_log_relative_mse`,
-  `poisson_log_relative_mse`, `geometric_log_relative_mse`;
+  `poisson_log_relative_mse`, `geometric_log_relative_mse`; a constant per coordinate:
+  `dense_exponential_log_relative_mse`;
 - the constants that minimise them: `optimal_rho`, `optimal_A`, `optimal_gerf`, `optimal_poisson_rate`,
   `optimal_geometric_p`;
 - hybrids: `angular_hybrid_log_relative_mse`, `gaussian_hybrid_log_relative_mse`;
@@ -23,6 +24,7 @@ the Gaussian and the softmax kernel, finite where the error itself overflows, an
 
 from ._bounds import log_max_angular_error_bound, log_tail_bound
 from ._complex_exponential import complex_argument, complex_exponential_log_relative_mse
+from ._dense_exponential import dense_exponential_log_relative_mse
 from ._discrete import (
     geometric_log_relative_mse,
     optimal_geometric_p,
@@ -59,6 +61,7 @@ __all__ = [
     "angular_hybrid_log_relative_mse",
     "complex_argument",
     "complex_exponential_log_relative_mse",
+    "dense_exponential_log_relative_mse",
     "dot_product_mse",
     "errata",
     "fixed_length_gradient_mse",
