@@ -1,6 +1,6 @@
 """Writes the generated parts of the documentation: ``python docs/generate.py``.
 
-Tables of facts come from the declared attributes; the table of speeds from a run of ``bochner bench --json`` on the
+Tables of facts come from the catalogue; the table of speeds from a run of ``bochner bench --json`` on the
 machine at hand, only with ``--speed`` (and of accuracy, with ``--accuracy``).  A test holds the written facts to the code.
 """
 
@@ -14,88 +14,72 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from bochner.approximation.spec import Approximation
 
-from bochner import kernels, maps, names, rotations, theory
+from bochner import Approximation, catalogue, theory
 from bochner._citation import bibliography
+from bochner._table import label
 from bochner.cli import main
 
 DOCS = Path(__file__).parent
-ROTATIONS = (
-    rotations.Haar(),
-    rotations.StructuredGivens(),
-    rotations.StructuredGivens("uniform", mix=False),
-    rotations.Butterfly(),
-    rotations.Butterfly("tree", mix=False, products=3),
-    rotations.Butterfly("uniform", mix=False),
-    rotations.Hadamard(),
-    rotations.MultiHadamard(),
-    rotations.Kac(),
-)
+
+
+def table(header: str, rows: list[list[str]]) -> str:
+    """A table in Markdown; ``header`` has bars between its cells."""
+    lines = [f"| {header} |", "|---" * len(rows[0]) + "|", *("| " + " | ".join(row) + " |" for row in rows)]
+    return "\n".join(lines)
+
+
+def yes(fact: bool) -> str:
+    """A flag in words."""
+    return "yes" if fact else "no"
+
+
+def projection_table() -> str:
+    """Every projection by name, with its facts."""
+    rows = [
+        [f"`{name}`", f"`{label(P)}`", yes(P.unbiased), yes(P.consistent), yes(P.scales), ", ".join(P.references)]
+        for name, P in catalogue.projections().items()
+    ]
+    return table("name | projection | unbiased | bias vanishes | tried above d = 1024 | references", rows)
 
 
 def rotation_table() -> str:
-    """Facts and stored numbers of every rotation at d = 1024."""
-    lines = [
-        "| rotation | rows | exactly uniform directions | pads to a power of two | bytes at d = 1024 | references |"
-    ]
-    lines.append("|---|---|---|---|---|---|")
-    for R in ROTATIONS:
-        facts = (f"`{R!r}`", R.isotropy, R.uniform_directions, "yes" if R.powers_of_two else "no")
-        numbers = f"{R.sample(1024, 1, 0).nbytes:,}"
-        lines.append("| " + " | ".join([*facts, numbers, ", ".join(R.references)]) + " |")
-    return "\n".join(lines)
-
-
-MAPS = (
-    maps.Trigonometric(),
-    maps.Positive(),
-    maps.Hyperbolic(),
-    maps.GeneralizedExponential(-0.1, 1),
-    maps.GeneralizedExponential(-0.1, -1),
-    maps.GeneralizedExponential(-0.1 + 0.1j, 1),
-    maps.OptimalPositive(),
-    maps.ComplexExponential(0.5),
-    maps.ComplexExponential(1j),
-    maps.Poisson(),
-    maps.Poisson(positive=True),
-    maps.Geometric(),
-    maps.Geometric(positive=True),
-    maps.AngularHybrid(8),
-    maps.GaussianHybrid(8),
-    maps.ClusterHybrid(3, 3),
-    maps.Sign(),
-    maps.Rectified(1),
-    maps.Identity(),
-    maps.Pointwise(np.tanh),
-)
-KERNELS = (kernels.Gaussian(), kernels.Matern(1.5), kernels.Laplacian(), kernels.Softmax(), kernels.Angular(),
-           kernels.ArcCosine(1), kernels.Linear())  # fmt: skip
+    """Facts and stored numbers, at d = 1024, of every rotation of the catalogue and of its mechanisms."""
+    named = [catalogue.mechanism(name).projection for name in catalogue.mechanisms()]
+    used = [P.rotation for P in [*catalogue.projections().values(), *named] if hasattr(P, "rotation")]
+    rows = []
+    for R in sorted(dict.fromkeys([*catalogue.rotations().values(), *used]), key=repr):
+        facts = [f"`{R!r}`", R.isotropy, R.uniform_directions, yes(R.powers_of_two)]
+        rows.append([*facts, f"{R.sample(1024, 1, 0).nbytes:,}", ", ".join(R.references)])
+    header = "rotation | rows | exactly uniform directions | pads to a power of two | bytes at d = 1024 | references"
+    return table(header, rows)
 
 
 def map_table() -> str:
-    """Facts of every map, and its features for one projection."""
-    X = np.random.default_rng(0).standard_normal((50, 4)) / 2
-    lines = ["| map | kernels | features a row | symmetric | positive | needs data | default projection |"]
-    lines.append("|---|---|---|---|---|---|---|")
-    for m in MAPS:
-        served = [type(kernel).__name__ for kernel in KERNELS if m.serves(kernel)]
-        spec = Approximation(None if m.serves(None) else next(k for k in KERNELS if m.serves(k)), m, n_projections=8)
-        width = spec.fit(X, rng=0).n_features_out / 8
-        facts = ["yes" if fact else "no" for fact in (m.symmetric, m.positive, m.needs_data)]
-        cells = [f"`{m!r}`", ", ".join(served) or "its own", f"{width:g}", *facts, f"`{spec.projection!r}`"]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    """Every map by name, with its facts, planned on a few points."""
+    X, rows = np.random.default_rng(0).standard_normal((50, 4)) / 2, []
+    for name, m in catalogue.maps().items():
+        served = [kernel for kernel in dict.fromkeys(catalogue.kernels().values()) if m.serves(kernel)]
+        spec = Approximation(served[0], m, n_projections=8)
+        plan = spec.plan(X, rng=0)
+        facts = [yes(fact) for fact in (plan.symmetric, plan.positive, not spec.planned)]
+        kinds = ", ".join(dict.fromkeys(type(kernel).__name__ for kernel in served))
+        rows.append(
+            [f"`{name}`", f"`{label(m)}`", kinds, str(plan.layout.per_row), *facts, f"`{label(spec.projection)}`"]
+        )
+    return table(
+        "name | map | kernels | features per row | symmetric | positive | plans on data | default projection", rows
+    )
 
 
 def mechanism_table() -> str:
     """What every name stands for."""
-    lines = ["| name | kernel | map | projection | unbiased | paper |", "|---|---|---|---|---|---|"]
-    for name, found in names.MECHANISMS.items():
-        spec = names.mechanism(name)
-        cells = [f"`{part!r}`" for part in (name, spec.kernel, spec.map, spec.projection)]
-        lines.append("| " + " | ".join([*cells, "yes" if spec.unbiased else "no", found.paper]) + " |")
-    return "\n".join(lines)
+    rows = []
+    for name, found in catalogue.mechanisms().items():
+        spec = catalogue.mechanism(name)
+        parts = [f"`{part}`" for part in (name, label(spec.kernel), label(spec.map), label(spec.projection))]
+        rows.append([*parts, yes(spec.unbiased), found.paper])
+    return table("name | kernel | map | projection | unbiased | paper", rows)
 
 
 def insert(page: str, marker: str, table: str) -> str:
@@ -106,10 +90,10 @@ def insert(page: str, marker: str, table: str) -> str:
 
 def pages() -> dict[str, str]:
     """Every generated page of facts, by file name."""
-    projections = insert((DOCS / "projections.md").read_text(), "rotations", rotation_table())
+    projections = insert((DOCS / "projections.md").read_text(), "projections", projection_table())
     page = insert((DOCS / "maps.md").read_text(), "maps", map_table())
     return {
-        "projections.md": projections,
+        "projections.md": insert(projections, "rotations", rotation_table()),
         "maps.md": insert(page, "mechanisms", mechanism_table()),
         "errata.md": errata(),
         "references.md": references(),
@@ -123,22 +107,22 @@ def references() -> str:
 
 
 def errata() -> str:
-    """What the papers' prints have wrong, with the two numbers that show it."""
-    lines = ["| paper | where | printed | right | example | print gives | true |", "|---|---|---|---|---|---|---|"]
+    """Errors in the published formulas, with the two numbers that show them."""
+    rows = []
     for e in theory.errata():
         numbers = (f"{value:.4g}" for value in (e.printed_value, e.right_value))
         cells = [e.paper, e.equation, e.printed, e.right, e.example, *numbers]
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    table = "\n".join(lines)
+        rows.append([cell.replace("|", "\\|") for cell in cells])
+    found = table("paper | where | printed | right | example | printed value | true value", rows)
     return (
-        "# Errata of the papers\n\nGenerated by `python docs/generate.py` from `bochner.theory.errata()`, which computes "
-        f"both numbers.\n\n{table}\n"
+        "# Errata of the papers\n\nErrors in the published formulas. Generated by `python docs/generate.py` from "
+        f"`bochner.theory.errata()`, which computes both numbers.\n\n{found}\n"
     )
 
 
-def number(value: float) -> str:
-    """Three digits, and whole numbers in full."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+def number(value: float | None) -> str:
+    """Three digits, and whole numbers in full; nothing for what was not measured."""
+    return "" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def bench_table(*suite: str) -> tuple[str, str]:
@@ -148,12 +132,11 @@ def bench_table(*suite: str) -> tuple[str, str]:
         main(["bench", *suite, "--json"])
     measured = json.loads(out.getvalue())
     where = ", ".join(f"{name} {value}" for name, value in measured["environment"].items())
-    lines = ["| case | measured | goal | met | details |", "|---|---|---|---|---|"]
-    lines += [
-        f"| {r['case']} | {number(r['value'])} {r['unit']} | {r['goal']} | {'yes' if r['met'] else 'no'} | {r['details']} |"
+    rows = [
+        [r["case"], f"{number(r['value'])} {r['unit']}".strip(), r["goal"], yes(r["met"]), r["details"]]
         for r in measured["results"]
     ]
-    return where, "\n".join(lines)
+    return where, table("case | measured | goal | met | details", rows)
 
 
 def speed() -> str:
@@ -168,11 +151,11 @@ def speed() -> str:
 
 def accuracy() -> str:
     """The table of the benchmark of `bochner.learn`."""
-    where, table = bench_table("learn")
+    where, found = bench_table("learn")
     return (
         "# Accuracy and scale\n\nGenerated by `python docs/generate.py --accuracy`, which runs `bochner bench learn` with "
-        "the data sets in `BOCHNER_DATA`. All methods have the same kernel and the same strength of the penalty; errors are "
-        f"those of test rows. Measured on: {where}.\n\n{table}\n"
+        "the data sets in `BOCHNER_DATA`. All methods have the same kernel and the same regularisation strength; errors are "
+        f"those of test rows. Measured on: {where}.\n\n{found}\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""NumPy, torch and JAX arrays go in and come out; whatever else is no array of numbers is refused in words."""
+"""JAX arrays go in and come out as NumPy arrays and tensors do; what is not an array of numbers is refused in words."""
 
 from __future__ import annotations
 
@@ -16,55 +16,41 @@ jnp = jax.numpy
 
 X, Y = (Z.astype(np.float32) for Z in data())
 GAUSSIAN = Approximation(kernels.Gaussian(), n_projections=8)
-TRACED_MAPS = [
-    maps.Trigonometric(),
-    maps.Positive(),
-    maps.OptimalPositive(),
-    maps.ComplexExponential(1.2),
-    maps.Poisson(positive=True),
-    maps.AngularHybrid(4),
-    maps.Sign(),
-]
+TRACED_MAPS = [maps.Trigonometric(), maps.OptimalPositive(), maps.Poisson(positive=True), maps.ClusterHybrid(2, 2)]
 
 
 def as_jax(x):
     return jnp.asarray(x)
 
 
-LIBRARIES = {"torch": torch.tensor, "jax": as_jax}
-
-
-def check_same(got, expected, rtol=2e-5, atol=2e-5):
+def check_same(got, expected, rtol=1e-3, atol=1e-4):
     np.testing.assert_allclose(np.asarray(got), np.asarray(expected), rtol=rtol, atol=atol)
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_kernels_agree_with_numpy(kernel, library):
-    convert = LIBRARIES[library]
-    gram = kernel(convert(X), convert(Y))
-    assert type(gram) is type(convert(X)) and gram.dtype == convert(X).dtype
-    check_same(gram, kernel(X, Y))
+def test_kernels_agree_with_numpy(kernel):
+    gram = jax.jit(kernel)(as_jax(X), as_jax(Y))
+    assert isinstance(gram, jax.Array) and gram.dtype == X.dtype
+    check_same(gram, kernel(X, Y), 2e-5, 2e-5)
 
 
-@pytest.mark.parametrize(
-    "feature_map", [m for m in MAPS if m is not POINTWISE and not isinstance(m, maps.ClusterHybrid)], ids=repr
-)
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_features_agree_with_numpy(feature_map, library):
-    convert = LIBRARIES[library]
-    here, there = spec_of(feature_map).fit(X, Y, rng=0), spec_of(feature_map).fit(convert(X), convert(Y), rng=0)
-    assert type(there.queries(convert(X))) is type(convert(X))
-    check_same(there.queries(convert(X)), here.queries(X), rtol=1e-3, atol=1e-4)
-    check_same(there.keys(convert(Y)), here.keys(Y), rtol=1e-3, atol=1e-4)
-    check_same(there.gram(convert(X), convert(Y)), here.gram(X, Y), rtol=1e-3, atol=1e-4)
-
-
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-def test_kernels_are_traced(kernel):
-    check_same(jax.jit(kernel)(as_jax(X), as_jax(Y)), kernel(X, Y))
-    gradient = jax.grad(lambda x: kernel(x, as_jax(Y)).sum())(as_jax(X))
+@pytest.mark.parametrize("kernel", [kernels.Gaussian(), kernels.Matern(1.5), kernels.ArcCosine(1)], ids=repr)
+def test_kernels_have_gradients(kernel):
+    gradient = jax.jit(jax.grad(lambda x: kernel(x, as_jax(Y)).sum()))(as_jax(X))
     assert gradient.shape == X.shape and bool(jnp.isfinite(gradient).all())
+
+
+@pytest.mark.parametrize("feature_map", [m for m in MAPS if m is not POINTWISE], ids=repr)
+def test_features_agree_with_numpy(feature_map):
+    """Constants are chosen from JAX arrays, and features computed under jit."""
+    here, there = spec_of(feature_map).fit(X, Y, rng=0), spec_of(feature_map).fit(as_jax(X), as_jax(Y), rng=0)
+    queries, keys, gram = jax.jit(lambda x, y: (there.queries(x), there.keys(y), there.gram(x, y)))(
+        as_jax(X), as_jax(Y)
+    )
+    assert isinstance(queries, jax.Array) and queries.dtype == X.dtype
+    check_same(queries, here.queries(X))
+    check_same(keys, here.keys(Y))
+    check_same(gram, here.gram(X, Y))
 
 
 @pytest.mark.parametrize("feature_map", TRACED_MAPS, ids=repr)
@@ -72,11 +58,11 @@ def test_features_are_traced_in_any_order(feature_map):
     """What a trace computes once is kept for later: it must outlive the trace."""
     phi = spec_of(feature_map).fit(X, Y, rng=0)
     x, y = as_jax(X), as_jax(Y)
-    check_same(jax.jit(phi.gram)(x, y), phi.gram(X, Y), rtol=1e-3, atol=1e-4)
-    gradient = jax.grad(lambda x: phi.gram(x, y).sum())(x)
+    check_same(jax.jit(phi.gram)(x, y), phi.gram(X, Y))
+    gradient = jax.jit(jax.grad(lambda x: phi.gram(x, y).sum()))(x)
     assert gradient.shape == x.shape and bool(jnp.isfinite(gradient).all())
-    check_same(jax.vmap(phi.queries)(x[:, None]), phi.queries(X)[:, None], rtol=1e-3, atol=1e-4)
-    check_same(phi.queries(x), phi.queries(X), rtol=1e-3, atol=1e-4)
+    check_same(jax.vmap(phi.queries)(x[:, None]), phi.queries(X)[:, None])
+    check_same(phi.queries(x), phi.queries(X))
 
 
 @pytest.mark.parametrize("map", [maps.Trigonometric(), maps.Positive()], ids=repr)

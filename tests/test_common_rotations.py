@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -150,6 +151,16 @@ def test_claims_are_declared():
         assert (rotation.isotropy == "approximate") == (rotation.uniform_directions == "none")
 
 
+@dataclass(frozen=True)
+class OneBlock(FastRotation):
+    """Stages for one block, whatever is asked for."""
+
+    uniform_directions = "none"
+
+    def stages(self, dim, n_blocks, rng):
+        return [rotations.hd_block(rng, 1, dim)]
+
+
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
@@ -198,8 +209,41 @@ def test_claims_are_declared():
             ValueError,
             r"last axis is 64, got shape \(48,\)\. Data of fewer columns is padded with zeros to 64\.",
         ),
+        (lambda: rotations.hd_block(0, 1, 12), ValueError, r"hd_block: dim must be a power of two, got 12;"),
+        (
+            lambda: rotations.SignedWalsh([[1, 2]], 0, 1),
+            ValueError,
+            r"SignedWalsh: these numbers do not make an orthogonal factor: Signs are \+1 and -1",
+        ),
+        (
+            lambda: rotations.SignedWalsh([1, -1], 0, 1),
+            ValueError,
+            r"SignedWalsh: signs must be an array of integers with 2 axes, blocks first, got \[1, -1\]\.",
+        ),
+        (
+            lambda: rotations.GivensLevel(1, np.full((1, 1, 2), np.nan)),
+            ValueError,
+            r"GivensLevel: angles must be an array of finite numbers with 3 axes, blocks first, got ndarray of shape",
+        ),
+        (lambda: rotations.GivensWalk([[1]], [[1]], [[0.5]]), ValueError, r"GivensWalk: these numbers do not make"),
+        (
+            lambda: rotations.Permutation([[0, 0]]),
+            ValueError,
+            r"Permutation: these numbers .*: Every coordinate comes once",
+        ),
+        (
+            lambda: OneBlock().sample(6, 2, rng=0),
+            ValueError,
+            r"OneBlock\(\): stage 0, SignedWalsh, is not made for 2 blocks of dimension 8\.",
+        ),
         (lambda: rotations.StructuredGivens(mix=1), TypeError, r"StructuredGivens: mix must be True or False, got 1\."),
         (lambda: Haar().sample(0), ValueError, r"Haar\(\): d must be an integer of at least 1, got 0\."),
+        (lambda: Haar().sample_rows(3, 4), ValueError, r"Haar\(\): n_rows must be at most 3, the dimension, got 4\."),
+        (
+            lambda: Haar().sample_rows(600, 1.5),
+            TypeError,
+            r"Haar\(\): n_rows must be an integer of at least 1, got 1\.5\.",
+        ),
         (lambda: Haar().sample(3, 0), ValueError, r"Haar\(\): n_blocks must be an integer of at least 1, got 0\."),
         (lambda: Haar().sample(3, rng="seed"), TypeError, r"rng must be .* got 'seed'\."),
         (lambda: Haar().sample(3, rng=-1), ValueError, r"rng must be a non-negative integer, .* got -1\."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Sequence
@@ -86,3 +87,24 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def label(value: Any) -> str:
+    """A part as one would type it, without the names of its options and without what is the default.
+
+    Examples
+    --------
+    >>> from bochner import maps, projections
+    >>> label(projections.Orthogonal()), label(maps.OptimalPositive())
+    ('Orthogonal()', 'OptimalPositive()')
+    """
+    if not dataclasses.is_dataclass(value):
+        return repr(value)
+    arguments, named = [], ""
+    for parameter in dataclasses.fields(value):
+        given = getattr(value, parameter.name)
+        if parameter.default is not dataclasses.MISSING and given == parameter.default:
+            named = "="
+            continue
+        arguments.append(f"{parameter.name}={label(given)}" if named else label(given))
+    return f"{type(value).__name__}({', '.join(arguments)})"

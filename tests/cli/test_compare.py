@@ -9,11 +9,15 @@ import re
 import numpy as np
 import pytest
 
-from bochner import Approximation, kernels, maps, projections, rotations
+from bochner import Approximation, datasets, kernels, maps, projections, radii, rotations
 from bochner.cli import compare, main
 from bochner.cli.main import parser
 from bochner.cli.problem import read_problem
 
+PARTS = {
+    name: value for module in (kernels, maps, projections, radii, rotations) for name, value in vars(module).items()
+}
+PARTS["Approximation"] = Approximation
 FEW = ["--rows", "30", "--draws", "3", "--features", "32"]
 
 
@@ -40,7 +44,7 @@ def test_compare_prints_json_that_rebuilds_the_mechanisms(table, tmp_path, capsy
     assert main(["compare", str(table), *FEW, "--kernel", "angular", "--json", "--out", str(tmp_path / "r")]) == 0
     printed = json.loads(capsys.readouterr().out)
     for m in printed["measurements"]:
-        spec = eval(m["spec"], {**vars(kernels), **vars(maps), **vars(projections), **vars(rotations), **globals()})
+        spec = eval(m["spec"], PARTS)
         assert isinstance(spec, Approximation) and m["n_features"] <= 32 and m["measured"] > 0 and m["nbytes"] > 0
     assert [m["measured"] for m in printed["measurements"]] == sorted(m["measured"] for m in printed["measurements"])
 
@@ -52,10 +56,19 @@ def test_predicted_and_measured_errors_agree(tmp_path, capsys):
     assert m["source"] == "theory" and abs(m["measured"] - m["predicted"]) < 5 * m["standard_error"]
 
 
+def test_the_default_bandwidth_is_that_of_the_estimators(capsys):
+    from bochner.learn import RandomFeatures
+
+    X = datasets.load("iris").X
+    fitted = RandomFeatures(random_state=0).fit((X - X.mean(axis=0)) / X.std(axis=0))
+    assert main(["recommend", "iris", "--features", "16", "--json"]) == 0
+    assert repr(fitted.features_.spec.kernel) in json.loads(capsys.readouterr().out)["best"]
+
+
 def test_queries_and_keys_of_one_file(tmp_path, capsys):
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "qk.npz", X=rng.standard_normal((30, 4)), Y=rng.standard_normal((25, 4)) + 1)
-    command = ["recommend", str(tmp_path / "qk.npz"), "--kernel", "softmax", "--scale", "0.25", "--no-standardize"]
+    command = ["recommend", str(tmp_path / "qk.npz"), "--kernel", "softmax", "--gamma", "0.25", "--no-standardize"]
     assert main([*command, "--features", "32", "--positive"]) == 0
     out = capsys.readouterr().out
     assert "30 rows and 25 keys x 4 columns; Softmax(scale=0.25)" in out
@@ -80,7 +93,9 @@ def test_recommend_prints_warnings_with_the_table(table, capsys):
     "arguments, message",
     [
         (["--lengthscale", "long"], r"--lengthscale must be a positive number or 'scale' or 'median', got 'long'"),
-        (["--kernel", "softmax", "--scale", "-1"], r"--scale must be a positive number, got '-1'"),
+        (["--kernel", "softmax", "--gamma", "-1"], r"--gamma must be a positive number, got '-1'"),
+        (["--kernel", "angular", "--lengthscale", "2"], r"Angular\(\) has no bandwidth"),
+        (["--kernel", "angular", "--gamma", "2"], r"Angular\(\) has no bandwidth"),
         (["--features", "0"], r"--features must be at least 1, got 0"),
         (["--features", "9" * 30], r"--features must be at most 65536, got 9"),
         (["--rows", "1000000"], r"--rows must be at most 10000, got 1000000"),

@@ -103,7 +103,7 @@ def test_continuous_classes_are_named(in_this_thread):
 
 def test_a_class_that_was_not_there_is_named(in_this_thread):
     model = distributed.KernelClassifier(n_components=8).fit(blocks(X), blocks((Y > 0).astype(int)))
-    with pytest.raises(ValueError, match=r"block . of 4 .*y has \[7\], which are not among the classes \[0 1\]"):
+    with pytest.raises(ValueError, match=r"block . of 4 .*y has \[7\], which are not among the classes \[0, 1\]"):
         model.partial_fit(blocks(X), blocks(np.full(400, 7)))
 
 

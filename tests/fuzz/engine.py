@@ -155,7 +155,9 @@ def dense(tensor: Any) -> np.ndarray:
 def fingerprint(value: Any) -> bytes | None:
     """Bytes that change when the value does, or None for what cannot be compared so."""
     try:
-        return pickle.dumps(value)
+        return pickle.dumps(
+            value.toarray() if hasattr(value, "tocsr") else value
+        )  # sparse ones note what they found out
     except Exception:  # lambdas, generators, open files, meta tensors
         return None
 

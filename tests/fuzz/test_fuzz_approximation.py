@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bochner
-from bochner import Approximation, approximation, kernels, maps, projections, rotations, selection
+from bochner import Approximation, kernels, maps, projections, rotations, selection
 from fuzz.exploring import explore
 from fuzz.targets import Good, Target, constant, public, target_of
 from fuzz.values import D, rows
@@ -43,6 +43,11 @@ FUNCTIONS = [
     *(target_of(name, getattr(bochner, name), GOOD) for name in ("citation", "mechanism")),
 ]
 
+
+def squashed(x: Any) -> Any:
+    return x / (1 + abs(x))
+
+
 SPECS = [
     Approximation(kernels.Gaussian(), n_projections=5),
     Approximation(kernels.Softmax(), maps.OptimalPositive(), projections.SimplexPlus(), 5),
@@ -52,7 +57,7 @@ SPECS = [
     Approximation(kernels.Gaussian(2.0), maps.AngularHybrid(3), n_projections=5),
     Approximation(kernels.Matern(1.5), maps.Trigonometric(), projections.Quadrature(), 9),
     Approximation(kernels.ArcCosine(1), n_projections=5),
-    Approximation(map=maps.Pointwise(np.tanh), n_projections=5),
+    Approximation(map=maps.Pointwise(squashed), n_projections=5),
 ]
 
 
@@ -86,7 +91,3 @@ def test_hostile_arguments(target):
 def test_makes_of_the_same_numbers(target):
     for name, make in target.makes():
         target.check_make(name, make)
-
-
-def test_public_names_are_covered():
-    assert set(approximation.__all__) >= {"Approximation", "FeatureMap"}

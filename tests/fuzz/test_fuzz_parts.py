@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bochner import Approximation, geometries, kernels, linalg, maps, projections, radii, rotations
+from bochner import Approximation, catalogue, geometries, kernels, linalg, maps, projections, radii, rotations
 from fuzz.exploring import explore
 from fuzz.targets import Good, Target, constant, public, target_of
 from fuzz.values import D, rows
@@ -37,7 +37,7 @@ GOOD: Good = {
     "matrices": lambda: [np.eye(D)],
     "n": constant(2),
     "n_blocks": constant(2),
-    "n_rows": constant(5),
+    "n_rows": constant(2),
     "nu": constant(1.5),
     "order": constant(1),
     "owner": constant("owner"),
@@ -68,37 +68,79 @@ def use_projection(projection: Any) -> Any:
 
 
 def use_map(map: Any) -> Any:
+    if isinstance(map, maps.Pointwise):  # what the user's function does to arrays is the user's
+        return map
     kernel = next((kernel for known, kernel in HOMOGENEOUS_MAPS if known == map), kernels.Softmax())
-    spec = Approximation(None if isinstance(map, maps.Pointwise) else kernel, map, n_projections=5)
+    spec = Approximation(kernel, map, n_projections=5)
     return spec.fit(rows(), rng=0).gram(rows())
 
 
-def constructors(module: Any, use: Any, *leave_out: str, good: Good = GOOD) -> list[Target]:
-    def target(name: str, kind: Any) -> Target:
-        made = target_of(name, kind, good)
-        return Target(made.name, lambda **arguments: use(kind(**arguments)), made.good, required=made.required)
+def constructors(module: Any, kind: type, use: Any) -> list[Target]:
+    """The public variants of one kind of part, made and used."""
 
-    name = module.__name__.rpartition(".")[2]
-    return [target(f"{name}.{label}", kind) for label, kind in public(module, leave_out=leave_out)]
+    def target(name: str, part: Any) -> Target:
+        made = target_of(name, part, GOOD)
+        return Target(made.name, lambda **arguments: use(part(**arguments)), made.good, required=made.required)
+
+    label = module.__name__.rpartition(".")[2]
+    parts = [(name, part) for name, part in public(module) if isinstance(part, type) and issubclass(part, kind)]
+    return [target(f"{label}.{name}", part) for name, part in parts]
 
 
-def same(thing: Any) -> Any:
-    return thing
+def functions(module: Any, good: Good, *leave_out: str) -> list[Target]:
+    label = module.__name__.rpartition(".")[2]
+    found = [(name, call) for name, call in public(module, leave_out=leave_out) if not isinstance(call, type)]
+    return [target_of(f"{label}.{name}", call, good | NAMES.get(name, {})) for name, call in found]
 
+
+NAMES: dict[str, Good] = {
+    "kernel": {"name": constant("gaussian")},
+    "map": {"name": constant("positive")},
+    "projection": {"name": constant("iid")},
+    "rotation": {"name": constant("haar")},
+    "mechanism": {"name": constant("favor++"), "kernel": constant(None)},
+    "as_specification": {"spec": constant("favor++"), "kernel": constant(None)},
+}
+
+
+def use_geometry(geometry: Any) -> Any:
+    return use_projection(projections.Blocks(geometry=geometry))
+
+
+def use_law(law: Any) -> Any:
+    return use_projection(projections.Blocks(radii=law))
+
+
+STAGES: dict[str, Good] = {
+    "SignedWalsh": {"signs": lambda: np.ones((2, 4), np.int8), "low": constant(0), "high": constant(2)},
+    "GivensLevel": {"level": constant(1), "angles": lambda: np.ones((2, 1, 2))},
+    "GivensWalk": {
+        "first": lambda: np.zeros((2, 3), np.int32),
+        "second": lambda: np.ones((2, 3), np.int32),
+        "angles": lambda: np.ones((2, 3)),
+    },
+    "Permutation": {"order": lambda: np.array([[1, 0, 2]])},
+    "hd_block": {"dim": constant(4)},
+}
 
 CONSTRUCTORS = [
-    *constructors(kernels, use_kernel),
-    *constructors(rotations, use_rotation, "DrawnRotation"),
-    *constructors(geometries, same, "SimplexPlus"),
-    *constructors(radii, same, "radial_law", "ScaleMixture"),
-    *constructors(projections, use_projection, "Operator"),
-    *constructors(maps, use_map, "Features"),
-    *constructors(maps.coefficients, same),
-    *constructors(linalg, same, good=GOOD | {"X": lambda: rows(6, 4)}),
+    *constructors(kernels, kernels.Kernel, use_kernel),
+    *constructors(rotations, rotations.Rotation, use_rotation),
+    *(target_of(f"rotations.{name}", getattr(rotations, name), GOOD | good) for name, good in STAGES.items()),
+    *constructors(geometries, geometries.Geometry, use_geometry),
+    *constructors(radii, radii.RadialLaw, use_law),
+    *constructors(projections, projections.Projection, use_projection),
+    *constructors(maps, maps.Map, use_map),
+    *constructors(maps.coefficients, maps.coefficients.Coefficient, lambda coefficient: coefficient),
+]
+FUNCTIONS = [
+    *functions(kernels, GOOD),
+    *functions(linalg, GOOD | {"X": lambda: rows(6, 4)}),
+    *functions(catalogue, GOOD, "register", "unregister"),
 ]
 
 
-@pytest.mark.parametrize("target", CONSTRUCTORS, ids=str)
+@pytest.mark.parametrize("target", [*CONSTRUCTORS, *FUNCTIONS], ids=str)
 def test_constructors_and_functions(target):
     explore(target.name, target.spoils(), target.check)
 
@@ -137,7 +179,8 @@ ALL_PROJECTIONS = [
 OPERATORS = [projection.sample(D, 7, rng=0) for projection in ALL_PROJECTIONS]
 
 METHODS = [
-    *methods(ALL_KERNELS, "__call__", "paired", "diagonal", "sample_rows", "with_bandwidth", "from_gamma"),
+    *methods(ALL_KERNELS, "__call__", "paired", "diagonal", "sample_rows"),
+    *methods([kernel for kernel in ALL_KERNELS if kernel.has_bandwidth], "with_bandwidth", "from_gamma"),
     *methods(ALL_ROTATIONS, "sample", "sample_rows"),
     *methods(ALL_PROJECTIONS, "sample"),
     *methods(OPERATORS, "__call__", "adjoint"),
@@ -162,6 +205,6 @@ def test_makes_of_the_same_numbers(target):
         target.check_make(name, make)
 
 
-@pytest.mark.parametrize("target", [*CONSTRUCTORS, *METHODS, *DRAWN_ROTATIONS], ids=str)
+@pytest.mark.parametrize("target", [*CONSTRUCTORS, *FUNCTIONS, *METHODS, *DRAWN_ROTATIONS], ids=str)
 def test_good_arguments_are_accepted(target):
     target.ask({})

@@ -145,11 +145,11 @@ def test_far_from_the_data_nothing_is_known():
 
 
 def test_chunks_change_nothing(monkeypatch):
-    from bochner.learn import _gaussian_process_classifier, _rows
+    from bochner.learn import _gaussian_process_classifier, _row_source
 
     options = {"n_components": 16, "optimize": False, "random_state": 0}
     whole = GaussianProcessClassifier(**options).fit(X, THREE)
-    monkeypatch.setattr(_rows, "_CHUNK_NUMBERS", 18 * 7)
+    monkeypatch.setattr(_row_source, "_CHUNK_NUMBERS", 18 * 7)
     monkeypatch.setattr(_gaussian_process_classifier, "_KEPT_NUMBERS", 1)
     parts = GaussianProcessClassifier(**options).fit(X, THREE)
     np.testing.assert_allclose(parts.predict_proba(NEW), whole.predict_proba(NEW), rtol=1e-6)

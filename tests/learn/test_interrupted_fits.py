@@ -19,7 +19,7 @@ from bochner.learn import (
     KernelRidge,
     RandomFeatures,
     RandomProjection,
-    _rows,
+    _row_source,
 )
 
 LAYERS = tuple(f"{Path(bochner.__file__).parent}/{layer}/" for layer in ("learn", "approximation", "maps", "kernels"))
@@ -122,7 +122,7 @@ def test_partial_fit_of_a_copy_leaves_the_original(name):
 @pytest.mark.parametrize("exception", (MemoryError, KeyboardInterrupt))
 @pytest.mark.parametrize("name", STREAMING)
 def test_rows_count_once_after_a_failure_in_the_middle_of_the_chunks(name, exception, monkeypatch):
-    monkeypatch.setattr(_rows, "_CHUNK_NUMBERS", 19 * 20)  # five chunks
+    monkeypatch.setattr(_row_source, "_CHUNK_NUMBERS", 19 * 20)  # five chunks
     estimator = copy.deepcopy(ESTIMATORS[name]).fit(X, Y)
     expected = copy.deepcopy(estimator).partial_fit(MORE, MORE_Y).predict(X)
     length = length_of(lambda trial: trial.partial_fit(MORE, MORE_Y), estimator)

@@ -151,7 +151,7 @@ def test_ridge_has_no_probabilities():
         (lambda: model().partial_fit(X, TWO, [3, 8]), r"KernelClassifier: y has \[7\], which are not among"),
         (
             lambda: model().partial_fit(X, TWO, [3, 7]).partial_fit(X, TWO, [3, 9]),
-            r"KernelClassifier: classes must be those of the first call, \[3 7\], got \[3, 9\]\.",
+            r"KernelClassifier: classes must be those of the first call, \[3, 7\], got \[3, 9\]\.",
         ),
         (
             lambda: model(class_weight="balanced").partial_fit(X, TWO, [3, 7]),

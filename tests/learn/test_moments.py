@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from bochner import Approximation, kernels, threads
-from bochner.learn import _rows
+from bochner.learn import _row_source
 from bochner.learn._linear.moments import Moments
 from bochner.learn._linear.ridge import collect_moments
 from bochner.learn._linear.spectrum import NormalEquations
-from bochner.learn._rows import ArrayRows
+from bochner.learn._row_source import ArrayRows
 
 RNG = np.random.default_rng(0)
 N, D, T = 700, 400, 3
@@ -101,7 +101,7 @@ def test_about_zero():
 def test_features_stream_in_chunks(monkeypatch):
     phi, X = Approximation(kernels.Gaussian(2.0), n_projections=8).draw(4, rng=0), RNG.standard_normal((N, 4))
     whole = collect_moments(phi, ArrayRows("test", X, Y))
-    monkeypatch.setattr(_rows, "_CHUNK_NUMBERS", 1000)
+    monkeypatch.setattr(_row_source, "_CHUNK_NUMBERS", 1000)
     check_equal(collect_moments(phi, ArrayRows("test", X, Y)), direct(phi.queries(X), Y, np.ones(N)), 1e-12)
     parts = collect_moments(phi, ArrayRows("test", X[:5], Y[:5])) + collect_moments(
         phi, ArrayRows("test", X[5:], Y[5:])

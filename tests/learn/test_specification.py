@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import pdist
 
-from bochner import kernels, maps, projections
+from bochner import Approximation, kernels, maps, projections
 from bochner.learn import KernelRidge, RandomFeatures
 
 X = 2.0 * np.random.default_rng(0).standard_normal((60, 5)) + 1.0
@@ -76,15 +76,17 @@ def test_weights_and_a_large_mean_leave_the_variance_as_it_is():
 
 
 def test_a_sparse_matrix_is_not_made_dense_for_maps_that_adapt(monkeypatch):
-    from bochner.learn import _rows
+    from bochner.learn import _row_source
 
-    monkeypatch.setattr(_rows, "_DENSE_NUMBERS", 100 * 8)
-    shapes, original = [], _rows.SparseRows.dense
-    monkeypatch.setattr(_rows.SparseRows, "dense", lambda self, rows: shapes.append(len(rows)) or original(self, rows))
+    monkeypatch.setattr(_row_source, "_DENSE_NUMBERS", 100 * 8)
+    shapes, original = [], _row_source.SparseRows.dense
+    monkeypatch.setattr(
+        _row_source.SparseRows, "dense", lambda self, rows: shapes.append(len(rows)) or original(self, rows)
+    )
     data = sparse.random(1000, 8, 0.3, "csr", random_state=0)
     fitted = RandomFeatures(map=maps.OptimalPositive(), random_state=0).fit(data)
     assert max(shapes) == 100
-    monkeypatch.setattr(_rows.SparseRows, "dense", original)
+    monkeypatch.setattr(_row_source.SparseRows, "dense", original)
     Phi = fitted.transform(data[:50])  # unbiased whichever rows the constant is chosen from
     assert np.abs(Phi @ Phi.T - fitted.kernel_(data[:50].toarray())).mean() < 0.2
 
@@ -106,7 +108,6 @@ def test_median_of_mostly_equal_rows_is_the_smallest_distance():
     "parameters, width",
     [
         ({}, 64),
-        ({"projection": "quadrature", "map": "positive"}, None),
         ({"projection": projections.Quadrature(origin="resample")}, 65),
         ({}, 1),
         ({}, 37),
@@ -124,10 +125,6 @@ def test_median_of_mostly_equal_rows_is_the_smallest_distance():
     ids=str,
 )
 def test_the_width_is_what_was_asked_for(parameters, width):
-    if width is None:
-        with pytest.raises(ValueError, match=r"RandomFeatures: .* different features for queries and keys"):
-            fitted(**parameters)
-        return
     assert fitted(**parameters, n_components=width).transform(X).shape == (60, width)
 
 
@@ -150,6 +147,10 @@ def test_the_width_is_what_was_asked_for(parameters, width):
         (
             {"projection": "quadrature"},
             r"different features for queries and keys.*use a symmetric map such as Trigonometric",
+        ),
+        (
+            {"projection": "quadrature", "map": "positive"},
+            r"RandomFeatures: .* different features for queries and keys",
         ),
         ({"map": "angular-hybrid", "n_components": 36}, r"different features for queries and keys"),
         ({"n_jobs": 0}, r"RandomFeatures: n_jobs must be an integer of at least 1, got 0\."),
@@ -190,3 +191,14 @@ def test_columns_that_no_row_fills_are_zero():
     wide = fitted(map="hyperbolic", n_components=39).transform(X)
     np.testing.assert_array_equal(wide[:, 38], 0)
     np.testing.assert_array_equal(wide[:, :38], fitted(map="hyperbolic", n_components=38).transform(X))
+
+
+def test_a_specification_becomes_parameters():
+    spec = Approximation(kernels.Matern(1.5, 2.0), projection=projections.Simplex(), n_projections=20)
+    model = KernelRidge.from_spec(spec, alpha="gcv", random_state=0).fit(X, X[:, 0])
+    assert model.features_.spec == spec and model.alpha == "gcv"
+
+
+def test_a_specification_is_not_a_name():
+    with pytest.raises(TypeError, match=r"KernelRidge\.from_spec: spec must be"):
+        KernelRidge.from_spec("orf")

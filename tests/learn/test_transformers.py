@@ -91,12 +91,12 @@ def test_a_fit_that_fails_changes_nothing(estimator):
 
 
 def test_sparse_data_are_made_dense_by_tiles_only(monkeypatch):
-    from bochner.learn import _rows
+    from bochner.learn import _row_source
 
-    shapes, original = [], _rows.SparseRows.dense
-    monkeypatch.setattr(_rows, "_CHUNK_NUMBERS", 400)
+    shapes, original = [], _row_source.SparseRows.dense
+    monkeypatch.setattr(_row_source, "_CHUNK_NUMBERS", 400)
     monkeypatch.setattr(
-        _rows.SparseRows, "dense", lambda self, rows: shapes.append(part := original(self, rows)) or part
+        _row_source.SparseRows, "dense", lambda self, rows: shapes.append(part := original(self, rows)) or part
     )
     fitted = RandomFeatures(n_components=20, random_state=0).fit(X)
     np.testing.assert_array_equal(fitted.transform(sparse.csr_matrix(X)), fitted.transform(X))

@@ -254,6 +254,19 @@ def test_specification_of_another_kind():
         replace_attention(encoder(), Approximation(kernels.Softmax(), maps.Positive()).draw(8, rng=0))
 
 
+@pytest.mark.parametrize("name", ["copy", "per_head"])
+def test_flags(name):
+    with pytest.raises(TypeError, match=f"replace_attention: {name} must be True or False, got 1"):
+        replace_attention(encoder(), **{name: 1})
+
+
+def test_select_must_be_a_function():
+    with pytest.raises(
+        TypeError, match=r"replace_attention: select must be a function of a name and a module, got 'all'"
+    ):
+        replace_attention(encoder(), select="all")
+
+
 def test_model_must_be_a_module():
     with pytest.raises(TypeError, match=r"model must be a torch\.nn\.Module, got 3"):
         replace_attention(3)

@@ -11,9 +11,17 @@ import torch
 from bochner import geometries, kernels, radii
 from bochner._arrays import pad_last
 from bochner.projections import Blocks, Orthogonal, Quadrature, Simplex, SimplexPlus
-from bochner.rotations import Butterfly, DenseRotation, FastRotation, Haar, Hadamard, Kac, Stage, StructuredGivens
-
-from bochner.rotations import hd_block, rademacher  # isort: skip
+from bochner.rotations import (
+    Butterfly,
+    DenseRotation,
+    FastRotation,
+    Haar,
+    Hadamard,
+    Kac,
+    Stage,
+    StructuredGivens,
+    hd_block,
+)
 from support.checks import check_mean, probes
 from support.projection_laws import (
     block_means,
@@ -100,7 +108,7 @@ class SwappedGivens(FastRotation):
 
     def stages(self, dim, n_blocks, rng):
         levels = StructuredGivens(mix=False).stages(dim, n_blocks, rng)
-        return [hd_block(rng, n_blocks, dim), *levels, Swap(rademacher(rng, n_blocks, dim))]
+        return [hd_block(rng, n_blocks, dim), *levels, Swap(rng.choice((-1.0, 1.0), (n_blocks, dim)))]
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,11 @@ import pytest
 
 import bochner
 from bochner import Approximation, kernels
+from bochner._table import label
 from bochner.approximation import squared_errors
 from bochner.selection import applicable
-from bochner.selection.candidates import at_width, label
-from bochner.selection.sample import Sample
+from bochner.selection._applicable import rows_within
+from bochner.selection._sample import Sample
 from support.checks import check_mean
 
 WIDTH = 48
@@ -55,30 +56,25 @@ def true_errors(specs, X, Y, n_draws, seed):
     """Relative Frobenius errors over independent redraws, with no help of theory."""
     exact = (specs[0].kernel(X, Y) ** 2).sum()
     rngs = np.random.default_rng(seed).spawn(len(specs))
-    return np.array(
-        [
-            np.sqrt(np.mean([e.sum() for e in squared_errors(s.plan(X, Y, 0), X, Y, n_draws, rng)]) / exact)
-            for s, rng in zip(specs, rngs, strict=True)
-        ]
-    )
+    draws = (squared_errors(s.plan(X, Y, 0), X, Y, n_draws, rng) for s, rng in zip(specs, rngs, strict=True))
+    return np.array([np.sqrt(np.mean([squares.sum() for squares in redraws]) / exact) for redraws in draws])
 
 
 def regret(X, Y, kernel):
-    """Error of the recommended over that of the best mechanism; the best is found in two rounds of simulation."""
+    """Error of the recommended over that of the best mechanism whose bias does not stay, found in rounds of simulation."""
     chosen = bochner.recommend(X, Y, kernel, WIDTH, rng=1).best
-    specs = list(applicable(kernel, X.shape[1], WIDTH, X))
+    near = [spec for spec in applicable(kernel, X, WIDTH, Y) if spec.unbiased or spec.projection.consistent]
     Y = X if Y is None else Y
-    rough = true_errors(specs, X, Y, 8, seed=2)
-    near = [s for s, e in zip(specs, rough, strict=True) if e < 1.3 * rough.min() or s == chosen]
-    errors = true_errors(near, X, Y, 80, seed=3)
-    return errors[near.index(chosen)] / errors.min()
+    for n_draws, factor in ((8, 1.4), (60, 1.12), (300, 1.0)):
+        errors = true_errors(near, X, Y, n_draws, seed=n_draws)
+        found = errors[near.index(chosen)] / errors.min()
+        near = [s for s, error in zip(near, errors, strict=True) if error <= factor * errors.min() or s == chosen]
+    return found
 
 
-def test_the_recommended_mechanism_is_within_a_tenth_of_the_best():
-    regrets = {name: regret(*problem) for name, problem in PROBLEMS.items()}
-    assert len(regrets) == 10
-    assert sum(value <= 1.1 for value in regrets.values()) >= 9, regrets
-    assert max(regrets.values()) < 1.5, regrets
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_the_recommended_mechanism_is_within_a_tenth_of_the_best(problem):
+    assert regret(*PROBLEMS[problem]) <= 1.1
 
 
 X = cloud(60, 4, 1.0, 0)
@@ -104,12 +100,13 @@ def test_the_same_seed_gives_the_same_ranking(advice):
     assert [c.error for c in again.ranking] == [c.error for c in advice.ranking]
 
 
-def test_theory_is_that_of_the_specification(advice):
+def test_theory_is_that_of_the_plan(advice):
     for candidate in advice.ranking:
         if candidate.source == "theory":
             K = candidate.spec.kernel(X)
-            expected = np.sqrt(candidate.spec.mse(X).sum() / (K**2).sum())
+            expected = np.sqrt(candidate.plan.mse(X).sum() / (K**2).sum())
             np.testing.assert_allclose(candidate.error, expected, rtol=1e-10)
+            assert candidate.plan.planned and candidate.plan.projection == candidate.spec.projection
 
 
 def test_the_diagonal_weighs_what_it_does_in_the_whole_matrix():
@@ -142,6 +139,14 @@ def test_reasons_name_the_kind_of_features_that_the_data_chose():
     assert any(reason.startswith("Exponentials win") for reason in far.reasons)
 
 
+def test_mechanisms_whose_bias_stays_are_measured_and_never_recommended():
+    X = sphere(60, 16, 0.7, 3)
+    biased = {spec for spec in applicable(kernels.Softmax(), X, 32) if not spec.projection.consistent}
+    assert "GaussHermite" in {type(spec.projection).__name__ for spec in biased}
+    ranking = bochner.recommend(X, kernel=kernels.Softmax(), n_features=32, rng=0).ranking
+    assert not biased & {candidate.spec for candidate in ranking}
+
+
 def test_positive_and_symmetric_features_alone():
     positive = bochner.recommend(X, kernel=kernels.Gaussian(), n_features=32, positive=True, rng=0)
     assert all(c.positive for c in positive.ranking)
@@ -159,7 +164,7 @@ def test_tolerance_chooses_the_number_of_features():
     (error,) = true_errors([advice.best], X, X, 100, seed=4)
     assert 0.035 < error < 0.0535  # reached, and not by twice the features; 100 draws have a standard error of 2 %
     finer = bochner.recommend(X, kernel=kernels.Gaussian(), tolerance=0.02, rng=0)
-    assert finer.ranking[0].n_features > 3 * best.n_features
+    assert finer.ranking[0].n_features > 2.5 * best.n_features  # no error falls faster than 1/m
 
 
 def test_a_tolerance_out_of_reach_is_said():
@@ -227,15 +232,13 @@ def test_bad_input_is_refused():
 
 @pytest.mark.parametrize("d", [3, 2000])
 def test_every_applicable_mechanism_fits_in_the_width(d):
-    specs = list(applicable(kernels.Gaussian(), d, 40))
+    X = np.ones((20, d)) + cloud(20, d, 1.0, 0)
+    specs = list(applicable(kernels.Gaussian(), X, 40))
     assert len(specs) == len(set(specs)) > 20
     for spec in specs:
-        if d < 100:
-            assert spec.fit(np.ones((20, d)) + cloud(20, d, 1.0, 0), rng=0).n_features_out <= 40
+        assert spec.plan(X, rng=0).n_features_out <= 40
 
 
 def test_quadrature_takes_whole_rules_where_one_fits():
-    rows = bochner.projections.Quadrature()
-    spec = Approximation(kernels.Gaussian(), projection=rows)
-    assert at_width(spec, 5, 100).n_projections % 6 == 0
-    assert at_width(spec, 50, 40).n_projections < 51
+    spec = Approximation(kernels.Gaussian(), projection=bochner.projections.Quadrature())
+    assert rows_within(spec, 100, 5) % 6 == 0 and 0 < rows_within(spec, 40, 50) < 51

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from .. import catalogue
 from .._table import seconds, size
 from ..linalg import fwht
 from ..projections import Orthogonal, Simplex
 from ..projections._structured import StructuredOperator
-from ..rotations import Butterfly, Hadamard, Kac, MultiHadamard, Rotation, StructuredGivens
+from ..rotations import Hadamard, Rotation, StructuredGivens
 from .bench import Result, at_least, at_most, best_of, best_of_each
 
 
@@ -22,8 +23,9 @@ def run() -> Iterator[Result]:
     yield from _transform()
     yield from _fast_projections()
     yield from _large()
-    for rotation in (Hadamard(3), StructuredGivens(), Butterfly(), MultiHadamard(), Kac()):
-        yield _rule(rotation)
+    for rotation in catalogue.rotations().values():
+        if isinstance(Orthogonal(rotation).sample(64, 64, 0), StructuredOperator):
+            yield _rule(rotation)
 
 
 def _imports() -> Iterator[Result]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from .._progress import progress
 from .._table import as_json, format_table, printable, seconds, size
 from ..approximation import Approximation
-from ..selection.candidates import applicable, at_width, label
+from ..selection._applicable import label_of, planned, rows_within
 from .bench import environment
 from .measurement import Ground, Measurement, measure
 from .problem import Problem, add_arguments, check_range, read_problem, writable
@@ -108,32 +108,33 @@ class Comparison:
 def compare(problem: Problem, n_features: int, rows: int, n_draws: int, seed: int, *, shown: bool = True) -> Comparison:
     """Measure every applicable mechanism at the same width."""
     ground, few = (Ground(problem.X, problem.Y, problem.kernel, most, seed) for most in (rows, _CURVE_ROWS))
-    specs = list(applicable(problem.kernel, problem.X.shape[1], n_features, ground.X))
-    if not specs:
+    plans = dict(planned(problem.kernel, ground.X, ground.Y, n_features, seed))
+    if not plans:
         raise ValueError(f"--features {n_features} is too few for any mechanism of {problem.kernel!r}.")
+    specs = sorted(plans, key=lambda spec: (repr(spec.projection), spec.n_projections))  # the same rows are drawn once
     bar = progress(specs, label="compare", shown=shown, delay=0.0)
-    found = {spec: measure(spec, ground, n_draws) for spec in bar}
+    found = {spec: measure(spec, plans[spec], ground, n_draws) for spec in bar}
     order = sorted(specs, key=lambda spec: found[spec].measured)
     chosen = _chosen(order)
-    curves = [_curve(s, few, n_features) for s in progress(chosen, label="curves", shown=shown, delay=0.0)]
+    curves = [_curve(s, plans[s], few, n_features) for s in progress(chosen, label="curves", shown=shown, delay=0.0)]
     pictures = _pictures(chosen, found, problem, seed)
     return Comparison(problem, n_features, [found[spec] for spec in order], curves, pictures)
 
 
 def _chosen(order: list[Approximation]) -> list[Approximation]:
     """The best few, of different maps first so that the curves tell something, and the plainest as their measure."""
-    plain = next((spec for spec in order if label(spec).endswith("IID()")), order[-1])
+    plain = next((spec for spec in order if spec.map.uses_rows and spec.projection.coupling == "iid"), order[-1])
     best_of_maps = list({spec.map: spec for spec in reversed(order)}.values())[::-1]
     chosen = order[: _CURVES // 2] + [spec for spec in best_of_maps if spec not in order[: _CURVES // 2]]
     return [*chosen[: _CURVES - 1], *([plain] if plain not in chosen[: _CURVES - 1] else [])]
 
 
-def _curve(spec: Approximation, ground: Ground, n_features: int) -> Curve:
-    sized = [at_width(spec, ground.X.shape[1], max(n_features * 2**k // 8, 4), ground.X) for k in range(6)]
-    kept = list(dict.fromkeys(s for s in sized if s is not None))
-    widths = [s.fit(ground.X, ground.Y, rng=ground.seed).n_features_out for s in kept]
-    measured = [float(np.sqrt((ground.errors(s, _CURVE_DRAWS) ** 2).mean())) for s in kept]
-    return Curve(label(spec), widths, measured, [ground.predictor(s).error for s in kept])
+def _curve(spec: Approximation, plan: Approximation, ground: Ground, n_features: int) -> Curve:
+    rows = {rows_within(plan, max(n_features * 2**k // 8, 4), ground.X.shape[1]) for k in range(6)}
+    sized = [replace(plan, n_projections=m) for m in sorted(rows) if m]
+    measured = [float(np.sqrt((ground.draws(s, _CURVE_DRAWS)[0] ** 2).mean())) for s in sized]
+    predicted = [ground.predictor(s).error for s in sized]
+    return Curve(label_of(spec), [s.n_features_out for s in sized], measured, predicted)
 
 
 def _pictures(
@@ -146,7 +147,7 @@ def _pictures(
     rows = rows[np.argsort(centred @ np.linalg.svd(centred, full_matrices=False)[2][0])]
     exact = np.asarray(problem.kernel(rows))
     shown = list(dict.fromkeys([chosen[0], *chosen[-2:]]))
-    drawn = [Picture(label(spec), found[spec].measured, _typical_gram(spec, rows, exact, seed)) for spec in shown]
+    drawn = [Picture(label_of(spec), found[spec].measured, _typical_gram(spec, rows, exact, seed)) for spec in shown]
     return [Picture("exact", 0.0, exact), *drawn]
 
 

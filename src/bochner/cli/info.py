@@ -12,43 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from .._table import format_table, seconds, size
-from ..projections import IID, QMC, GaussHermite, Operator, Orthogonal, Projection, Quadrature, Simplex, SimplexPlus
-from ..rotations import Butterfly, Haar, Hadamard, Kac, MultiHadamard, StructuredGivens
-from ..selection.candidates import label
+from .. import catalogue
+from .._table import format_table, label, seconds, size
+from ..projections import Operator
 from .bench import best_of, environment
 from .problem import check_range, writable
 
 MOST_ENTRIES = 2**26
 """Of W, some of which are drawn as dense matrices."""
-SHOWN: tuple[Projection, ...] = (
-    IID(),
-    QMC("halton"),
-    QMC("sobol"),
-    GaussHermite(5),
-    Orthogonal(Haar()),
-    Orthogonal(StructuredGivens()),
-    Orthogonal(Butterfly()),
-    Orthogonal(Hadamard(3)),
-    Orthogonal(Hadamard(3), radii="fixed"),
-    Orthogonal(MultiHadamard()),
-    Orthogonal(Kac()),
-    Simplex(Haar()),
-    Simplex(Hadamard(3)),
-    SimplexPlus(Haar()),
-    Quadrature(Haar()),
-    Quadrature(Butterfly("tree"), "orthoplex"),
-)
-PANELS: tuple[tuple[str, Projection], ...] = (
-    ("independent", IID()),
-    ("orthogonal, Haar", Orthogonal(Haar())),
-    ("orthogonal, structured Givens", Orthogonal(StructuredGivens())),
-    ("simplex, Haar", Simplex(Haar())),
-    ("simplex, Hadamard", Simplex(Hadamard(3))),
-    ("simplex+, Haar", SimplexPlus(Haar())),
-    ("quadrature, simplex vertices", Quadrature(Haar())),
-    ("quadrature, orthoplex", Quadrature(Haar(), "orthoplex")),
-)
 
 
 def register(commands: Any) -> None:
@@ -68,6 +39,7 @@ def run(options: argparse.Namespace) -> int:
         _check_picture(options.picture)
     for name, value in environment().items():
         print(f"{name:14}{value}")
+    print(f"\n{_names()}")
     print(
         f"\nEvery projection, drawn with d = {options.dimension}, m = {options.rows}, applied to 1000 float32 rows:\n"
     )
@@ -94,6 +66,12 @@ def _check_picture(path: Path) -> None:
     writable("--picture", path.parent)
 
 
+def _names() -> str:
+    """What there is in the catalogue, by name."""
+    kinds = ("kernels", "maps", "projections", "rotations", "geometries", "radii", "mechanisms")
+    return "\n".join(f"{kind:14}{', '.join(getattr(catalogue, kind)())}" for kind in kinds)
+
+
 @dataclass(frozen=True)
 class Survey:
     """What one drawn projection looks like."""
@@ -109,9 +87,11 @@ class Survey:
 
 
 def survey(d: int, m: int) -> Iterator[Survey]:
-    """Measure every projection of `SHOWN`."""
+    """Measure every projection of the catalogue; above d = 1024, those that scale."""
     X = np.random.default_rng(0).standard_normal((1000, d), dtype=np.float32)
-    for projection in SHOWN:
+    for projection in catalogue.projections().values():
+        if d > catalogue.LARGE_DIMENSION and not projection.scales:
+            continue
         start = time.perf_counter()
         P = projection.sample(d, m, 0)
         draw = time.perf_counter() - start
@@ -141,13 +121,17 @@ def draw_couplings(path: Path, d: int = 8) -> None:
     """Cosines between the rows of three blocks of each projection, as one figure."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12, 6.4), layout="constrained")
-    axes = figure.subplots(2, 4)
-    for ax, (title, projection) in zip(axes.flat, PANELS, strict=True):
+    shown = catalogue.projections()
+    n_rows = -(-len(shown) // 4)
+    figure = Figure(figsize=(12, 3 * n_rows + 0.4), layout="constrained")
+    axes = figure.subplots(n_rows, 4, squeeze=False)
+    for ax in axes.flat:
+        ax.set_axis_off()
+    for ax, (title, projection) in zip(axes.flat, shown.items(), strict=False):
         W = projection.sample(d, 3 * d, 0).to_dense()
         U = W / np.linalg.norm(W, axis=1, keepdims=True)
         image = ax.imshow(U @ U.T, cmap="RdBu_r", vmin=-1, vmax=1)
-        ax.set(title=title, xticks=[], yticks=[])
+        ax.set_title(title)
     figure.colorbar(image, ax=axes, shrink=0.6, label="cosine between two rows")
     figure.suptitle(f"How the rows of W stand to each other: {3 * d} rows in {d} dimensions")
     figure.savefig(path, dpi=120)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from .._random import streams
-from ..approximation import Approximation
+from ..approximation import Approximation, FeatureMap
 from ..kernels import Kernel
-from ..selection.candidates import label
-from ..selection.cost import seconds_per_row
-from ..selection.prediction import Predictor
-from ..selection.sample import Sample
+from ..selection._applicable import label_of
+from ..selection._prediction import Predictor, Rows, seconds_per_row
+from ..selection._sample import Sample
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class Measurement:
     seconds_per_row : float
         Time of the features.
     nbytes : int
-        Of the drawn features, as they are stored.
+        Bytes of the drawn numbers.
     positive, symmetric, unbiased : bool
     """
 
@@ -69,31 +67,39 @@ class Ground:
 
     def __init__(self, X: np.ndarray, Y: np.ndarray | None, kernel: Kernel, rows: int, seed: int) -> None:
         sample = Sample.of(X, Y, kernel, np.random.default_rng(seed), rows)
-        self.X, self.Y = sample.X.astype(X.dtype), sample.Y.astype(X.dtype)
+        self.X = sample.X.astype(X.dtype)
+        self.Y = self.X if Y is None else sample.Y.astype(X.dtype)
         self.exact, self.seed = sample.exact, seed
         self.predictor = Predictor(replace(sample, weights=np.full(sample.exact.shape, 1 / sample.exact.size)), seed)
+        self._rows = Rows(X.shape[1], int(streams(seed, "measure")[0].integers(2**31)))
 
-    def errors(self, spec: Approximation, n_draws: int) -> np.ndarray:
-        """Relative Frobenius errors of independent draws."""
-        rng = streams(self.seed, f"measure/{label(spec)}/{spec.n_projections}")[0]
-        size = np.linalg.norm(self.exact)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.array(
-                [
-                    np.linalg.norm(spec.fit(self.X, self.Y, rng).gram(self.X, self.Y) - self.exact) / size
-                    for _ in range(n_draws)
-                ]
-            )
+    def draws(self, plan: Approximation, n_draws: int) -> tuple[np.ndarray, FeatureMap]:
+        """Relative Frobenius errors of independent draws, and the last of them."""
+        size, errors = np.linalg.norm(self.exact), []
+        for k in range(n_draws):
+            with np.errstate(over="ignore", invalid="ignore"):
+                phi = self._rows.draw(plan, k)
+                errors.append(np.linalg.norm(phi.gram(self.X, self.Y) - self.exact) / size)
+        return np.array(errors), phi
 
 
-def measure(spec: Approximation, ground: Ground, n_draws: int) -> Measurement:
+def measure(spec: Approximation, plan: Approximation, ground: Ground, n_draws: int) -> Measurement:
     """Everything about one mechanism."""
-    squares = ground.errors(spec, n_draws) ** 2
+    errors, phi = ground.draws(plan, n_draws)
+    squares = errors**2
     error = float(np.sqrt(squares.mean()))
-    spread = float(squares.std(ddof=1) / np.sqrt(n_draws)) / (2 * error) if error > 0 else 0.0
-    time, phi = seconds_per_row(spec, ground.X, ground.Y, ground.seed)
-    expected = ground.predictor(spec)
+    expected = ground.predictor(plan)
     return Measurement(
-        label(spec), repr(spec), phi.n_features_out, error, spread, expected.error, expected.source, time,
-        len(pickle.dumps(phi)), phi.positive, phi.symmetric, spec.unbiased,
-    )  # fmt: skip
+        label=label_of(spec),
+        spec=repr(spec),
+        n_features=plan.n_features_out,
+        measured=error,
+        standard_error=float(squares.std(ddof=1) / np.sqrt(n_draws)) / (2 * error) if error > 0 else 0.0,
+        predicted=expected.error,
+        source=expected.source,
+        seconds_per_row=seconds_per_row(phi, ground.X),
+        nbytes=phi.nbytes,
+        positive=plan.positive,
+        symmetric=plan.symmetric,
+        unbiased=plan.unbiased,
+    )

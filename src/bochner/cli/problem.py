@@ -11,10 +11,11 @@ import numpy as np
 
 from .. import catalogue, datasets
 from ..datasets import Dataset, Table, TableError, read_table
-from ..kernels import Kernel, Softmax, resolve_bandwidth
+from ..kernels import Kernel, resolve_bandwidth
 from ..selection import MOST_FEATURES
 
 DEFAULT = "diabetes"
+RULES = ("scale", "median")
 
 
 @dataclass(frozen=True)
@@ -37,18 +38,20 @@ class Problem:
 
 def add_arguments(parser: argparse.ArgumentParser, features: str, default: int | None) -> None:
     """Options that say which data and which kernel."""
-    parser.add_argument("data", nargs="?", default=DEFAULT, metavar="DATA",
-                        help="CSV, NPZ or Parquet file, or the name of a data set (default: embedded data)")  # fmt: skip
+    data = "CSV, NPZ or Parquet file, or the name of a data set (default: embedded data)"
+    parser.add_argument("data", nargs="?", default=DEFAULT, metavar="DATA", help=data)
     parser.add_argument("--kernel", default="gaussian", choices=sorted(catalogue.kernels()), help="default: gaussian")
-    parser.add_argument(
-        "--lengthscale",
-        default="scale",
-        help="a number, 'scale': gamma = 1/(d Var X) as in the estimators (default), or 'median': the median distance",
+    bandwidth = parser.add_mutually_exclusive_group()
+    lengthscale = (
+        "a number; 'scale', as in the estimators: gamma = 1/(d Var X) (default); 'median': the median distance"
     )
-    parser.add_argument("--scale", help="of softmax: a number in place of the lengthscale")
+    bandwidth.add_argument("--lengthscale", help=lengthscale)
+    bandwidth.add_argument(
+        "--gamma", help="a number in place of --lengthscale, as in scikit-learn; the scale of softmax"
+    )
     parser.add_argument("--features", type=int, default=default, help=features)
-    parser.add_argument("--drop", action="append", default=[], metavar="COLUMN",
-                        help="leave a column out, by name or position (the target, say); may be repeated")  # fmt: skip
+    drop = "leave a column out, by name or position (the target, say); may be repeated"
+    parser.add_argument("--drop", action="append", default=[], metavar="COLUMN", help=drop)
     parser.add_argument("--drop-constant", action="store_true", help="leave constant columns out")
     parser.add_argument("--no-standardize", action="store_true", help="take the columns as they are")
     parser.add_argument("--seed", type=int, default=0, help="of all draws (default 0)")
@@ -121,14 +124,15 @@ def _standardized(table: Table) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _kernel(options: argparse.Namespace, X: np.ndarray) -> Kernel:
-    kernel = catalogue.kernel(options.kernel)
-    if isinstance(kernel, Softmax) and options.scale is not None:
-        return Softmax(_number("--scale", options.scale))
-    if not kernel.has_bandwidth:
-        return kernel
-    if options.lengthscale in ("scale", "median"):
-        return resolve_bandwidth(kernel, options.lengthscale, X, owner=f"--kernel {options.kernel}")
-    return kernel.with_bandwidth(_number("--lengthscale", options.lengthscale, "scale", "median"))
+    """The kernel with the bandwidth that the options ask for; by default, that of the estimators."""
+    kernel, owner = catalogue.kernel(options.kernel), f"--kernel {options.kernel}"
+    if options.gamma is not None:
+        return resolve_bandwidth(kernel, _number("--gamma", options.gamma), X, owner=owner)
+    if options.lengthscale is None:
+        return resolve_bandwidth(kernel, kernel.default_rule, X, owner=owner)
+    if options.lengthscale in RULES:
+        return resolve_bandwidth(kernel, options.lengthscale, X, owner=owner)
+    return kernel.with_bandwidth(_number("--lengthscale", options.lengthscale, *RULES))
 
 
 def _number(option: str, text: str, *words: str) -> float:

@@ -12,7 +12,7 @@ import importlib.util
 if importlib.util.find_spec("dask") is None:
     raise ImportError('bochner.distributed needs Dask, which is not installed; run: pip install "bochner[dask]".')
 
-from ._cost import Cluster, Work, cost_table, fit_time
+from ._cluster_cost import Cluster, Work, cost_table, fit_time
 from ._estimators import (
     GaussianProcess,
     KernelClassifier,

@@ -15,7 +15,7 @@ import numpy as np
 from dask.delayed import Delayed
 from sklearn.utils import check_array
 
-from ..learn._rows import Chunk, Spread, check_some_weight, named, rows_in_memory
+from ..learn._row_source import Chunk, Spread, check_some_weight, named, rows_in_memory
 from ..linalg.engine import threads
 
 SPLIT_EVERY = 8

@@ -15,7 +15,7 @@ from .. import learn
 from ..learn._estimator import NO_TARGETS
 from ..learn._linear.moments import Moments
 from ..learn._linear.spectrum import NormalEquations
-from ..learn._rows import Chunk, RowSource
+from ..learn._row_source import Chunk, RowSource
 from ._dask_rows import DaskRows
 
 

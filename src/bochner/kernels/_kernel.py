@@ -12,7 +12,7 @@ import numpy as np
 from .._arrays import array_namespace, cast, common_namespace, in_working_precision, working_dtype
 from .._facts import Catalogued
 from .._random import RNG, as_generator
-from .._validation import check_count, check_points, check_rows
+from .._validation import check_count, check_points, check_rows, shown
 
 Bandwidth: TypeAlias = float | tuple[float, ...]
 Compute: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -119,7 +119,7 @@ class Kernel(Catalogued, ABC):
 
     def from_gamma(self, gamma: float) -> Self:
         """Return the same kernel with the bandwidth that scikit-learn's ``gamma`` means."""
-        raise ValueError(f"{type(self).__name__}: {self!r} has no bandwidth for gamma={gamma!r} to set.")
+        raise ValueError(f"{type(self).__name__}: {self!r} has no bandwidth for gamma={shown(gamma)} to set.")
 
     @property
     def default_rule(self) -> Literal["scale"] | None:

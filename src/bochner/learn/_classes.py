@@ -10,6 +10,8 @@ import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
+from .._validation import shown
+
 
 @dataclass(frozen=True)
 class Labels:
@@ -76,7 +78,9 @@ def row_weights(class_weight: Any, classes: np.ndarray, labels: Labels | None, n
     elif isinstance(class_weight, str) and class_weight == "balanced" and labels is not None:
         weights = _balanced(labels.columns[0][1])
     else:
-        raise ValueError(f"KernelClassifier: class_weight must be 'balanced', a dict or None, got {class_weight!r}.")
+        raise ValueError(
+            f"KernelClassifier: class_weight must be 'balanced', a dict or None, got {shown(class_weight)}."
+        )
     return partial(_weights_of, tables=((classes, weights),))
 
 
@@ -87,7 +91,7 @@ def _tables_of_labels(class_weight: Any, labels: Labels) -> tuple[tuple[np.ndarr
     if not isinstance(class_weight, list) or len(class_weight) != len(labels.columns):
         raise ValueError(
             f"KernelClassifier: class_weight must be 'balanced', None or a list of {len(labels.columns)} dicts, one for "
-            f"each label, got {class_weight!r}."
+            f"each label, got {shown(class_weight)}."
         )
     pairs = zip(class_weight, labels.columns, strict=True)
     return tuple((classes, compute_class_weight(one, classes=classes, y=classes)) for one, (classes, _) in pairs)
@@ -140,5 +144,5 @@ def _known(y: Any, classes: np.ndarray) -> np.ndarray:
     labels: np.ndarray = np.ravel(y)
     unseen = np.setdiff1d(labels, classes)
     if len(unseen):
-        raise ValueError(f"y has {unseen}, which are not among the classes {classes}.")
+        raise ValueError(f"y has {shown(unseen.tolist())}, which are not among the classes {shown(classes.tolist())}.")
     return labels

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 import sklearn
@@ -14,12 +14,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
 
 from .._arrays import is_numpy, is_torch
-from .._validation import check_count
-from ..approximation import FeatureMap
+from .._validation import as_host_rows, check_count, check_instance
+from ..approximation import Approximation, FeatureMap
 from ..kernels import Kernel
 from ..linalg.engine import available_threads, threads
-from ._features import FeatureParameters, draw_features
-from ._rows import RowSource, rows_in_memory
+from ._feature_parameters import FeatureParameters, draw_features
+from ._row_source import RowSource, rows_in_memory
 from ._state import from_plain, to_plain
 
 FLOATS = (np.float64, np.float32)
@@ -85,24 +85,26 @@ class RowEstimator(BaseEstimator):
         if not reset:
             check_is_fitted(self)
         owner, options = type(self).__name__, {"accept_sparse": "csr", "dtype": list(self._dtypes), "reset": reset}
-        (X, origin), (y, _) = _in_numpy(X), _in_numpy(y)
+        (X, origin), (y, _) = _in_numpy(owner, X), _in_numpy(owner, y)
         if isinstance(y, str) and y == NO_TARGETS:
             return rows_in_memory(owner, validate_data(self, X, **options), origin=origin)
         X, y = validate_data(self, X, y, **options, **self._target_options)
         weights = None
         if sample_weight is not None:
-            sample_weight, _ = _in_numpy(sample_weight)
+            sample_weight, _ = _in_numpy(owner, sample_weight)
             weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         return rows_in_memory(owner, X, self._checked_targets(y), weights, origin=origin)
 
     def _other_rows(self, X: Any) -> RowSource:
         """Rows of other columns than those of the fit."""
-        X, origin = _in_numpy(X)
+        X, origin = _in_numpy(type(self).__name__, X)
         X = check_array(X, dtype=list(self._dtypes), accept_sparse="csr")
         return rows_in_memory(type(self).__name__, X, origin=origin)
 
     def _checked_targets(self, y: np.ndarray) -> np.ndarray:
         """Targets, beyond what scikit-learn's check sees."""
+        if y.dtype.kind not in "fiub":
+            raise ValueError(f"{type(self).__name__}: y must hold numbers, got {y.dtype}.")
         return y
 
     def __getstate__(self) -> dict[str, Any]:
@@ -122,12 +124,13 @@ class RowEstimator(BaseEstimator):
         return tags
 
 
-def _in_numpy(X: Any) -> tuple[Any, Any]:
+def _in_numpy(owner: str, X: Any) -> tuple[Any, Any]:
     """X for NumPy, and X itself where scikit-learn's ``array_api_dispatch`` asks for results in its library."""
+    X = as_host_rows(owner, X)
     foreign = is_torch(X) or (hasattr(X, "__array_namespace__") and not is_numpy(X))
     if not foreign or not sklearn.get_config()["array_api_dispatch"]:
         return X, None
-    return np.asarray(X.detach().cpu() if is_torch(X) else X), X
+    return np.asarray(X.cpu() if is_torch(X) else X), X
 
 
 class FeatureEstimator(RowEstimator):
@@ -143,6 +146,26 @@ class FeatureEstimator(RowEstimator):
     n_components: Any
     random_state: Any
     features_: FeatureMap
+
+    @classmethod
+    def from_spec(cls, spec: Approximation, **parameters: Any) -> Self:
+        """An estimator with the features of a specification, such as one that `bochner.recommend` has chosen.
+
+        Parameters
+        ----------
+        spec : Approximation
+            Its kernel, map, projection and width become the parameters of the same names.
+        parameters
+            All other parameters.
+        """
+        check_instance(f"{cls.__name__}.from_spec", "spec", spec, Approximation, "recommend(X).spec")
+        return cls(
+            kernel=spec.kernel,
+            map=spec.map,
+            projection=spec.projection,
+            n_components=spec.n_features_out,
+            **parameters,
+        )
 
     @property
     def kernel_(self) -> Kernel | None:

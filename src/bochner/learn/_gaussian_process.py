@@ -15,47 +15,28 @@ from sklearn.utils.validation import check_is_fitted
 from .._validation import check_count, check_flag, check_positive
 from ..approximation import FeatureMap
 from ._estimator import all_or_nothing
-from ._features import as_generator
-from ._hyperparameters import GaussianEstimator, Objective, Others, maximise, stretched
+from ._feature_parameters import as_generator
+from ._hyperparameters import GaussianEstimator, best_lengthscales, equations_of_rows, regression_objective
 from ._kernel_ridge import as_columns
 from ._linear.evidence import (
-    Evidence,
     Hyperparameters,
-    Posterior,
     SpectralEvidence,
+    function_at,
+    functions_at,
+    means_and_spreads,
     posterior,
-    regression_evidence,
 )
 from ._linear.moments import Moments
 from ._linear.ridge import collect_moments
-from ._linear.spectrum import Equations, NormalEquations, RowEquations, Scaling
-from ._rows import RowSource
-
-_RANGES = {"noise": (1e-6, 1e2), "amplitude": (1e-6, 1e4)}
-"""Of the mean square of the targets, while lengthscales move."""
+from ._linear.spectrum import NormalEquations, Scaling
+from ._row_source import RowSource
 
 
 class GaussianProcess(RegressorMixin, GaussianEstimator):
     r"""Gaussian process regression with random features, in time linear in the number of rows.
 
-    Notes
-    -----
-    The function is :math:`f(x) = \phi(x)\cdot w` with :math:`w \sim N(0, aI)`, so that its covariance is
-    :math:`a\,\phi(x)\cdot\phi(y) \approx a\,k(x, y)`, and :math:`y = f(x) + \varepsilon` with
-    :math:`\varepsilon \sim N(0, \sigma^2)`.  With :math:`B = \Phi^T\Phi + (\sigma^2/a)I`,
-
-    .. math:: w \mid y \sim N(B^{-1}\Phi^Ty,\; \sigma^2B^{-1}),
-
-    which is exactly the Gaussian process of the kernel matrix :math:`a\Phi\Phi^T`, in O(n D^2 + D^3) time and O(D^2) memory.
-    All of it, and the log marginal likelihood, comes from the sums :math:`\Phi^T\Phi`, :math:`\Phi^Ty`, :math:`y^Ty`, n:
-    rows can come in pieces (`partial_fit`) and from many machines (`bochner.distributed`).
-
-    The marginal likelihood is maximised over noise and amplitude from one eigendecomposition of these sums, on all rows.
-    Over lengthscales it is maximised by L-BFGS-B in logarithms, W being held, with gradients through the features
-    (analytic for trigonometric ones, differences of the features for other maps), on at most ``optimize_rows`` rows.
-
-    With fewer features than the data has degrees of freedom the posterior is too sure far from the data (variance
-    starvation): raise ``n_components`` until the standard deviations settle.
+    Use it for predictions with standard deviations, and to choose lengthscales, noise and amplitude by the marginal
+    likelihood in place of cross-validation.
 
     Parameters
     ----------
@@ -64,7 +45,7 @@ class GaussianProcess(RegressorMixin, GaussianEstimator):
     gamma : "scale", "median", float or None
         Bandwidth that a kernel at unit scale starts from, as in `RandomFeatures`; None leaves a kernel as it is.
     map, projection : Map, Projection, str or None
-        What is best for the kernel without them.  The map must be symmetric.
+        None for the default of the kernel and the map.  The map must be symmetric.
     n_components : int, default 256
         Width D of the features.
     noise : float, default 0.1
@@ -102,6 +83,29 @@ class GaussianProcess(RegressorMixin, GaussianEstimator):
         What `normalize_y` subtracts from targets and divides them by.
     log_marginal_likelihood_value_ : float
     n_features_in_ : int
+
+    See Also
+    --------
+    KernelRidge : Regression without uncertainty, faster to tune on many rows.
+
+    Notes
+    -----
+    The function is :math:`f(x) = \phi(x)\cdot w` with :math:`w \sim N(0, aI)`, so that its covariance is
+    :math:`a\,\phi(x)\cdot\phi(y) \approx a\,k(x, y)`, and :math:`y = f(x) + \varepsilon` with
+    :math:`\varepsilon \sim N(0, \sigma^2)`.  With :math:`B = \Phi^T\Phi + (\sigma^2/a)I`,
+
+    .. math:: w \mid y \sim N(B^{-1}\Phi^Ty,\; \sigma^2B^{-1}),
+
+    which is exactly the Gaussian process of the kernel matrix :math:`a\Phi\Phi^T`, in O(n D^2 + D^3) time and O(D^2) memory.
+    All of it, and the log marginal likelihood, comes from the sums :math:`\Phi^T\Phi`, :math:`\Phi^Ty`, :math:`y^Ty`, n:
+    rows can come in pieces (`partial_fit`) and from many machines (`bochner.distributed`).
+
+    The marginal likelihood is maximised over noise and amplitude from one eigendecomposition of these sums, on all rows.
+    Over lengthscales it is maximised by L-BFGS-B in logarithms, W being held, with gradients through the features
+    (analytic for trigonometric ones, differences of the features for other maps), on at most ``optimize_rows`` rows.
+
+    With fewer features than the data has degrees of freedom the posterior is too sure far from the data (variance
+    starvation): raise ``n_components`` until the standard deviations settle.
 
     Examples
     --------
@@ -210,7 +214,7 @@ class GaussianProcess(RegressorMixin, GaussianEstimator):
             if not return_std:
                 return rows.map(self._predictor(), () if self._single_target else (t,), np.float64, width=width)
             work = partial(
-                _means_and_spreads, phi=self.features_, fitted=self.posterior_, scaling=self.scaling_, noise=noise
+                means_and_spreads, phi=self.features_, fitted=self.posterior_, scaling=self.scaling_, noise=noise
             )
             both = rows.map(work, (2 * t,), np.float64, width=width)
         return (both[:, 0], both[:, 1]) if self._single_target else (both[:, :t], both[:, t:])
@@ -218,7 +222,7 @@ class GaussianProcess(RegressorMixin, GaussianEstimator):
     def _predictor(self) -> Callable[[np.ndarray], np.ndarray]:
         weights = self.posterior_.mean[:, :, None]
         return partial(
-            _first_of, phi=self.features_, weights=weights, scaling=self.scaling_, single=self._single_target
+            function_at, phi=self.features_, weights=weights, scaling=self.scaling_, single=self._single_target
         )
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Any:
@@ -234,7 +238,9 @@ class GaussianProcess(RegressorMixin, GaussianEstimator):
         n = check_count("GaussianProcess.sample_y", "n_samples", n_samples)
         with self._computing():
             W = self.posterior_.sample(n, as_generator(random_state))
-            work = partial(_functions, phi=self.features_, weights=W, scaling=self.scaling_, single=self._single_target)
+            work = partial(
+                functions_at, phi=self.features_, weights=W, scaling=self.scaling_, single=self._single_target
+            )
             tail = (n,) if self._single_target else (W.shape[1], n)
             return rows.map(work, tail, np.float64, width=self.features_.n_features_out)
 
@@ -281,7 +287,7 @@ class GaussianProcess(RegressorMixin, GaussianEstimator):
     def _value_on(self, rows: RowSource, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """On other rows: the objective has lengthscales first."""
         n_scales, (X, y, _) = len(theta) - 2, rows.gathered()
-        objective = _objective(self.features_, X, self.scaling_.apply(as_columns(y, None)[0]), n_scales)
+        objective = regression_objective(self.features_, X, self.scaling_.apply(as_columns(y, None)[0]), n_scales)
         value, gradient = objective(np.roll(theta, n_scales))
         return value, np.roll(gradient, -n_scales)
 
@@ -317,10 +323,8 @@ class GaussianProcess(RegressorMixin, GaussianEstimator):
             return phi
         X, y = rows.sample_with_targets(self.optimize_rows, rng)
         Y, given = self._scaled(as_columns(y, None)[0].astype(np.float64)), self._given()
-        objective = _objective(phi, X.astype(np.float64, copy=False), Y, n_scales)
-        others = Others(partial(_start_of_search, Y=Y, given=given), _bounds(Y, given))
-        best = maximise(objective, others, self.n_restarts, rng, verbose=self.verbose)
-        return stretched(phi, best.lengthscales)
+        X = X.astype(np.float64, copy=False)
+        return best_lengthscales(phi, X, Y, given, n_scales, self.n_restarts, rng, verbose=self.verbose)
 
     def _scaled(self, Y: np.ndarray) -> np.ndarray:
         """Targets (n, t) by their own mean and standard deviation, if they are normalised."""
@@ -332,7 +336,7 @@ class GaussianProcess(RegressorMixin, GaussianEstimator):
         if None not in given or not rows.in_memory or rows.shape[0] >= phi.n_features_out:
             return given
         X, y, _ = rows.gathered()
-        equations = _row_equations(phi.queries(X), self._scaled(as_columns(y, None)[0].astype(np.float64)))
+        equations = equations_of_rows(phi.queries(X), self._scaled(as_columns(y, None)[0].astype(np.float64)))
         return Hyperparameters(*SpectralEvidence(equations.spectrum()).best(given))
 
     def _finish(self, phi: FeatureMap, moments: Moments, given: Hyperparameters | None = None) -> GaussianProcess:
@@ -372,57 +376,3 @@ class GaussianProcess(RegressorMixin, GaussianEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
-
-
-def _means_and_spreads(
-    X: np.ndarray, *, phi: FeatureMap, fitted: Posterior, scaling: Scaling, noise: float
-) -> np.ndarray:
-    """Means and standard deviations side by side, (n, 2t), in the units of the targets."""
-    Phi = phi.queries(X)
-    spread = np.sqrt(fitted.variance(Phi) + noise)
-    return np.hstack([scaling.shift + scaling.scale * (Phi @ fitted.mean), spread[:, None] * scaling.scale])
-
-
-def _functions(X: np.ndarray, *, phi: FeatureMap, weights: np.ndarray, scaling: Scaling, single: bool) -> np.ndarray:
-    """Functions of given weights (D, t, s) at rows, (n, t, s) or (n, s)."""
-    values = scaling.shift[:, None] + scaling.scale[:, None] * np.tensordot(phi.queries(X), weights, axes=1)
-    return np.asarray(values[:, 0] if single else values)
-
-
-def _first_of(X: np.ndarray, *, phi: FeatureMap, weights: np.ndarray, scaling: Scaling, single: bool) -> np.ndarray:
-    """The function of given weights (D, t, 1) at rows, (n, t) or (n,)."""
-    return _functions(X, phi=phi, weights=weights, scaling=scaling, single=single)[..., 0]
-
-
-def _objective(phi: FeatureMap, X: np.ndarray, Y: np.ndarray, n_scales: int) -> Objective:
-    """The log marginal likelihood of rows X and scaled targets Y (n, t) in lengthscales, noise and amplitude."""
-
-    def evidence(Phi: np.ndarray, logs: np.ndarray) -> Evidence:
-        return regression_evidence(Phi, Y, *np.exp(logs))
-
-    return Objective(phi, X, evidence, n_scales)
-
-
-def _start_of_search(Phi: np.ndarray, *, Y: np.ndarray, given: Hyperparameters) -> np.ndarray:
-    """Logarithms of noise and amplitude for given lengthscales."""
-    if None not in given:
-        return np.log(np.array(given, dtype=np.float64))
-    return np.log(SpectralEvidence(_row_equations(Phi, Y).spectrum()).best(given))
-
-
-def _row_equations(Phi: np.ndarray, Y: np.ndarray) -> Equations:
-    """Through the smaller of the matrices of features and of rows."""
-    rounding = float(np.finfo(np.float64).eps)
-    if len(Phi) < Phi.shape[1]:
-        return RowEquations.of(Phi, Y, about_mean=False, rounding=rounding)
-    n = len(Y)
-    return NormalEquations(n, n, Phi.T @ Y, (Y**2).sum(axis=0), 0, rounding, Phi.T @ Phi)
-
-
-def _bounds(Y: np.ndarray, given: Hyperparameters) -> np.ndarray:
-    square = float((Y**2).mean()) or 1.0
-    pairs = [
-        [factor * square for factor in _RANGES[name]] if value is None else [value, value]
-        for name, value in given._asdict().items()
-    ]
-    return np.log(pairs)

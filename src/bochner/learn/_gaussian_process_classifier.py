@@ -16,12 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 from .._validation import check_count
 from ..approximation import FeatureMap
 from ._estimator import all_or_nothing
-from ._features import as_generator
+from ._feature_parameters import as_generator
 from ._hyperparameters import GaussianEstimator, Objective, Others, maximise, stretched
 from ._linear.evidence import Evidence
 from ._linear.laplace import Passes, find_mode, hessian, laplace_evidence, log_evidence
 from ._linear.likelihoods import Likelihood, expected_probabilities, likelihood_of
-from ._rows import Chunk, RowSource
+from ._row_source import Chunk, RowSource
 
 _MAX_ORDER = 20_000
 """Of the matrix of the weights' posterior: 3.2 GB."""
@@ -33,18 +33,7 @@ _KEPT_NUMBERS = 1 << 25
 class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
     r"""Gaussian process classification with random features, by Laplace's approximation.
 
-    Notes
-    -----
-    Latent functions are :math:`f_c(x) = \phi(x)\cdot w_c` with :math:`w_c \sim N(0, aI)`.  Two classes have one of them and
-    the logistic likelihood; k > 2 classes have k and share the softmax likelihood: not one against the rest.  The
-    posterior of the weights is approximated by a Gaussian at its mode with the curvature there, in O(n D^2) for two
-    classes and O(n D^2 k^2) for k, with memory for the (D k) x (D k) matrix.
-
-    Probabilities are means over that posterior, by averages over 512 fixed points for each row (see
-    `expected_probabilities`), more exact than MacKay's closed form.  The predicted class is that of the highest mean.
-
-    The marginal likelihood (that of Laplace) is maximised by L-BFGS-B over the logarithms of lengthscales and amplitude, W
-    being held, with its full gradient, on at most ``optimize_rows`` rows.
+    Use it for probabilities that know where the data ends; `KernelClassifier` is faster on many rows.
 
     Parameters
     ----------
@@ -53,7 +42,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
     gamma : "scale", "median", float or None
         Bandwidth that a kernel at unit scale starts from, as in `RandomFeatures`; None leaves a kernel as it is.
     map, projection : Map, Projection, str or None
-        What is best for the kernel without them.  The map must be symmetric.
+        None for the default of the kernel and the map.  The map must be symmetric.
     n_components : int, default 256
         Width D of the features.
     amplitude : float, default 1.0
@@ -88,6 +77,19 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
     n_iter_ : int
         Newton steps of the last fit.
     n_features_in_ : int
+
+    Notes
+    -----
+    Latent functions are :math:`f_c(x) = \phi(x)\cdot w_c` with :math:`w_c \sim N(0, aI)`.  Two classes have one of them and
+    the logistic likelihood; k > 2 classes have k and share the softmax likelihood: not one against the rest.  The
+    posterior of the weights is approximated by a Gaussian at its mode with the curvature there, in O(n D^2) for two
+    classes and O(n D^2 k^2) for k, with memory for the (D k) x (D k) matrix.
+
+    Probabilities are means over that posterior, by averages over 512 fixed points for each row (see
+    `expected_probabilities`), more exact than MacKay's closed form.  The predicted class is that of the highest mean.
+
+    The marginal likelihood (that of Laplace) is maximised by L-BFGS-B over the logarithms of lengthscales and amplitude, W
+    being held, with its full gradient, on at most ``optimize_rows`` rows.
 
     Examples
     --------

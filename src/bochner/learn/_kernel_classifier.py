@@ -13,10 +13,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from .._validation import shown
 from ._classes import Labels, class_targets, row_weights
 from ._estimator import all_or_nothing
 from ._kernel_machine import KernelMachine, streams
-from ._rows import RowSource
+from ._row_source import RowSource
 
 
 def _has_probabilities(classifier: Any) -> bool:
@@ -31,16 +32,7 @@ def _has_probabilities(classifier: Any) -> bool:
 class KernelClassifier(ClassifierMixin, KernelMachine):
     r"""Kernel classification on random features: by ridge regression on the classes, or by weighted votes.
 
-    Notes
-    -----
-    ``method="ridge"`` regresses targets of 1 for a class and -1 for the others, all classes at once from one
-    decomposition, as ``RidgeClassifier`` does; the largest score wins.
-
-    ``method="nadaraya-watson"`` is the estimator of CRT 5.2 and SimRF 5.3: the share of each class in
-    :math:`\sum_i k(x, x_i)`.  It is fitted in one pass without any parameter, computed with stabilisers that cancel, so that
-    large norms do not overflow, and features of queries and keys may differ.
-
-    Several labels per row (y a matrix of zeros and ones) are learned one by one.
+    Use ridge, the default, for accuracy, and votes for probabilities or a fit without any parameter.
 
     Parameters
     ----------
@@ -61,6 +53,22 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         The drawn features.
     kernel_ : Kernel
         The kernel that they estimate.
+
+    See Also
+    --------
+    KernelRidge : The same for numbers.
+    GaussianProcessClassifier : Calibrated probabilities, for fewer rows.
+
+    Notes
+    -----
+    ``method="ridge"`` regresses targets of 1 for a class and -1 for the others, all classes at once from one
+    decomposition, as ``RidgeClassifier`` does; the largest score wins.
+
+    ``method="nadaraya-watson"`` is the estimator of CRT 5.2 and SimRF 5.3: the share of each class in
+    :math:`\sum_i k(x, x_i)`.  It is fitted in one pass without any parameter, computed with stabilisers that cancel, so that
+    large norms do not overflow, and features of queries and keys may differ.
+
+    Several labels per row (y a matrix of zeros and ones) are learned one by one.
 
     Examples
     --------
@@ -233,7 +241,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             raise ValueError(f"KernelClassifier: y had {kinds[0]} per row in the first call, and has {kinds[1]} now.")
         if not several and classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(
-                f"KernelClassifier: classes must be those of the first call, {self.classes_}, got {classes!r}."
+                f"KernelClassifier: classes must be those of the first call, {shown(self.classes_.tolist())}, "
+                f"got {shown(classes)}."
             )
 
     def _checked_targets(self, y: Any) -> np.ndarray:

@@ -14,11 +14,11 @@ from .._validation import check_flag, check_option
 from ..kernels import Gaussian
 from ..maps import OptimalPositive
 from ._estimator import FeatureEstimator
-from ._features import FeatureParameters
+from ._feature_parameters import FeatureParameters
 from ._linear.moments import Moments
 from ._linear.ridge import Ridge, RidgeModel
 from ._nadaraya_watson import KernelAverage, NadarayaWatson
-from ._rows import RowSource
+from ._row_source import RowSource
 
 METHODS = ("ridge", "nadaraya-watson")
 GAUSSIAN_NAMES = ("gaussian", "rbf")

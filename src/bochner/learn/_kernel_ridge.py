@@ -12,22 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._estimator import all_or_nothing
 from ._kernel_machine import KernelMachine, streams
-from ._rows import RowSource
+from ._row_source import RowSource
 
 
 class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
-    r"""Kernel ridge regression on random features: a million rows stream through in bounded memory.
+    r"""Kernel ridge regression on random features, in time linear in the number of rows.
 
-    Notes
-    -----
-    Minimises :math:`\sum_i w_i|y_i - b - B^T\phi(x_i)|^2 + \alpha|B|^2`, whose predictions tend to those of exact kernel
-    ridge regression with the same :math:`\alpha` as the features grow, without its n x n matrix.  ``fit`` keeps the
-    statistics of `RegressionStatistics` and never all features; with fewer rows than features it solves the dual instead.
-    Statistics of float32 data are in float64; only for a fixed ``alpha`` of at least 0.001 are the products within a chunk
-    taken in float32, which is faster.  An interrupted `fit` or `partial_fit` leaves the estimator exactly as it was.
-
-    ``method="nadaraya-watson"`` is the kernel average :math:`\sum_i k(x, x_i)y_i/\sum_i k(x, x_i)`, from one pass; features
-    of queries and keys may differ there.
+    Use it where exact kernel ridge regression is too slow: a million rows stream through in bounded memory, rows may come in
+    parts (`partial_fit`), and ``alpha="gcv"`` chooses the regularisation without refitting.
 
     Parameters
     ----------
@@ -35,10 +27,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         See `RandomFeatures`.  With ``method="nadaraya-watson"`` the default map of the Gaussian kernel is
         `maps.OptimalPositive`.
     alpha : float, array (t,), "gcv" or "loo", default 1.0
-        Strength of the penalty, or one for each target; ``"gcv"`` and ``"loo"`` choose among ``alphas`` by generalised
+        Regularisation strength, or one for each target; ``"gcv"`` and ``"loo"`` choose among ``alphas`` by generalised
         cross-validation or by leaving out each row, in closed form from one decomposition.
     alphas : array or None
-        Strengths to choose among; None for 19 from 1e-6 to 1e3.
+        Regularisation strengths to choose among; None for 19 from 1e-6 to 1e3.
     fit_intercept : bool, default True
         Whether there is an unpenalised intercept.
     solver : {"auto", "primal", "dual"}
@@ -60,6 +52,25 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         The drawn features.
     kernel_ : Kernel
         The kernel that they estimate.
+    statistics_ : Moments
+        Means and second moments of features and targets; those of two fits with the same features add.
+
+    See Also
+    --------
+    KernelClassifier : The same for classes.
+    GaussianProcess : Regression with uncertainty, and hyperparameters chosen by the marginal likelihood.
+    bochner.distributed.KernelRidge : The same on Dask collections.
+
+    Notes
+    -----
+    Minimises :math:`\sum_i w_i|y_i - b - B^T\phi(x_i)|^2 + \alpha|B|^2`, whose predictions tend to those of exact kernel
+    ridge regression with the same :math:`\alpha` as the features grow, without its n x n matrix.  ``fit`` keeps
+    means and second moments, and never all features; with fewer rows than features it solves the dual instead.
+    Statistics of float32 data are in float64; only for a fixed ``alpha`` of at least 0.001 are the products within a chunk
+    taken in float32, which is faster.  An interrupted `fit` or `partial_fit` leaves the estimator exactly as it was.
+
+    ``method="nadaraya-watson"`` is the kernel average :math:`\sum_i k(x, x_i)y_i/\sum_i k(x, x_i)`, from one pass; features
+    of queries and keys may differ there.
 
     Examples
     --------

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..approximation import FeatureMap
 from ..approximation.log_features import KeySums
-from ._rows import Chunk, RowSource
+from ._row_source import Chunk, RowSource
 
 
 @dataclass(frozen=True)

@@ -17,20 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 from .._validation import check_count, check_flag, check_positive
 from ..approximation import FeatureMap
 from ._estimator import FeatureEstimator, RowEstimator, all_or_nothing
-from ._features import FeatureParameters, draw_features
-from ._rows import RowSource
+from ._feature_parameters import FeatureParameters, draw_features
+from ._row_source import RowSource
 
 
 class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureEstimator):
     r"""Explicit features whose dot products estimate a kernel, as a scikit-learn transformer.
 
     A drop-in for ``sklearn.kernel_approximation.RBFSampler``, with any kernel, map and projection of the library.
-
-    Notes
-    -----
-    :math:`\phi(x)\cdot\phi(y) \approx k(x, y)`, so a linear model on the features is a kernel machine in linear time.
-    By default cosines and sines on orthogonal rows, whose error is below that of ``RBFSampler`` (single cosines with
-    random offsets on independent rows) at equal width.
 
     Parameters
     ----------
@@ -41,9 +35,9 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureE
         ``"scale"`` is 1/(d Var X), ``"median"`` makes the lengthscale the median distance between rows.  None leaves a
         kernel as it is, and means ``"scale"`` for a name.
     map : Map, str or None
-        The nonlinearity; None for what is best for the kernel.  It must be symmetric.
+        The nonlinearity; None for the default of the kernel.  It must be symmetric.
     projection : Projection, str or None
-        The law of the rows; None for what is best for the map.
+        The law of the rows; None for the default of the map.
     n_components : int, default 256
         Width of the output.  A last column that pairs of cosines and sines leave free is a single cosine with a random
         phase; columns that other maps with several features per row leave free are zero.
@@ -60,6 +54,12 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureE
         The kernel with its bandwidth, which the features estimate.
     n_features_in_ : int
         Columns of the data.
+
+    Notes
+    -----
+    :math:`\phi(x)\cdot\phi(y) \approx k(x, y)`, so a linear model on the features is a kernel machine in linear time.
+    By default cosines and sines on orthogonal rows, whose error is below that of ``RBFSampler`` (single cosines with
+    random offsets on independent rows) at equal width.
 
     Examples
     --------
@@ -136,12 +136,6 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEst
 
     A drop-in for ``sklearn.random_projection.GaussianRandomProjection``.
 
-    Notes
-    -----
-    The features of the linear kernel, :math:`\phi(x) = Cx` with :math:`E\,C^TC = I`.  Orthogonal rows of fixed radius, the
-    default, have an error below that of independent ones by a factor (d - m)/(d - 1) and more (OMC Section 5.1), and fast
-    rotations apply them in O(d log d) a row without ever forming C.
-
     Parameters
     ----------
     n_components : int or "auto"
@@ -167,6 +161,12 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEst
         Its pseudo-inverse, with ``compute_inverse_components=True``.
     n_features_in_ : int
         Columns of the data.
+
+    Notes
+    -----
+    The features of the linear kernel, :math:`\phi(x) = Cx` with :math:`E\,C^TC = I`.  Orthogonal rows of fixed radius, the
+    default, have an error below that of independent ones by a factor (d - m)/(d - 1) and more (OMC Section 5.1), and fast
+    rotations apply them in O(d log d) per row without ever forming C.
 
     Examples
     --------

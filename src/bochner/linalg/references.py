@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from .._arrays import array_namespace, like
+from .._validation import as_real, check_rows
 
 
 def walsh_levels(x: Any, low: int, high: int) -> Any:
@@ -41,7 +42,11 @@ def walsh_levels(x: Any, low: int, high: int) -> Any:
 
 def fwht_reference(x: Any) -> Any:
     """Unnormalised Walsh-Hadamard transform of the last axis, whose length is a power of two."""
-    return walsh_levels(x, 0, int(x.shape[-1]).bit_length() - 1)
+    x = as_real("fwht_reference", x)
+    d = x.shape[-1] if x.shape else 0
+    if d & (d - 1) or not d:
+        raise ValueError(f"fwht_reference: the last axis must be a power of two, got shape {tuple(x.shape)}.")
+    return walsh_levels(check_rows("fwht_reference", x, d), 0, int(d).bit_length() - 1)
 
 
 def givens_level(x: Any, half: int, c: np.ndarray, s: np.ndarray) -> Any:

@@ -157,9 +157,11 @@ class PowerFeatures(Features):
         table = like(self.table, X).T
         zero = Z == 0
         logs = xp.log(xp.where(zero, xp.ones_like(Z), xp.abs(Z)))
-        logarithm = xp.matmul(logs, table) + like(self.constant, X) - squared_norms(Z) / 2
-        if self.softmax:
-            logarithm = logarithm + squared_norms(X) / 2
+        logarithm = xp.matmul(logs, table) + like(self.constant, X)
+        if not self.softmax:
+            logarithm = logarithm - squared_norms(Z) / 2
+        elif self.shift.any():  # (|x|^2 - |z|^2)/2, in which large norms would cancel
+            logarithm = logarithm + xp.sum((X - like(self.shift / 2, X)) * like(self.shift, X), axis=-1, keepdims=True)
         if self.positive and has_values(Z) and bool(xp.all(Z > 0)):
             return None, logarithm
         return self._mantissa(xp, Z, zero, table), logarithm

@@ -53,6 +53,16 @@ class Draws:
         other._prefix = f"{self._prefix}{name}/"
         return other
 
+    def sharing(self, other: Draws) -> Draws:
+        """The same draws with each W that ``other``, of the same projection, size, kernel and seed, has drawn already."""
+        shared = copy.copy(self)
+        shared._kept = {
+            name: kept
+            for name, kept in other._kept.items()
+            if isinstance(kept, Operator) and kept.shape == (self.m, self.d) and kept.projection == self.projection
+        }
+        return shared
+
     def operator(self, name: str = "base") -> Operator:
         """W of that name, drawn once by the projection."""
         return self._rows(name, self.projection, self.m, self.kernel)

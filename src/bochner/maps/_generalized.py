@@ -11,6 +11,7 @@ from .. import theory
 from .._validation import check_flag, check_fraction, check_option
 from ..kernels import Kernel, Softmax
 from ..projections import Projection
+from ._classical import Trigonometric
 from ._data import Data
 from ._drawing import Draws, Nodes
 from ._error import ErrorCase, NoClosedForm
@@ -87,6 +88,15 @@ class GeneralizedExponential(ExponentialMap):
     def variants(cls) -> dict[str, Any]:
         """The one whose constant the data choose."""
         return {"generalized-exponential": cls("optimal")}
+
+    @property
+    def family(self) -> str:  # type: ignore[override]
+        """Exponentials or cosines, by the constants; exponentials as long as they are not chosen."""
+        return "exponentials" if isinstance(self.A, str) or is_real(self.A, self._sign) else Trigonometric.family
+
+    def why(self, facts: Any) -> str:
+        """That of the family."""
+        return Trigonometric().why(facts) if self.family == Trigonometric.family else super().why(facts)
 
     @property
     def planned(self) -> bool:

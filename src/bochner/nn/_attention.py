@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ._process_groups import Group
 
 _CAUSAL_CHUNK = 128
-"""Rows met at a time where each sees others: products within the chunk cost as much as those with the sums."""
+"""Rows per step of a causal walk: products within the step cost about as much as those with the sums."""
 _NUMBERS = 1 << 21
 """Features held at a time where all see all: few enough for the cache, enough for matrix products."""
 
@@ -72,11 +72,11 @@ def linear_attention(
     key_mask : Tensor (..., Lk) or (Lk,) of bool, optional
         True for keys that are there, False for padding; it has one axis less than k.
     scale : float or Tensor, optional
-        s > 0; :math:`d^{-1/2}` without it.
+        The scale s > 0, by default :math:`d^{-1/2}`.
     state : AttentionState, optional
         Keys of earlier calls, which all queries see; the keys of this call are added to it.
     chunk_size : int, optional
-        Rows met at a time; a matter of speed.
+        Rows processed at a time; affects speed only.
     prefix_lengths : Tensor (Lq,) or (batch, Lq) of integers, optional
         How many keys, from the first on, each query sees: causal cross-attention.  In place of ``causal``.
     cu_seqlens : Tensor (n + 1,) of integers, or a pair of them, optional

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._validation import check_count, check_flag, check_option
+from .._validation import check_count, check_flag, check_option, shown
 from ..approximation import Approximation, FeatureMap
 from ..approximation.log_features import KeySums
 from ..kernels import Softmax
@@ -34,23 +34,26 @@ def check_call(causal: bool, nonpositive: str, chunk_size: int | None) -> None:
 def check_state_type(owner: str, state: Any) -> None:
     """Refuse a state that is not one."""
     if state is not None and not isinstance(state, AttentionState):
-        raise TypeError(f"{owner}: state must be an AttentionState, which is updated by the call, got {state!r}.")
+        raise TypeError(f"{owner}: state must be an AttentionState, which is updated by the call, got {shown(state)}.")
 
 
 def check_generator(owner: str, generator: Any) -> None:
     """Refuse a source of randomness of another kind."""
     if generator is not None and not isinstance(generator, torch.Generator):
         raise TypeError(
-            f"{owner}: generator must be a torch.Generator or None, got {generator!r}; "
+            f"{owner}: generator must be a torch.Generator or None, got {shown(generator)}; "
             f"of a seed make torch.Generator().manual_seed(seed)."
         )
 
 
 def check_floating(owner: str, name: str, x: Any) -> None:
-    """Refuse anything but a floating-point tensor."""
+    """Refuse anything but a floating-point tensor with numbers in all places."""
     if not isinstance(x, Tensor) or not x.is_floating_point():
         kind = str(x.dtype) if isinstance(x, Tensor) else type(x).__name__
         raise TypeError(f"{owner}: {name} must be a floating-point tensor, got {kind}.")
+    if x.is_meta or x.layout != torch.strided:
+        kind = "a meta tensor, which holds no numbers" if x.is_meta else f"one of layout {x.layout}"
+        raise TypeError(f"{owner}: {name} must be a dense tensor, got {kind}.")
 
 
 def check_tensors(q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None) -> Tensor | None:
@@ -59,6 +62,8 @@ def check_tensors(q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None) -> T
         check_floating(OWNER, name, x)
         if x.ndim < 2 or (x is not v and not x.shape[-1]):
             raise ValueError(f"{OWNER}: {name} must have shape (..., length, width), got {tuple(x.shape)}.")
+    if len({x.device for x in (q, k, v)}) > 1:
+        raise ValueError(f"{OWNER}: q, k and v must be on one device, got {q.device}, {k.device} and {v.device}.")
     if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
         raise ValueError(
             f"{OWNER}: q and k must have the same width, k and v the same length, got q {tuple(q.shape)}, "
@@ -79,7 +84,7 @@ def check_features(features: Any, d: int) -> None:
     if isinstance(features, Approximation):
         raise TypeError(f"{OWNER}: features must be drawn; pass spec.draw({d}, rng) or spec.fit(q, k, rng).")
     if not isinstance(features, FeatureMap | TensorFeatures):
-        raise TypeError(f"{OWNER}: features must be drawn features such as spec.draw({d}, rng), got {features!r}.")
+        raise TypeError(f"{OWNER}: features must be drawn features such as spec.draw({d}, rng), got {shown(features)}.")
     width = features.d if isinstance(features, TensorFeatures) else features.n_features_in
     if width != d:
         raise ValueError(f"{OWNER}: the features were drawn for width {width}, but q and k have width {d}.")
@@ -105,7 +110,7 @@ def root_of_scale(q: Tensor, scale: float | Tensor | None) -> float | Tensor:
             )
         return scale.sqrt()
     if isinstance(scale, bool) or not isinstance(scale, numbers.Real) or not 0 < float(scale) < math.inf:
-        raise ValueError(f"{OWNER}: scale must be a positive number or tensor, got {scale!r}.")
+        raise ValueError(f"{OWNER}: scale must be a positive number or tensor, got {shown(scale)}.")
     return math.sqrt(float(scale))
 
 
@@ -203,7 +208,7 @@ def borders_of(
 def _offsets(offsets: Any, length: int) -> list[int]:
     """Borders of packed sequences as a list."""
     if not isinstance(offsets, Tensor) or offsets.ndim != 1 or offsets.is_floating_point() or len(offsets) < 2:
-        raise ValueError(f"{OWNER}: cu_seqlens must be a tensor of at least two integers, got {offsets!r}.")
+        raise ValueError(f"{OWNER}: cu_seqlens must be a tensor of at least two integers, got {shown(offsets)}.")
     borders: list[int] = offsets.tolist()
     if borders[0] != 0 or borders[-1] != length or any(a > b for a, b in pairwise(borders)):
         raise ValueError(f"{OWNER}: cu_seqlens must not decrease and run from 0 to the length {length}, got {borders}.")

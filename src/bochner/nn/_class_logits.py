@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .._arrays import in_working_precision
-from .._validation import check_count, check_flag, check_option, check_positive
+from .._validation import check_count, check_flag, check_option, check_positive, shown
 from ._attention_checks import check_floating
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -55,6 +55,8 @@ class ClassLogits(nn.Module):
         for name, flag in (("normalize", normalize), ("bias", bias), ("sparse", sparse)):
             check_flag(self.owner, name, flag)
         check_option(self.owner, "reduction", reduction, REDUCTIONS)
+        if isinstance(ignore_index, bool) or not isinstance(ignore_index, int):
+            raise TypeError(f"{self.owner}: ignore_index must be an integer, got {shown(ignore_index)}.")
         self.normalize, self.scale = normalize, check_positive(self.owner, "scale", scale)
         self.sparse, self.reduction, self.ignore_index = sparse, reduction, ignore_index
         self.weight = nn.Parameter(torch.empty(n_classes, embedding_dim, device=device, dtype=dtype))
@@ -106,22 +108,24 @@ class ClassLogits(nn.Module):
     def enter(self, h: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Rows and targets that have a loss, flattened, and which those are."""
         self.checked_queries("forward", h)
-        if not isinstance(targets, Tensor) or targets.shape != h.shape[:-1] or targets.dtype != torch.int64:
-            raise _wrong_classes(self.owner, "targets", targets, f"{tuple(h.shape[:-1])}, one for each query")
+        self._check_shape(self.owner, "targets", targets, tuple(h.shape[:-1]), ", one for each query")
         kept = targets != self.ignore_index
         chosen = targets[kept]
         self._check_range(self.owner, "targets", chosen, f" (or be {self.ignore_index}, which is ignored)")
         return h[kept], chosen, kept
 
-    def checked_queries(self, method: str, h: Tensor) -> Tensor:
+    def checked_queries(self, method: str, h: Tensor, *, matrix: bool = False) -> Tensor:
         """H, refused where its type, width or numbers cannot be used."""
         owner = f"{self.owner}.{method}"
         check_floating(owner, "h", h)
-        if h.shape[-1:] != (self.embedding_dim,):
-            raise ValueError(
-                f"{owner}: expected queries with last axis {self.embedding_dim}, got shape {tuple(h.shape)}."
-            )
+        if h.shape[-1:] != (self.embedding_dim,) or (matrix and h.ndim != 2):
+            shape = f"shape (batch, {self.embedding_dim})" if matrix else f"last axis {self.embedding_dim}"
+            raise ValueError(f"{owner}: expected queries with {shape}, got shape {tuple(h.shape)}.")
         own = self.weight.dtype
+        if h.device != self.weight.device:
+            raise ValueError(
+                f"{owner}: h must be on the device of the class vectors, {self.weight.device}, got {h.device}."
+            )
         if h.dtype != own and not torch.is_autocast_enabled(h.device.type):
             raise TypeError(f"{owner}: h must have the type of the class vectors, {own}, got {h.dtype}.")
         if h.device.type == "cpu" and not bool(h.isfinite().all()):  # elsewhere a look at the numbers would be slow
@@ -130,14 +134,22 @@ class ClassLogits(nn.Module):
 
     def check_classes(self, method: str, name: str, classes: Tensor, shape: tuple[int | None, ...]) -> None:
         """Refuse anything but classes of that shape, in which None stands for any number."""
-        owner, fits = f"{self.owner}.{method}", isinstance(classes, Tensor) and classes.ndim == len(shape)
-        if (
-            not fits
-            or classes.dtype != torch.int64
-            or any(b not in (None, a) for a, b in zip(classes.shape, shape, strict=True))
-        ):
-            raise _wrong_classes(owner, name, classes, str(shape).replace("None", "any"))
-        self._check_range(owner, name, classes)
+        self._check_shape(f"{self.owner}.{method}", name, classes, shape)
+        self._check_range(f"{self.owner}.{method}", name, classes)
+
+    def _check_shape(
+        self, owner: str, name: str, classes: Tensor, shape: tuple[int | None, ...], reason: str = ""
+    ) -> None:
+        if not isinstance(classes, Tensor) or classes.layout != torch.strided:
+            raise TypeError(f"{owner}: {name} must be a dense tensor of int64, got {shown(classes)}.")
+        if classes.device != self.weight.device:
+            raise ValueError(f"{owner}: {name} must be on {self.weight.device}, got {classes.device}.")
+        fits = classes.ndim == len(shape) and all(b in (None, a) for a, b in zip(classes.shape, shape, strict=True))
+        if not fits or classes.dtype != torch.int64:
+            raise ValueError(
+                f"{owner}: {name} must be int64 of shape {str(shape).replace('None', 'any')}{reason}, got "
+                f"{classes.dtype} of shape {tuple(classes.shape)}."
+            )
 
     def _check_range(self, owner: str, name: str, classes: Tensor, otherwise: str = "") -> None:
         if classes.device.type != "cpu" or not classes.numel():
@@ -153,14 +165,6 @@ class ClassLogits(nn.Module):
         if self.reduction == "none":
             return losses.new_zeros(kept.shape).masked_scatter(kept, losses)
         return losses.sum() if self.reduction == "sum" else losses.mean()
-
-
-def _wrong_classes(owner: str, name: str, classes: object, shape: str) -> Exception:
-    if not isinstance(classes, Tensor):
-        return TypeError(f"{owner}: {name} must be a tensor of int64, got {type(classes).__name__}.")
-    return ValueError(
-        f"{owner}: {name} must be int64 of shape {shape}, got {classes.dtype} of shape {tuple(classes.shape)}."
-    )
 
 
 def unit(rows: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from .._validation import shown
 from ..approximation.log_features import NOTHING, LogFeatures, key_values, query_values, stabiliser
 from ._feature_tree import FeatureTree
 from ._tensor_features import TensorFeatures
@@ -185,5 +186,5 @@ class KernelSampler(ClassSampler):
 def checked_share(owner: str, share: float) -> float:
     """The share of samples that is drawn uniformly, refused where it is not between 0 and 1."""
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-        raise ValueError(f"{owner}: uniform_share must be a number from 0 to 1, got {share!r}.")
+        raise ValueError(f"{owner}: uniform_share must be a number from 0 to 1, got {shown(share)}.")
     return float(share)

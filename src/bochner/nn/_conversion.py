@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from .._validation import check_flag
+from .._validation import check_flag, shown
 from ..approximation import Approximation
 from ._attention_checks import check_generator
 from ._drawn import attention_spec
@@ -38,13 +38,13 @@ def replace_attention(
     model : torch.nn.Module
         Changed in place, unless ``copy``.  Bad arguments change nothing.
     spec : Approximation, str, or mapping from names of modules to these, optional
-        What to draw, of `kernels.Softmax` with scale 1, or the name of a mechanism such as "favor++"; without it 256 rows
-        of what is best for softmax.  A mapping, such as the ``recommended`` of `attention_report`, converts the modules
-        that it names.
+        What to draw, for `kernels.Softmax` with scale 1, or the name of a mechanism such as "favor++"; by default 256 rows
+        of the best map and projection for softmax.  A mapping, such as the ``recommended`` of `attention_report`, converts
+        the modules that it names.
     per_head : bool
         Whether each head draws its own rows.
     select : callable, optional
-        ``select(name, module)`` says whether to convert an attention; all are without it.
+        ``select(name, module)`` says whether to convert an attention; by default all are converted.
     copy : bool
         Whether to leave ``model`` alone and convert a copy.
     generator : torch.Generator, optional
@@ -88,8 +88,9 @@ def replace_attention(
     >>> model(torch.randn(2, 10, 32)).shape
     torch.Size([2, 10, 32])
     """
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"{_OWNER}: model must be a torch.nn.Module, got {model!r}.")
+    check_model(_OWNER, model)
+    if select is not None and not callable(select):
+        raise TypeError(f"{_OWNER}: select must be a function of a name and a module, got {shown(select)}.")
     check_flag(_OWNER, "per_head", per_head)
     check_flag(_OWNER, "copy", copy)
     check_generator(_OWNER, generator)
@@ -108,6 +109,12 @@ def _specs(spec: Any, names: Iterable[str]) -> dict[str, Approximation]:
     if isinstance(spec, Mapping):
         return {name: attention_spec(f"{_OWNER}: {name}", spec[name], softmax_only=True) for name in names}
     return dict.fromkeys(names, attention_spec(_OWNER, spec, softmax_only=True))
+
+
+def check_model(owner: str, model: Any) -> None:
+    """Refuse anything but a module."""
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"{owner}: model must be a torch.nn.Module, got {shown(model)}.")
 
 
 def attention_modules(model: nn.Module) -> dict[str, nn.Module]:
@@ -138,7 +145,7 @@ def _find(
     if named is not None:
         unknown = [name for name in named if name not in found]
         if unknown:
-            raise ValueError(f"{_OWNER}: spec names {unknown[0]!r}, but attention is at {_listed(found)}.")
+            raise ValueError(f"{_OWNER}: spec names {shown(unknown[0])}, but attention is at {_listed(found)}.")
         found = {name: module for name, module in found.items() if name in named}
     if select is not None:
         found = {name: module for name, module in found.items() if select(name, module)}

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from .._arrays import in_working_precision
+from .._validation import shown
 from ..approximation import Approximation, FeatureMap
 from ..catalogue import mechanism
 from ..kernels import Kernel, Softmax
@@ -28,7 +29,7 @@ def as_spec(owner: str, spec: Approximation | str | None, kernel: Kernel) -> App
     if not isinstance(spec, Approximation):
         raise TypeError(
             f"{owner}: spec must be an Approximation such as Approximation({kernel!r}), or the name of a mechanism such as "
-            f"'favor++', which is drawn here, got {spec!r}."
+            f"'favor++', which is drawn here, got {shown(spec)}."
         )
     return spec
 
@@ -64,7 +65,7 @@ class DrawnFeatures(FixedPrecision):
     dtype : torch.dtype
         float32 or float64.
     generator : torch.Generator, optional
-        Source of the draw; torch's own without it.
+        Source of the draw; by default torch's global generator.
     """
 
     format_version: Tensor
@@ -125,7 +126,7 @@ class DrawnFeatures(FixedPrecision):
         return members[0] if len(members) == 1 else HeadFeatures(members)
 
     def redraw(self, generator: torch.Generator | None = None) -> None:
-        """Draw all rows anew, with the constants of the plans; torch's own generator without one."""
+        """Draw all rows anew, with the constants of the plans; by default from torch's global generator."""
         device = "cpu" if generator is None else generator.device
         self.seeds.copy_(torch.randint(2**63 - 1, self.seeds.shape, generator=generator, device=device))
         self._draw()

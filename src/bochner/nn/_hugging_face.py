@@ -160,7 +160,7 @@ def attention(
 ) -> tuple[Tensor, None]:
     """Attention of (batch, heads, length, d), called by the module.
 
-    What else the model passes does not concern it; dropout of attention weights has none to drop.
+    Other arguments of the model are ignored: there are no attention weights to drop.
     """
     computed_by = getattr(module, ATTRIBUTE, None)
     if computed_by is None:

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .._validation import check_count, check_flag, check_positive
+from .._validation import check_count, check_flag, check_positive, shown
 from ..approximation import Approximation
 from ._attention import linear_attention
-from ._attention_checks import check_generator, check_state_type
+from ._attention_checks import check_floating, check_generator, check_state_type
 from ._attention_state import AttentionState
 from ._drawn import DrawnFeatures, attention_spec
 from ._multihead_checks import OWNER, check_inputs, check_options, is_causal_mask, key_mask
@@ -24,8 +24,8 @@ class RandomFeatureAttention(nn.Module):
 
     Use it in place of exact attention in models for long sequences.  Parameters have the names and shapes of
     ``nn.MultiheadAttention``, whose ``state_dict`` it loads with ``strict=False``; heads are computed by `linear_attention`.
-    Attention weights are formed only with ``need_weights=True``, in quadratic time and memory; that is the default, as
-    there: pass False.
+    Attention weights are formed only with ``need_weights=True``, in quadratic time and memory; that is the default of
+    ``nn.MultiheadAttention``, so pass False for linear attention.
 
     Parameters
     ----------
@@ -36,19 +36,19 @@ class RandomFeatureAttention(nn.Module):
     add_bias_kv, add_zero_attn : bool
         Must be False.
     spec : Approximation or str, optional
-        What to draw, of `kernels.Softmax` with scale 1, or the name of a mechanism such as "favor++"; without it 256 rows
-        of what is best for softmax.
+        What to draw, for `kernels.Softmax` with scale 1, or the name of a mechanism such as "favor++"; by default 256 rows
+        of the best map and projection for softmax.
     per_head : bool
         Whether each head draws its own rows.
     scale : float, optional
-        Factor of the dot products; :math:`d^{-1/2}` with d the width of a head without it.
+        Factor of the dot products, by default :math:`d^{-1/2}` with d the width of a head.
     learned_scale : bool
         Whether each head learns its scale, from there on.
     rotary : callable, optional
         ``rotary(x, start)`` turns queries and keys x (batch, heads, length, d) at positions from ``start`` on; lengths, and
         so the features' logarithms, stay as they are.
     generator : torch.Generator, optional
-        Source of the draw; torch's own without it.
+        Source of the draw; by default torch's global generator.
 
     Notes
     -----
@@ -94,7 +94,12 @@ class RandomFeatureAttention(nn.Module):
     ) -> None:
         super().__init__()
         flags = {"bias": bias, "batch_first": batch_first, "per_head": per_head, "learned_scale": learned_scale}
-        check_options(embed_dim, num_heads, dropout, add_bias_kv, add_zero_attn, **flags)
+        flags |= {"add_bias_kv": add_bias_kv, "add_zero_attn": add_zero_attn}
+        check_options(embed_dim, num_heads, dropout, kdim, vdim, **flags)
+        if rotary is not None and not callable(rotary):
+            raise TypeError(
+                f"{OWNER}: rotary must be callable, such as Rotary({embed_dim // num_heads}), got {shown(rotary)}."
+            )
         check_generator(OWNER, generator)
         spec = attention_spec(OWNER, spec)
         self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, embed_dim // num_heads
@@ -131,13 +136,13 @@ class RandomFeatureAttention(nn.Module):
         return [self.q_proj_weight, self.k_proj_weight, self.v_proj_weight]
 
     def redraw(self, generator: torch.Generator | None = None) -> None:
-        """Draw new rows into the buffers, from ``generator`` or torch's own; constants chosen from data stay."""
+        """Draw new rows into the buffers; constants chosen from data stay as they are."""
         check_generator(f"{OWNER}.redraw", generator)
         self.features.redraw(generator)
 
     @torch.no_grad()
     def fit_statistics(self, query: Tensor, key: Tensor | None = None, key_padding_mask: Tensor | None = None) -> None:
-        """Choose the constants of each head from data: inputs as `forward` takes them, key the same as query without it."""
+        """Choose the constants of each head from data: inputs as `forward` takes them; ``key`` defaults to ``query``."""
         key = query if key is None else key
         check_inputs(self, query, key, None, key_padding_mask, None)
         q, k = (self._heads(self._batched(x), part, 0) for part, x in enumerate((query, key)))
@@ -183,7 +188,8 @@ class RandomFeatureAttention(nn.Module):
         """
         check_inputs(self, query, key, value, key_padding_mask, attn_mask)
         check_state_type(OWNER, state)
-        for name, flag in (("need_weights", need_weights), ("is_causal", is_causal)):
+        flags = {"need_weights": need_weights, "average_attn_weights": average_attn_weights, "is_causal": is_causal}
+        for name, flag in flags.items():
             check_flag(OWNER, name, flag)
         causal = is_causal_mask(attn_mask, is_causal)
         if need_weights and state is not None:
@@ -266,6 +272,12 @@ class Rotary(nn.Module):
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
         """Turn x (..., length, d), whose first position is ``start``; angles in float32 at least."""
+        check_floating("Rotary", "x", x)
+        if x.ndim < 2 or x.shape[-1] != 2 * len(self.frequencies):
+            raise ValueError(
+                f"Rotary: x must have shape (..., length, {2 * len(self.frequencies)}), got {tuple(x.shape)}."
+            )
+        check_count("Rotary", "start", start, 0)
         positions = torch.arange(start, start + x.shape[-2], device=x.device)
         angles = positions[:, None] * self.frequencies.to(torch.promote_types(x.dtype, torch.float32))
         a, b = x.chunk(2, dim=-1)

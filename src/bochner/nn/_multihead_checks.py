@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from .._validation import check_count, check_flag
+from .._validation import check_count, check_flag, shown
 from ._attention_checks import check_floating
 
 if TYPE_CHECKING:
@@ -17,21 +17,22 @@ OWNER = "RandomFeatureAttention"
 
 
 def check_options(
-    embed_dim: int, num_heads: int, dropout: float, add_bias_kv: bool, add_zero_attn: bool, **flags: bool
+    embed_dim: int, num_heads: int, dropout: float, kdim: int | None, vdim: int | None, **flags: bool
 ) -> None:
     """Refuse sizes that do not fit, and options of ``nn.MultiheadAttention`` that have no linear form."""
-    check_count(OWNER, "embed_dim", embed_dim)
-    check_count(OWNER, "num_heads", num_heads)
+    for name, count in (("embed_dim", embed_dim), ("num_heads", num_heads), ("kdim", kdim), ("vdim", vdim)):
+        if count is not None or name in ("embed_dim", "num_heads"):
+            check_count(OWNER, name, count)
     for name, flag in flags.items():
         check_flag(OWNER, name, flag)
     if embed_dim % num_heads:
         raise ValueError(f"{OWNER}: embed_dim must be a multiple of num_heads, got {embed_dim} and {num_heads}.")
-    if dropout:
+    if not isinstance(dropout, int | float) or dropout != 0:
         raise ValueError(
-            f"{OWNER}: dropout must be 0, since linear attention forms no weights to drop, got {dropout}; "
+            f"{OWNER}: dropout must be 0, since linear attention forms no weights to drop, got {shown(dropout)}; "
             f"put nn.Dropout on the output."
         )
-    if add_bias_kv or add_zero_attn:
+    if flags["add_bias_kv"] or flags["add_zero_attn"]:
         raise ValueError(f"{OWNER}: add_bias_kv and add_zero_attn must be False; append such keys to the inputs.")
 
 
@@ -84,12 +85,16 @@ def _check_axes(module: RandomFeatureAttention, inputs: dict[str, tuple[Tensor, 
 def _check_type(module: RandomFeatureAttention, name: str, x: Tensor) -> None:
     """Refuse what the projections of the module cannot be applied to."""
     check_floating(OWNER, name, x)
-    own = module.out_proj.weight.dtype
+    own, device = module.out_proj.weight.dtype, module.out_proj.weight.device
+    if x.device != device:
+        raise ValueError(f"{OWNER}: {name} must be on the device of the parameters, {device}, got {x.device}.")
     if x.dtype != own and not torch.is_autocast_enabled(x.device.type):
         raise TypeError(f"{OWNER}: {name} must have the type of the parameters, {own}, got {x.dtype}.")
 
 
 def _check_mask(name: str, mask: Tensor | None, shapes: set[tuple[int, ...]]) -> None:
+    if mask is not None and not isinstance(mask, Tensor):
+        raise TypeError(f"{OWNER}: {name} must be a tensor, got {shown(mask)}.")
     if mask is not None and tuple(mask.shape) not in shapes:
         allowed = " or ".join(str(shape) for shape in sorted(shapes, key=len))
         raise ValueError(f"{OWNER}: {name} must have shape {allowed}, got {tuple(mask.shape)}.")

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 
+from .._validation import shown
 from ..approximation.log_features import NOTHING, KeySums
 
 if TYPE_CHECKING:  # some builds of torch have no processes
@@ -24,7 +25,7 @@ def check_group(owner: str, group: Any) -> None:
     """Refuse anything but a process group."""
     if not (dist.is_available() and isinstance(group, dist.ProcessGroup)):
         raise TypeError(
-            f"{owner}: process_group must be a torch.distributed process group such as dist.group.WORLD, got {group!r}."
+            f"{owner}: process_group must be a torch.distributed process group such as dist.group.WORLD, got {shown(group)}."
         )
 
 

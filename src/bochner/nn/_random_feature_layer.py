@@ -25,12 +25,12 @@ class RandomFeatures(nn.Module):
     ----------
     in_features : int
     spec : Approximation or str, optional
-        What to draw, or the name of a mechanism such as "rff"; without it 256 rows of trigonometric features of the
+        What to draw, or the name of a mechanism such as "rff"; by default 256 rows of trigonometric features of the
         Gaussian kernel.
     learned_scale : bool
         Whether a factor of the inputs is learned, from 1 on: the inverse of a lengthscale.
     generator : torch.Generator, optional
-        Source of the draw; torch's own without it.
+        Source of the draw; by default torch's global generator.
     device, dtype
         Of the learned factor and the buffers.
 
@@ -80,7 +80,7 @@ class RandomFeatures(nn.Module):
 
     @torch.no_grad()
     def fit_statistics(self, x: Tensor, y: Tensor | None = None) -> None:
-        """Choose the map's constants from queries x (..., in_features), and keys y, the same without them."""
+        """Choose the map's constants from queries x (..., in_features), and keys y, by default the same."""
         for name, z in (("x", x), ("y", x if y is None else y)):
             self._check(name, z)
         q, k = (self._scaled(z).flatten(0, -2)[None] for z in (x, x if y is None else y))

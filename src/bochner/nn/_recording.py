@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ._conversion import attention_modules, leave_fast_path, no_attention
+from ._conversion import attention_modules, check_model, leave_fast_path, no_attention
 from ._hugging_face import attach, family_of, make_masks_linear
 from ._multihead import RandomFeatureAttention
 from ._multihead_checks import is_causal_mask, key_mask
@@ -80,6 +80,7 @@ def exact_weights(q: Tensor, k: Tensor, scale: float | Tensor, seen: Tensor | No
 @torch.no_grad()
 def record(model: nn.Module, batch: Any) -> list[Recorded]:
     """Run a copy of the model on the batch with exact attention, converted or not, and catch its queries and keys."""
+    check_model("attention_report", model)
     if not attention_modules(model):
         raise no_attention("attention_report", model)
     calls: list[Recorded] = []
@@ -106,12 +107,16 @@ def _with_recorders(model: nn.Module, calls: list[Recorded]) -> nn.Module:
 
 
 def _run(model: nn.Module, batch: Any) -> None:
-    if isinstance(batch, Mapping):
-        model(**batch)
-    elif isinstance(batch, tuple | list):
-        model(*batch)
-    else:
-        model(batch)
+    try:
+        if isinstance(batch, Mapping):
+            model(**batch)
+        elif isinstance(batch, tuple | list):
+            model(*batch)
+        else:
+            model(batch)
+    except Exception as error:
+        words = " ".join(f"{type(error).__name__}: {error}".split())[:500]
+        raise ValueError(f"attention_report: the model cannot be run on the batch: {words}") from error
 
 
 class _Recorder(nn.Module):

@@ -12,7 +12,7 @@ from torch import nn
 
 from .._progress import progress
 from .._table import format_table
-from .._validation import check_count, check_positive
+from .._validation import check_count, check_flag, check_positive, shown
 from ..approximation import Approximation
 from ..catalogue import mechanism
 from ..kernels import Softmax
@@ -108,7 +108,7 @@ def attention_report(
     batch : Tensor, tuple or mapping
         What the model is called with: one argument, arguments, or named arguments.
     mechanisms : mapping from names to Approximation or names of mechanisms, optional
-        What to compare, for the softmax kernel; without it FAVOR+, SimRF-Performer, FAVOR++ and FAVOR++ on simplex rows, the
+        What to compare, for the softmax kernel; by default FAVOR+, SimRF-Performer, FAVOR++ and FAVOR++ on simplex rows, the
         default of `replace_attention`, with ``n_projections`` rows.
     n_projections : int
         Rows of W of the default mechanisms.
@@ -121,7 +121,7 @@ def attention_report(
     n_draws : int
         Draws over which errors are measured.
     generator : torch.Generator, optional
-        Source of the draws; torch's own without it.
+        Source of the draws; by default torch's global generator.
     verbose : bool
         Whether to show a progress bar, if it takes more than a few seconds.
 
@@ -154,6 +154,7 @@ def attention_report(
     """
     specs = _checked(mechanisms, check_count(_OWNER, "n_projections", n_projections))
     check_positive(_OWNER, "tolerance", tolerance)
+    check_flag(_OWNER, "verbose", verbose)
     limits = (max_sequences, max_queries, max_keys)
     for name, value in zip(("max_sequences", "max_queries", "max_keys"), limits, strict=True):
         check_count(_OWNER, name, value)
@@ -177,8 +178,8 @@ def _checked(mechanisms: Mapping[str, Approximation | str] | None, n_projections
         named = {name: mechanism(name, n_projections=n_projections) for name in MECHANISMS}
         return named | {DEFAULT: Approximation(Softmax(), n_projections=n_projections)}
     if not isinstance(mechanisms, Mapping) or not mechanisms:
-        raise ValueError(f"{_OWNER}: mechanisms must be a mapping that names at least one, got {mechanisms!r}.")
+        raise ValueError(f"{_OWNER}: mechanisms must be a mapping that names at least one, got {shown(mechanisms)}.")
     return {
-        name: attention_spec(f"{_OWNER}: mechanisms[{name!r}]", spec, softmax_only=True)
+        name: attention_spec(f"{_OWNER}: mechanisms[{shown(name)}]", spec, softmax_only=True)
         for name, spec in mechanisms.items()
     }

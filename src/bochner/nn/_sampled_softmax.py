@@ -38,8 +38,8 @@ class SampledSoftmax(ClassLogits):
     n_samples : int
         Negatives m for each query.
     spec : Approximation or str, optional
-        What to draw, of `kernels.Softmax` with scale 1, or the name of a mechanism such as "favor++"; without it 256 rows
-        of what is best for softmax.
+        What to draw, for `kernels.Softmax` with scale 1, or the name of a mechanism such as "favor++"; by default 256 rows
+        of the best map and projection for softmax.
     sampler : {"kernel", "uniform", "softmax"}
         Law of the negatives: features, all alike, or the exact softmax in O(n d); the latter two for comparison, and
         without what concerns features.
@@ -48,10 +48,10 @@ class SampledSoftmax(ClassLogits):
     scale : float
         The factor :math:`\tau` of the logits, an inverse temperature.
     normalize_sampling : bool, optional
-        Whether the features are of unit vectors though the logits are not, as in HRF I.1: less apt a law where norms
-        differ, and features of less variance.  As ``normalize`` without it.
+        Whether the features are of unit vectors though the logits are not, as in HRF I.1: a worse proposal where norms
+        differ, but features of lower variance.  By default the same as ``normalize``.
     sampling_scale : float, optional
-        The scale of the kernel that is estimated; as ``scale`` without it.
+        The scale of the kernel that is estimated, by default ``scale``.
     uniform_share : float
         Share of negatives drawn uniformly, between 0 and 1.
     bias : bool
@@ -92,7 +92,8 @@ class SampledSoftmax(ClassLogits):
 
     *After each step of the optimizer* call `update`: it takes note of the classes that were in the loss since.
     An optimizer that moves other classes too (momentum, weight decay, Adam with dense gradients) leaves their features
-    behind until `rebuild`; this makes q less apt, never wrong, since logits are corrected by the law of the tree.  With
+    behind until `rebuild`; this makes q a worse proposal, but the loss stays right, since logits are
+    corrected by the law of the tree.  With
     ``sparse=True`` and `torch.optim.SGD` or `SparseAdam` only classes in the loss move.
 
     References
@@ -200,7 +201,7 @@ class SampledSoftmax(ClassLogits):
     ) -> Sample:
         """Classes drawn for the queries h (batch, d), other than ``targets`` (batch,), with their log probabilities."""
         n_samples = self.n_samples if n_samples is None else check_count(f"{_OWNER}.sample", "n_samples", n_samples)
-        X = self._query_rows(self.checked_queries("sample", h))
+        X = self._query_rows(self.checked_queries("sample", h, matrix=True))
         check_generator(f"{_OWNER}.sample", generator)
         if targets is not None:
             self.check_classes("sample", "targets", targets, tuple(h.shape[:-1]))
@@ -209,7 +210,7 @@ class SampledSoftmax(ClassLogits):
     @torch.no_grad()
     def log_proposal(self, h: Tensor, classes: Tensor, targets: Tensor | None = None) -> Tensor:
         """Logarithms of the probabilities q with which ``classes`` (batch, k) are drawn for the queries h (batch, d)."""
-        X = self._query_rows(self.checked_queries("log_proposal", h))
+        X = self._query_rows(self.checked_queries("log_proposal", h, matrix=True))
         self.check_classes("log_proposal", "classes", classes, (*h.shape[:-1], None))
         if targets is not None:
             self.check_classes("log_proposal", "targets", targets, tuple(h.shape[:-1]))
@@ -222,7 +223,7 @@ class SampledSoftmax(ClassLogits):
         Parameters
         ----------
         indices : Tensor of int64, optional
-            Which classes; those that were in a loss since the last update without it.
+            Which classes; by default those that were in a loss since the last update.
         """
         if indices is not None:
             self.check_classes("update", "indices", indices, (None,))
@@ -243,7 +244,7 @@ class SampledSoftmax(ClassLogits):
         Parameters
         ----------
         queries : Tensor (..., d), optional
-            Queries to which a map that chooses constants from data adapts; the classes without them.
+            Queries to which a map that chooses constants from data adapts; by default the classes.
         generator : torch.Generator, optional
             Source of randomness.
         """

@@ -18,7 +18,8 @@ from ..geometries import FastGeometry, Geometry
 from ..geometries._geometry import Coupling
 from ..kernels import Kernel
 from ..radii import RadialLaw
-from ..rotations import DrawnMatrices, DrawnRotation, DrawnStages, FastRotation, Haar, Rotation
+from ..rotations import DrawnRotation, FastRotation, Haar, Rotation
+from ..rotations._rotation import DrawnMatrices, DrawnStages
 from ._operator import DenseOperator, Operator
 from ._projection import Projection, named_streams
 from ._structured import StructuredOperator, groups_of

@@ -119,6 +119,10 @@ class QMC(Projection):
         """Halton points do; Sobol points end at d = 21201."""
         return self.sequence == "halton"
 
+    def why(self, facts: Any) -> str:
+        """In few dimensions."""
+        return "In so few dimensions a low-discrepancy sequence fills the space more evenly than chance."
+
     @classmethod
     def variants(cls) -> dict[str, Any]:
         """Both sequences."""
@@ -190,6 +194,11 @@ class GaussHermite(Projection):
     @property
     def gaussian_rows(self) -> bool:
         """Never: coordinates take finitely many values."""
+        return False
+
+    @property
+    def consistent(self) -> bool:
+        """The bias of the grid stays, however many of its nodes are drawn."""
         return False
 
     @property

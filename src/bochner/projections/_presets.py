@@ -75,6 +75,10 @@ class Orthogonal(_Preset):
         """Always: Haar blocks stay, as the measure for fast rotations."""
         return True
 
+    def why(self, facts: Any) -> str:
+        """No two rows of a block point into similar directions."""
+        return "Orthogonal rows repeat each other least."
+
     @classmethod
     def variants(cls) -> dict[str, Any]:
         """With Haar blocks, and with the fast rotations."""
@@ -120,6 +124,10 @@ class Simplex(_Preset):
     references: ClassVar[tuple[str, ...]] = ("simrf",)
     geometry = geometries.Simplex()
 
+    def why(self, facts: Any) -> str:
+        """At obtuse angles."""
+        return _why_simplex(facts)
+
     @classmethod
     def variants(cls) -> dict[str, Any]:
         """With Haar blocks, and with fast rotations."""
@@ -164,6 +172,15 @@ class SimplexPlus(_Preset):
     name: ClassVar[str] = "simplex+"
     references: ClassVar[tuple[str, ...]] = ("simrf",)
     geometry = geometries.SimplexPlus()
+
+    def why(self, facts: Any) -> str:
+        """At obtuse angles."""
+        return _why_simplex(facts)
+
+
+def _why_simplex(facts: Any) -> str:
+    cause = "Vectors are short" if facts.sum2 < facts.d / 4 else "Features are positive"
+    return f"{cause}, so simplex rows win: at obtuse angles their errors cancel most."
 
 
 VERTICES: dict[str, Geometry] = {
@@ -247,6 +264,12 @@ class Quadrature(BlockProjection):
     def radial_law(self) -> RadialLaw:
         """Radii and weights of the nodes."""
         return SphericalRadial(self.origin)
+
+    def why(self, facts: Any) -> str:
+        """Where low degrees matter most."""
+        near = facts.distance2 < facts.d / 4
+        cause = "Points are close" if near else "The rule is exact for polynomials of low degree"
+        return f"{cause}, so quadrature wins: it integrates low degrees without error."
 
     @classmethod
     def variants(cls) -> dict[str, Any]:

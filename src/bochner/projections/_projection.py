@@ -27,6 +27,7 @@ class Projection(Catalogued, ABC):
     - ``gaussian_rows``: whether each row by itself follows that law exactly (N(0, I) for the Gaussian kernel);
     - ``uniform_directions``: whether each row's direction is exactly uniform, which is all that homogeneous maps need;
     - ``gaussian_lengths``: whether the rows' lengths follow the kernel's law;
+    - ``consistent``: whether more rows lower the error as far as one likes; what is not is measured, never recommended;
     - ``reflected``: whether each row stands for the pair of w and -w;
     - ``has_origin``: whether the rule has a node at zero; ``signed``: whether the weight of that node may be negative;
     - ``coupling``: name of the coupling in closed forms, ``"iid"``, ``"orthogonal"`` or ``"simplex"``, or None;
@@ -58,6 +59,11 @@ class Projection(Catalogued, ABC):
         return True
 
     @property
+    def consistent(self) -> bool:
+        """Whether more rows lower the error as far as one likes, up to the small bias of approximate rotations."""
+        return self.gaussian_lengths or self.unbiased
+
+    @property
     def reflected(self) -> bool:
         """Whether each row stands for the pair of w and -w, half of the weight each."""
         return False
@@ -81,6 +87,10 @@ class Projection(Catalogued, ABC):
     def coupling(self) -> Literal["iid", "orthogonal", "simplex"] | None:
         """Name of the coupling of the rows in closed forms; None where there is none."""
         return None
+
+    def why(self, facts: Any) -> str:
+        """One sentence on why these rows have the lowest error on data with these facts, as `recommend` says it."""
+        return "These rows have the lowest error."
 
     def padded(self, d: int) -> int:
         """Dimension in which the rows are drawn."""

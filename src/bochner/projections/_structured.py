@@ -9,7 +9,7 @@ import numpy as np
 from .._arrays import array_namespace, like, pad_last
 from ..geometries import FastGeometry
 from ..linalg.engine import LANES, for_each_tile_of_lanes, multiply
-from ..rotations import DrawnStages
+from ..rotations._rotation import DrawnStages
 from ._operator import Operator
 
 if TYPE_CHECKING:
@@ -56,6 +56,12 @@ class StructuredOperator(Operator):
     def to_dense(self) -> np.ndarray:
         """Return W itself, (m, d), in float64."""
         return np.ascontiguousarray(self._apply_rows(np.eye(self.shape[1])).T)
+
+    def _dense(self) -> np.ndarray:
+        """W for products, by the compiled transforms: much faster than `to_dense`, up to rounding the same."""
+        rows = np.empty((self.shape[1], self.shape[0]))
+        self.transform(np.eye(self.shape[1]), rows)
+        return np.ascontiguousarray(rows.T)
 
     def _own_arrays(self) -> dict[str, np.ndarray]:
         return self.rotation.to_arrays()

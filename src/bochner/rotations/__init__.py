@@ -6,18 +6,16 @@ A rotation of one's own inherits from `FastRotation` and lists its stages (`hd_b
 `GivensWalk`, `Permutation`, or a `Stage` of its own), or from `DenseRotation` and returns its matrices.
 """
 
-from ._givens import Butterfly, Kac, StructuredGivens, draw_angles
+from ._givens import Butterfly, Kac, StructuredGivens
 from ._haar import Haar
 from ._hadamard import Hadamard, MultiHadamard
-from ._rotation import DenseRotation, DrawnMatrices, DrawnRotation, DrawnStages, FastRotation, Rotation
-from ._stages import GivensLevel, GivensWalk, Permutation, SignedWalsh, Stage, hd_block, rademacher
+from ._rotation import DenseRotation, DrawnRotation, FastRotation, Rotation
+from ._stages import GivensLevel, GivensWalk, Permutation, SignedWalsh, Stage, hd_block
 
 __all__ = [
     "Butterfly",
     "DenseRotation",
-    "DrawnMatrices",
     "DrawnRotation",
-    "DrawnStages",
     "FastRotation",
     "GivensLevel",
     "GivensWalk",
@@ -30,7 +28,5 @@ __all__ = [
     "SignedWalsh",
     "Stage",
     "StructuredGivens",
-    "draw_angles",
     "hd_block",
-    "rademacher",
 ]

@@ -72,7 +72,7 @@ class StructuredGivens(AngledRotation):
     Parameters
     ----------
     angles : {"beta", "uniform", "tree"}
-        Law of the angles, see `bochner.rotations.draw_angles`.
+        Law of the angles: exactly uniform rows, uniform angles (OMC), or the angles of a uniform point (QBF).
     mix : bool
         Whether one HD block is applied first.
 
@@ -118,7 +118,7 @@ class Butterfly(AngledRotation):
     Parameters
     ----------
     angles : {"beta", "uniform", "tree"}
-        Law of the angles, see `bochner.rotations.draw_angles`.
+        Law of the angles: exactly uniform rows, uniform angles (OMC), or the angles of a uniform point (QBF).
     mix : bool
         Whether one HD block is applied first.
     products : int

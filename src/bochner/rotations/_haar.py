@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from .._random import RNG, streams
+from .._validation import check_memory
 from ..linalg.engine import single_threaded_blas
 from ._rotation import DenseRotation, Directions, DrawnMatrices, DrawnRotation
 
@@ -51,20 +52,11 @@ class Haar(DenseRotation):
         """All directions."""
         return "all"
 
-    def sample_rows(self, d: int, n_rows: int, rng: RNG = None) -> DrawnRotation:
-        """Few rows of a large matrix alone, uniform on the Stiefel manifold as those of the whole are.
-
-        Parameters
-        ----------
-        d : int
-            Dimension of the data.
-        n_rows : int
-            How many rows, at most d.
-        rng : int, numpy.random.Generator or None
-            Source of randomness.
-        """
+    def _draw_rows(self, d: int, n_rows: int, rng: RNG) -> DrawnRotation:
+        """Few rows of a large matrix alone, uniform on the Stiefel manifold as those of the whole are."""
         if d < _LARGE or 2 * n_rows > d:
-            return super().sample_rows(d, n_rows, rng)
+            return super()._draw_rows(d, n_rows, rng)
+        check_memory(repr(self), 8.0 * d * n_rows, "use fewer rows or dimensions")
         (stream,) = streams(rng, "directions")
         return DrawnMatrices(repr(self), _orthonormal_columns(stream, 1, d, n_rows).swapaxes(-1, -2))
 

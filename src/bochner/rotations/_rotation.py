@@ -83,6 +83,14 @@ class Rotation(Catalogued, ABC):
         rng : int, numpy.random.Generator or None
             Source of randomness.
         """
+        name = repr(self)
+        d, n_rows = check_count(name, "d", d), check_count(name, "n_rows", n_rows)
+        if n_rows > self.padded(d):
+            raise ValueError(f"{name}: n_rows must be at most {self.padded(d)}, the dimension, got {n_rows}.")
+        return self._draw_rows(d, n_rows, rng)
+
+    def _draw_rows(self, d: int, n_rows: int, rng: RNG) -> DrawnRotation:
+        """Draw, with checked arguments."""
         return self.sample(d, 1, rng)
 
     @abstractmethod
@@ -180,7 +188,13 @@ class FastRotation(Rotation):
     def _draw(self, dim: int, n_blocks: int, rng: np.random.Generator) -> DrawnStages:
         if dim == 1:  # as for dense matrices: a fair coin
             return DrawnStages(repr(self), n_blocks, 1, [SignedWalsh(rademacher(rng, n_blocks, 1), 0, 0)])
-        return DrawnStages(repr(self), n_blocks, dim, self.stages(dim, n_blocks, rng))
+        stages = self.stages(dim, n_blocks, rng)
+        for k, stage in enumerate(stages):
+            if not stage.valid(dim) or any(len(array) != n_blocks for array in stage.to_arrays().values()):
+                raise ValueError(
+                    f"{self!r}: stage {k}, {type(stage).__name__}, is not made for {n_blocks} blocks of dimension {dim}."
+                )
+        return DrawnStages(repr(self), n_blocks, dim, stages)
 
 
 class DrawnRotation(ABC):

@@ -14,6 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._arrays import array_namespace, like
+from .._random import RNG, as_generator
+from .._validation import check_count, check_memory, shown
 from ..linalg import references
 
 
@@ -64,12 +66,15 @@ class SignedWalsh(Stage):
     numbers: ClassVar[tuple[str, ...]] = ("signs",)
 
     def __init__(self, signs: np.ndarray, low: int, high: int) -> None:
-        self.signs, self.low, self.high = signs, low, high
-        self._scale = 2.0 ** (-(high - low) / 2)
+        self.signs = _numbers("SignedWalsh", "signs", signs, 2, np.int8)
+        self.low = check_count("SignedWalsh", "low", low, 0)
+        self.high = check_count("SignedWalsh", "high", high, self.low)
+        _require("SignedWalsh", self, self.signs.shape[1])
+        self._scale = 2.0 ** (-(self.high - self.low) / 2)
 
     def valid(self, dim: int) -> bool:
-        """Signs are +1 and -1."""
-        return bool((np.abs(self.signs) == 1).all())
+        """Signs are +1 and -1, and there are as many index bits as levels ask for."""
+        return self.signs.shape[1] == dim and dim % 2**self.high == 0 and bool((np.abs(self.signs) == 1).all())
 
     def cost(self, dim: int) -> float:
         """One pass for the signs, and a third of one for each level."""
@@ -125,7 +130,14 @@ class GivensLevel(_Angles):
     numbers: ClassVar[tuple[str, ...]] = ("angles",)
 
     def __init__(self, level: int, angles: np.ndarray) -> None:
-        self.level, self.angles = level, angles
+        self.level = check_count("GivensLevel", "level", level, 0)
+        self.angles = _numbers("GivensLevel", "angles", angles, 3, np.float64)
+        _require("GivensLevel", self, self.angles.shape[1] * 2 ** (self.level + 1))
+
+    def valid(self, dim: int) -> bool:
+        """One angle per pair, or one per group."""
+        groups, angles = self.angles.shape[1:]
+        return groups * 2 ** (self.level + 1) == dim and angles in (1, 2**self.level)
 
     def cost(self, dim: int) -> float:
         """One pass of rotations."""
@@ -157,10 +169,15 @@ class GivensWalk(_Angles):
     numbers: ClassVar[tuple[str, ...]] = ("first", "second", "angles")
 
     def __init__(self, first: np.ndarray, second: np.ndarray, angles: np.ndarray) -> None:
-        self.first, self.second, self.angles = first, second, angles
+        self.first = _numbers("GivensWalk", "first", first, 2, np.int32)
+        self.second = _numbers("GivensWalk", "second", second, 2, np.int32)
+        self.angles = _numbers("GivensWalk", "angles", angles, 2, np.float64)
+        _require("GivensWalk", self, np.iinfo(np.int32).max)
 
     def valid(self, dim: int) -> bool:
-        """Pairs are two different coordinates."""
+        """Pairs are two different coordinates, each with its angle."""
+        if not self.first.shape == self.second.shape == self.angles.shape:
+            return False
         inside = (self.first >= 0) & (self.first < dim) & (self.second >= 0) & (self.second < dim)
         return bool((inside & (self.first != self.second)).all())
 
@@ -195,11 +212,12 @@ class Permutation(Stage):
     numbers: ClassVar[tuple[str, ...]] = ("order",)
 
     def __init__(self, order: np.ndarray) -> None:
-        self.order = order
+        self.order = _numbers("Permutation", "order", order, 2, np.int32)
+        _require("Permutation", self, self.order.shape[1])
 
     def valid(self, dim: int) -> bool:
         """Every coordinate comes once."""
-        return bool((np.sort(self.order, axis=-1) == np.arange(dim)).all())
+        return self.order.shape[1] == dim and bool((np.sort(self.order, axis=-1) == np.arange(dim)).all())
 
     def cost(self, dim: int) -> float:
         """Two passes of copies in no order."""
@@ -230,6 +248,31 @@ def levels_of(dim: int) -> int:
     return int(dim).bit_length() - 1
 
 
-def hd_block(rng: np.random.Generator, n_blocks: int, dim: int) -> SignedWalsh:
+def hd_block(rng: RNG, n_blocks: int, dim: int) -> SignedWalsh:
     """One H D factor in a dimension that is a power of two: random signs, then the normalised Hadamard matrix."""
-    return SignedWalsh(rademacher(rng, n_blocks, dim), 0, levels_of(dim))
+    n_blocks, dim = check_count("hd_block", "n_blocks", n_blocks), check_count("hd_block", "dim", dim)
+    if dim & (dim - 1):
+        raise ValueError(f"hd_block: dim must be a power of two, got {dim}; fast rotations pad to one.")
+    check_memory("hd_block", float(n_blocks) * dim, "use fewer blocks or dimensions")
+    return SignedWalsh(rademacher(as_generator(rng), n_blocks, dim), 0, levels_of(dim))
+
+
+def _numbers(owner: str, name: str, values: Any, n_axes: int, dtype: Any) -> np.ndarray:
+    """The numbers of a stage as a contiguous array of that type, whose first axis is that of the blocks."""
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        array = np.empty(0)
+    kinds = "iu" if np.dtype(dtype).kind == "i" else "iuf"
+    if array.ndim != n_axes or array.dtype.kind not in kinds or not array.size or not np.isfinite(array).all():
+        what = "integers" if kinds == "iu" else "finite numbers"
+        raise ValueError(
+            f"{owner}: {name} must be an array of {what} with {n_axes} axes, blocks first, got {shown(values)}."
+        )
+    return np.ascontiguousarray(array, dtype)
+
+
+def _require(owner: str, stage: Stage, dim: int) -> None:
+    """Refuse numbers that do not make an orthogonal factor."""
+    if not stage.valid(dim):
+        raise ValueError(f"{owner}: these numbers do not make an orthogonal factor: {stage.valid.__doc__}")

@@ -64,6 +64,8 @@ def optimal_geometric_p(X: Any, Y: Any) -> float:
     from scipy.special import i0e, i1e
 
     X, Y = check_paired_rows("optimal_geometric_p", X, Y)
+    if not X.size or not Y.size:
+        raise ValueError("optimal_geometric_p: expected at least one pair of at least one coordinate.")
     t, d = np.abs(X * Y), X.shape[-1]
 
     def rise(logit: float) -> float:

@@ -74,10 +74,11 @@ def normalized_gaussian_coefficient(minus: Any, radius: Any, sigma: float, n: in
     cosines, and then estimates another coefficient.  At r = 0 there is nothing to choose, and :math:`\lambda = 0`.
     """
     minus, radius = np.asarray(minus, dtype=np.float64), np.asarray(radius, dtype=np.float64)
-    rho = -np.expm1(-2 * sigma**2 * radius**2)
+    square = min(sigma, 1e100) ** 2  # far beyond where the exponentials vanish
+    rho = -np.expm1(-2 * square * radius**2)
     safe = np.where(rho > 0, rho, 1.0)
-    mean = -np.expm1(-(sigma**2) * minus / 2) / safe
-    return CoefficientMoments.of(mean, np.expm1(-(sigma**2) * minus) ** 2 / (2 * n * safe**2))
+    mean = -np.expm1(-square * minus / 2) / safe
+    return CoefficientMoments.of(mean, np.expm1(-square * minus) ** 2 / (2 * n * safe**2))
 
 
 def hybrid_mse(second_moments: Any, covariances: Any) -> np.ndarray:

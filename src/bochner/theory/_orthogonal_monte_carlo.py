@@ -97,6 +97,10 @@ def subsampled_dot_product_mse(X: Any, Y: Any, m: int, T: Any = None) -> np.ndar
         if T is None
         else check_numbers("subsampled_dot_product_mse", "T", T, "positive", lambda v: v >= 0)
     )
+    if T.shape not in ((), q.shape):
+        raise ValueError(
+            f"subsampled_dot_product_mse: T must be one number or one for each pair, {q.shape}, got shape {T.shape}."
+        )
     return np.asarray(d / m * (d - m) / max(d - 1, 1) * (T - q**2 / d))
 
 

@@ -10,7 +10,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky
 from scipy.linalg.lapack import dtrtri
 from scipy.optimize import minimize_scalar
 
-from .spectrum import NormalEquations, Spectrum
+from ...approximation import FeatureMap
+from .spectrum import NormalEquations, Scaling, Spectrum
 
 _GRID = np.linspace(np.log(1e-9), np.log(1e7), 113)
 """Logarithms tried before the refinement; a local maximum between two neighbours is not lost by it."""
@@ -158,6 +159,26 @@ class Posterior(NamedTuple):
         z = rng.standard_normal((n_samples, t, D)).transpose(2, 1, 0)
         drawn: np.ndarray = self.mean[:, :, None] + np.sqrt(self.noise) * np.tensordot(self.root, z, axes=1)
         return drawn
+
+
+def means_and_spreads(
+    X: np.ndarray, *, phi: FeatureMap, fitted: Posterior, scaling: Scaling, noise: float
+) -> np.ndarray:
+    """Means and standard deviations side by side, (n, 2t), in the units of the targets."""
+    Phi = phi.queries(X)
+    spread = np.sqrt(fitted.variance(Phi) + noise)
+    return np.hstack([scaling.shift + scaling.scale * (Phi @ fitted.mean), spread[:, None] * scaling.scale])
+
+
+def functions_at(X: np.ndarray, *, phi: FeatureMap, weights: np.ndarray, scaling: Scaling, single: bool) -> np.ndarray:
+    """Functions of given weights (D, t, s) at rows, (n, t, s) or (n, s)."""
+    values = scaling.shift[:, None] + scaling.scale[:, None] * np.tensordot(phi.queries(X), weights, axes=1)
+    return np.asarray(values[:, 0] if single else values)
+
+
+def function_at(X: np.ndarray, *, phi: FeatureMap, weights: np.ndarray, scaling: Scaling, single: bool) -> np.ndarray:
+    """The function of given weights (D, t, 1) at rows, (n, t) or (n,)."""
+    return functions_at(X, phi=phi, weights=weights, scaling=scaling, single=single)[..., 0]
 
 
 def posterior(equations: NormalEquations, noise: float, amplitude: float) -> Posterior:

@@ -41,14 +41,14 @@ class Likelihood(ABC):
 class Logistic(Likelihood):
     r"""Two classes: :math:`p = 1/(1+e^{-f})` of the second, one latent.
 
-    Notes
-    -----
-    :math:`R = p(1-p)` and :math:`R' = p(1-p)(1-2p)`.
-
     Parameters
     ----------
     labels : int array (n,)
         0 or 1.
+
+    Notes
+    -----
+    :math:`R = p(1-p)` and :math:`R' = p(1-p)(1-2p)`.
     """
 
     n_latents = 1
@@ -79,16 +79,16 @@ class Logistic(Likelihood):
 class Softmax(Likelihood):
     r"""Several classes: :math:`p_c = e^{f_c}/\sum_j e^{f_j}`, a latent for each.
 
-    Notes
-    -----
-    :math:`R = \mathrm{diag}(p) - pp^T`, and :math:`\partial\,\mathrm{tr}(CR)/\partial f = R(\mathrm{diag}\,C - 2Cp)` for
-    symmetric C.
-
     Parameters
     ----------
     labels : int array (n,)
         From 0 to n_latents - 1.
     n_latents : int
+
+    Notes
+    -----
+    :math:`R = \mathrm{diag}(p) - pp^T`, and :math:`\partial\,\mathrm{tr}(CR)/\partial f = R(\mathrm{diag}\,C - 2Cp)` for
+    symmetric C.
     """
 
     def __init__(self, labels: np.ndarray, n_latents: int) -> None:
@@ -127,16 +127,16 @@ def likelihood_of(labels: np.ndarray, n_classes: int) -> Likelihood:
 def expected_probabilities(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     r"""Mean of the class probabilities for latents of given means (n, k) and covariances (n, k, k).
 
+    Returns
+    -------
+    float64 array (n, 2) or (n, k)
+
     Notes
     -----
     :math:`E\,\sigma(f)` for one latent and two classes, :math:`E\,\mathrm{softmax}(f)` for k latents, as averages over 512
     fixed points: quantiles of the normal law for one latent, scrambled Sobol points for more.  The error is below 0.001
     for one and a few thousandths for several, where MacKay's closed form :math:`\sigma(\mu/\sqrt{1+\pi v/8})` and its
     extensions to several classes err by up to 0.02 and 0.06.
-
-    Returns
-    -------
-    float64 array (n, 2) or (n, k)
 
     Examples
     --------

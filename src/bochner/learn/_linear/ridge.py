@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgWarning
 
-from ..._validation import check_option
+from ..._validation import check_option, shown
 from ...approximation import FeatureMap
 from ...linalg.engine import multiply
-from .._rows import Chunk, RowSource
+from .._row_source import Chunk, RowSource
 from .moments import Moments
 from .spectrum import Equations, NormalEquations, RowEquations, Solved, Spectrum, blas_for
 
@@ -76,7 +76,7 @@ class Ridge:
         if isinstance(self.alpha, str):
             if self.alpha not in CRITERIA:
                 raise ValueError(
-                    f"{self.owner}: alpha must be a number, one for each target, 'gcv' or 'loo', got {self.alpha!r}."
+                    f"{self.owner}: alpha must be a number, one for each target, 'gcv' or 'loo', got {shown(self.alpha)}."
                 )
             self.grid()
             return
@@ -90,7 +90,7 @@ class Ridge:
         """The strengths to choose among."""
         grid = np.atleast_1d(_strengths(self.owner, "alphas", DEFAULT_ALPHAS if self.alphas is None else self.alphas))
         if not (grid > 0).all():
-            raise ValueError(f"{self.owner}: alphas must be positive numbers, got {self.alphas!r}.")
+            raise ValueError(f"{self.owner}: alphas must be positive numbers, got {shown(self.alphas)}.")
         return grid
 
     @property
@@ -238,7 +238,7 @@ def collect_moments(phi: FeatureMap, rows: RowSource, *, exact: bool = True, ver
     --------
     >>> import numpy as np
     >>> from bochner import Approximation, kernels
-    >>> from bochner.learn._rows import ArrayRows
+    >>> from bochner.learn._row_source import ArrayRows
     >>> rows = ArrayRows("example", np.random.default_rng(0).standard_normal((50, 3)), np.ones((50, 1)))
     >>> phi = Approximation(kernels.Gaussian(), n_projections=4).draw(3, rng=0)
     >>> collect_moments(phi, rows).scatter.shape
@@ -327,7 +327,7 @@ def best_alpha(alphas: np.ndarray, scores: np.ndarray) -> float:
 
 def _strengths(owner: str, name: str, value: Any) -> np.ndarray:
     """One strength or several, none of them negative."""
-    sentence = f"{owner}: {name} must be a non-negative number or a list of them, got {value!r}."
+    sentence = f"{owner}: {name} must be a non-negative number or a list of them, got {shown(value)}."
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib.util
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .._table import format_table, seconds
 from ..approximation import Approximation
-from .candidates import at_width, label
-from .facts import Facts
-from .prediction import Prediction, Predictor
+from ._applicable import label_of, rows_within
+from ._prediction import Prediction, Predictor
+from ._sample import Facts
 
 _SHOWN = 12
 
@@ -22,8 +23,8 @@ class Candidate:
     Attributes
     ----------
     spec : Approximation
-    n_features : int
-        Width of the features.
+    plan : Approximation
+        The same with the constants that it chose from the sampled rows.
     error : float
         Predicted relative Frobenius error of the Gram matrix, a root mean square over draws.
     worst : float
@@ -33,26 +34,40 @@ class Candidate:
     source : {"theory", "simulation"}
     seconds_per_row : float
         Measured time of the features.
-
-    Flags tell whether the features are positive, whether queries and keys share them, and whether the estimate is exactly
-    unbiased.
     """
 
     spec: Approximation
-    n_features: int
+    plan: Approximation
     error: float
     worst: float
     standard_error: float
     source: str
     seconds_per_row: float
-    positive: bool
-    symmetric: bool
-    unbiased: bool
+
+    @property
+    def n_features(self) -> int:
+        """Width of the features."""
+        return self.plan.n_features_out
+
+    @property
+    def positive(self) -> bool:
+        """Whether all features are positive."""
+        return self.plan.positive
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether queries and keys have the same features."""
+        return self.plan.symmetric
+
+    @property
+    def unbiased(self) -> bool:
+        """Whether the mean of the estimate is exactly the kernel."""
+        return self.plan.unbiased
 
     @property
     def label(self) -> str:
         """Map and projection in short."""
-        return label(self.spec)
+        return label_of(self.spec)
 
     @property
     def bound(self) -> float:
@@ -65,8 +80,9 @@ class Candidate:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: the specification as its ``repr``."""
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return values | {"spec": repr(self.spec), "label": self.label}
+        shown = ("label", "n_features", "error", "worst", "standard_error", "source", "seconds_per_row", "positive")
+        values = {name: getattr(self, name) for name in (*shown, "symmetric", "unbiased")}
+        return {"spec": repr(self.spec), "plan": repr(self.plan), **values}
 
 
 @dataclass(frozen=True)
@@ -102,14 +118,13 @@ class Recommendation:
         """Predicted error against width, for the best mechanisms: (width, error) points by label."""
         curves: dict[str, list[tuple[int, float]]] = {}
         for candidate in self.ranking[:top]:
-            sized = {at_width(candidate.spec, self.facts.d, width, self.predictor.sample.X) for width in n_features}
-            points = [(spec, self.predictor(spec).error) for spec in sized if spec is not None]
-            per_row = candidate.n_features / candidate.spec.n_projections
-            curves[candidate.label] = sorted((round(spec.n_projections * per_row), error) for spec, error in points)
+            rows = {rows_within(candidate.plan, width, self.facts.d) for width in n_features}
+            plans = [replace(candidate.plan, n_projections=m) for m in sorted(rows) if m]
+            curves[candidate.label] = [(plan.n_features_out, self.predictor(plan).error) for plan in plans]
         return curves
 
     def plot(self, ax: Any = None, *, n_features: Sequence[int] | None = None, top: int = 8) -> Any:
-        """Draw predicted error against the number of features, one curve a mechanism; needs matplotlib.
+        """Draw predicted error against the number of features, one curve per mechanism; needs matplotlib.
 
         Parameters
         ----------
@@ -124,11 +139,9 @@ class Recommendation:
         -------
         matplotlib Axes
         """
-        from .plot import draw_curves
-
         width = self.ranking[0].n_features
         widths = n_features or [max(width * 2**k // 16, 2) for k in range(7)]
-        return draw_curves(self.curves(widths, top), self.tolerance, ax)
+        return _draw_curves(self.curves(widths, top), self.tolerance, ax)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -143,9 +156,8 @@ class Recommendation:
 
     def table(self, top: int | None = _SHOWN) -> str:
         """The ranking as text; all of it with ``top=None``."""
-        header = ["mechanism", "features", "error", "worst entry", "time a row", "error by", "positive", "symmetric",
-                  "unbiased"]  # fmt: skip
-        return format_table(header, [_row(candidate) for candidate in self.ranking[:top]])
+        header = ["mechanism", "features", "error", "worst entry", "time per row", "error by", "positive", "symmetric"]
+        return format_table([*header, "unbiased"], [_row(candidate) for candidate in self.ranking[:top]])
 
     def __str__(self) -> str:
         hidden = len(self.ranking) - _SHOWN
@@ -162,3 +174,21 @@ def _row(c: Candidate) -> list[str]:
     flags = ["yes" if flag else "no" for flag in (c.positive, c.symmetric)]
     unbiased = "yes" if c.unbiased else "approx."
     return [c.label, str(c.n_features), error, f"{c.worst:.3g}", seconds(c.seconds_per_row), c.source, *flags, unbiased]
+
+
+def _draw_curves(curves: Mapping[str, Sequence[tuple[int, float]]], tolerance: float | None, ax: Any = None) -> Any:
+    """One line per mechanism, on logarithmic axes."""
+    if ax is None:
+        if importlib.util.find_spec("matplotlib") is None:
+            raise ImportError("Recommendation.plot: a plot needs matplotlib; pip install 'bochner[plot]'.")
+        from matplotlib.figure import Figure  # no window, whatever the backend
+
+        ax = Figure(figsize=(7, 4.5), layout="constrained").add_subplot()
+    for name, points in curves.items():
+        ax.loglog(*zip(*points, strict=True), marker="o", markersize=3, label=name)
+    if tolerance is not None:
+        ax.axhline(tolerance, color="black", linestyle=":", label="tolerance")
+    ax.set_xlabel("features")
+    ax.set_ylabel("predicted relative error")
+    ax.legend(fontsize="small")
+    return ax

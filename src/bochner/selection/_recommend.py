@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings as python_warnings
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,18 +15,16 @@ from .._random import RNG, as_generator
 from .._validation import check_count, check_flag, check_instance, check_points, check_positive, check_rows
 from ..approximation import Approximation
 from ..kernels import Kernel, resolve_bandwidth
-from .candidates import applicable, label
-from .cost import seconds_per_row
-from .facts import Facts
-from .prediction import MANY_DRAWS, Predictor
-from .reasons import reasons, warnings
-from .recommendation import Candidate, Recommendation
-from .sample import Sample
-from .tolerance import at_tolerance
+from ._applicable import planned
+from ._prediction import ROUNDS, Predictor, seconds_per_row
+from ._reasons import reasons, warnings
+from ._recommendation import Candidate, Recommendation
+from ._sample import Facts, Sample
+from ._tolerance import at_tolerance
 
 DEFAULT_FEATURES, MOST_FEATURES = 512, 65536
-_CLOSE = 1.3
-"""Simulated errors up to this factor above the best are simulated again, with more draws."""
+_WORTH = 0.95
+"""Mechanisms are drawn again while they may be better than the best known one by this factor."""
 _TIMED = 12
 """Mechanisms that are measured again at the width that a tolerance asks for; times of the others are scaled by it."""
 
@@ -97,17 +94,18 @@ def recommend(
     check_flag("recommend", "symmetric", symmetric)
     limit = None if n_features is None else check_count("recommend", "n_features", n_features)
     tolerance = None if tolerance is None else check_positive("recommend", "tolerance", tolerance)
-    seed, chosen = int(as_generator(rng).integers(2**31)), _kernel(kernel, X)
+    seed = int(as_generator(rng).integers(2**31))
+    chosen = _kernel(kernel, X)
     predictor = Predictor(Sample.of(X, Y, chosen, np.random.default_rng(seed)), seed)
     width = limit if limit is not None and tolerance is None else min(limit or DEFAULT_FEATURES, DEFAULT_FEATURES)
-    specs = _specs(chosen, predictor.sample.X, width, positive, symmetric)
-    found = [_candidate(spec, X, predictor) for spec in progress(specs, label="recommend", shown=verbose)]
-    ranking = sorted(_simulated_again(found, predictor), key=lambda c: c.bound)
+    mechanisms = _mechanisms(chosen, predictor, width, positive, symmetric)
+    rows = predictor.sample.X.astype(X.dtype if X.dtype == np.float32 else np.float64)
+    found = [_candidate(*one, rows, predictor) for one in progress(mechanisms, label="recommend", shown=verbose)]
+    ranking = sorted(_raced(found, predictor), key=lambda c: c.bound)
     reached = True
     if tolerance is not None:
-        most = limit or MOST_FEATURES
-        ranking, reached = at_tolerance(ranking, tolerance, most, predictor)
-        ranking = [_timed(c, X, predictor) if place < _TIMED else c for place, c in enumerate(ranking)]
+        ranking, reached = at_tolerance(ranking, tolerance, limit or MOST_FEATURES, predictor)
+        ranking = [_timed(c, rows, predictor) if place < _TIMED else c for place, c in enumerate(ranking)]
     facts = Facts.of(predictor.sample, chosen)
     said = warnings(ranking, facts, chosen, tolerance, reached)
     for sentence in said:
@@ -137,40 +135,55 @@ def _kernel(kernel: Kernel | str | None, X: np.ndarray) -> Kernel:
     return kernel
 
 
-def _specs(kernel: Kernel, X: np.ndarray, width: int, positive: bool, symmetric: bool) -> list[Approximation]:
-    d = X.shape[1]
-    specs = list(applicable(kernel, d, width, X))
-    if not specs:
+def _mechanisms(
+    kernel: Kernel, predictor: Predictor, width: int, positive: bool, symmetric: bool
+) -> list[tuple[Approximation, Approximation]]:
+    """Specifications and plans that are asked for; those that share their rows stand together."""
+    sample = predictor.sample
+    every = planned(kernel, sample.X, sample.Y, width, predictor.seed)
+    found = [(spec, plan) for spec, plan in every if plan.unbiased or plan.projection.consistent]
+    if not found:
         raise ValueError(f"recommend: n_features={width} is too few for any mechanism of {kernel!r}; allow more.")
-    if positive or symmetric:
-        plans = [(spec, spec.plan(X, rng=0)) for spec in specs]
-        specs = [spec for spec, plan in plans if plan.positive >= positive and plan.symmetric >= symmetric]
-    if not specs:
-        kind = " and ".join(name for name, asked in (("positive", positive), ("symmetric", symmetric)) if asked)
+    asked = [pair for pair in found if pair[1].positive >= positive and pair[1].symmetric >= symmetric]
+    if not asked:
+        kind = " and ".join(name for name, wanted in (("positive", positive), ("symmetric", symmetric)) if wanted)
         raise ValueError(
             f"recommend: {kernel!r} has no {kind} features; leave {kind.replace(' and ', '=True and ')}=True out."
         )
-    return specs
+    return sorted(asked, key=lambda pair: _rows_of(pair[1]))
 
 
-def _candidate(spec: Approximation, X: np.ndarray, predictor: Predictor) -> Candidate:
-    time, phi = seconds_per_row(spec, *_sampled(X, predictor), predictor.seed)
-    return Candidate(spec, phi.n_features_out, *predictor(spec), time, phi.positive, phi.symmetric, spec.unbiased)
+def _rows_of(plan: Approximation) -> tuple[str, int]:
+    return repr(plan.projection), plan.n_projections
 
 
-def _timed(c: Candidate, X: np.ndarray, predictor: Predictor) -> Candidate:
-    return replace(c, seconds_per_row=seconds_per_row(c.spec, *_sampled(X, predictor), predictor.seed)[0])
+def _candidate(spec: Approximation, plan: Approximation, rows: np.ndarray, predictor: Predictor) -> Candidate:
+    time = seconds_per_row(predictor.rows.draw(plan, 0), rows)
+    return Candidate(spec, plan, *predictor(plan, ROUNDS[0]), time)
 
 
-def _sampled(X: np.ndarray, predictor: Predictor) -> tuple[np.ndarray, np.ndarray]:
-    """The sampled rows in the precision of the data."""
-    dtype = X.dtype if X.dtype == np.float32 else np.float64
-    return predictor.sample.X.astype(dtype), predictor.sample.Y.astype(dtype)
+def _timed(c: Candidate, rows: np.ndarray, predictor: Predictor) -> Candidate:
+    return replace(c, seconds_per_row=seconds_per_row(predictor.rows.draw(c.plan, 0), rows))
 
 
-def _simulated_again(found: Sequence[Candidate], predictor: Predictor) -> list[Candidate]:
-    """Those that may be the best, with more draws."""
-    least = min(c.error for c in found)
-    close = [c for c in found if c.source == "simulation" and c.error <= _CLOSE * least]
-    again = {label(c.spec): c.predicted(predictor.simulation(c.spec, MANY_DRAWS)) for c in close}
-    return [again.get(label(c.spec), c) for c in found]
+def _raced(found: list[Candidate], predictor: Predictor) -> list[Candidate]:
+    """Mechanisms that may still be the best, drawn more often in each round."""
+    for n_draws in ROUNDS[1:]:
+        doubts = _doubts(found, predictor)
+        least = min(c.error * (1 + 2 * doubt) for c, doubt in zip(found, doubts, strict=True))
+        again = [
+            doubt > 0 and c.error * (1 - 2 * doubt) < _WORTH * least for c, doubt in zip(found, doubts, strict=True)
+        ]
+        found = [
+            c.predicted(predictor.simulation(c.plan, n_draws)) if more else c
+            for c, more in zip(found, again, strict=True)
+        ]
+    return found
+
+
+def _doubts(found: list[Candidate], predictor: Predictor) -> list[float]:
+    """Relative standard errors of simulated errors: no smaller than is usual, since so few draws tell little of it."""
+    own = [c.standard_error / c.error if 0 < c.error < np.inf else 0.0 for c in found]
+    draws = [predictor.n_draws(c.plan) if c.source == "simulation" else 0 for c in found]
+    usual = np.median([r * n**0.5 for r, n in zip(own, draws, strict=True) if n] or [0.0])
+    return [max(r, float(usual) / n**0.5) if n else 0.0 for r, n in zip(own, draws, strict=True)]

@@ -1,13 +1,14 @@
-"""The pairs of points at which errors are predicted: a sample that stands for the whole Gram matrix."""
+"""The pairs of points at which errors are predicted, and what they look like at the kernel's scale."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from ..kernels import Kernel
+from ..theory import Pairs
 
 ROWS = 96
 """Rows sampled from each side: 9216 pairs."""
@@ -61,3 +62,64 @@ def _rows(X: Any, rows: int, rng: np.random.Generator) -> np.ndarray:
     if len(points) > rows:
         points = points[np.sort(rng.choice(len(points), rows, replace=False))]
     return points.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Averages over the sampled pairs, without the diagonal; lengths in units of the lengthscale.
+
+    Attributes
+    ----------
+    d : int
+    norm2, smallest_norm2, largest_norm2 : float
+        Mean, least and largest squared norm of points of both sides.
+    distance2, sum2 : float
+        Means of squared distances and of squared norms of sums x + y.
+    kernel_mean : float
+        Mean of the kernel's entries.
+    diagonal_share : float
+        Share of the squared Gram matrix that lies on its diagonal; zero where queries and keys differ.
+    """
+
+    d: int
+    norm2: float
+    smallest_norm2: float
+    largest_norm2: float
+    distance2: float
+    sum2: float
+    kernel_mean: float
+    diagonal_share: float
+
+    @classmethod
+    def of(cls, sample: Sample, kernel: Kernel) -> Facts:
+        """The facts of a sample."""
+        x, y = (np.asarray(kernel.at_unit_scale(Z)) for Z in (sample.X, sample.Y))
+        pairs = Pairs.of(x[:, None], y[None])
+        norms = np.concatenate([(x**2).sum(1), (y**2).sum(1)])
+        apart = pairs.minus > 0 if (pairs.minus > 0).any() else np.ones_like(pairs.minus, bool)
+        return cls(
+            d=x.shape[1],
+            norm2=float(norms.mean()),
+            smallest_norm2=float(norms.min()),
+            largest_norm2=float(norms.max()),
+            distance2=float(pairs.minus[apart].mean()),
+            sum2=float(pairs.plus[apart].mean()),
+            kernel_mean=float(sample.exact[apart].mean()),
+            diagonal_share=_diagonal_share(sample),
+        )
+
+    @property
+    def norms_vary(self) -> bool:
+        """Whether the longest point is more than twice as long as the shortest."""
+        return self.largest_norm2 > 4 * max(self.smallest_norm2, 1e-12)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def _diagonal_share(sample: Sample) -> float:
+    if sample.X is not sample.Y:
+        return 0.0
+    squares = sample.weights * (sample.exact / np.abs(sample.exact).max()) ** 2
+    return float(np.trace(squares) / squares.sum())

@@ -4,7 +4,7 @@ A fit of n rows in d dimensions with D features, on p workers, is
 
 .. math:: T = \frac{n}{p}\,c(d, D) + \text{tree} + \text{tasks} + \text{solve}
 
-- *rows*: :math:`c = (2dD + D^2 + tD)/F` seconds a row and core, products at F flops (half of the 2 D^2 of a full square,
+- *rows*: :math:`c = (2dD + D^2 + tD)/F` seconds per row and core, products at F flops (half of the 2 D^2 of a full square,
   since it is symmetric);
 - *tree*: each level sends at most k - 1 statistics of :math:`8(D^2 + (t+1)D)` bytes to a worker that adds them, over
   :math:`\lceil\log_k p\rceil` levels (blocks of one worker are added where they are);

@@ -8,12 +8,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .. import catalogue
-from .._validation import check_count
+from .._validation import check_count, shown
 from ..approximation import Approximation, FeatureMap
 from ..kernels import Kernel, resolve_bandwidth
 from ..maps import Map
 from ..projections import Projection
-from ._rows import RowSource
+from ._row_source import RowSource
 
 
 class FeatureParameters(NamedTuple):
@@ -26,7 +26,7 @@ class FeatureParameters(NamedTuple):
     gamma : "scale", "median", float or None
         See `bochner.kernels.resolve_bandwidth`.  None leaves a kernel as it is, and means ``"scale"`` for a name.
     map, projection : Map, Projection, str or None
-        Themselves, their names, or None for what is best for the kernel.
+        Themselves, their names, or None for the default of the kernel and the map.
     n_components : int
         Width of the features.
     """
@@ -56,7 +56,7 @@ def draw_features(parameters: FeatureParameters, rows: RowSource, random_state: 
     Examples
     --------
     >>> import numpy as np
-    >>> from bochner.learn._rows import ArrayRows
+    >>> from bochner.learn._row_source import ArrayRows
     >>> rows = ArrayRows("example", np.random.default_rng(0).standard_normal((10, 3)))
     >>> draw_features(FeatureParameters(n_components=64), rows, 0, symmetric=True).n_features_out
     64
@@ -85,10 +85,12 @@ def _approximation(parameters: FeatureParameters, rows: RowSource, rng: np.rando
         kernel = _named(owner, catalogue.kernel, kernel)
         gamma = kernel.default_rule if gamma is None else gamma
     if kernel is not None and not isinstance(kernel, Kernel):
-        raise TypeError(f"{owner}: kernel must be a kernel such as kernels.Gaussian() or its name, got {kernel!r}.")
+        raise TypeError(
+            f"{owner}: kernel must be a kernel such as kernels.Gaussian() or its name, got {shown(kernel)}."
+        )
     if gamma is not None:
         if kernel is None:
-            raise ValueError(f"{owner}: gamma={gamma!r} needs a kernel whose bandwidth it sets; pass gamma=None.")
+            raise ValueError(f"{owner}: gamma={shown(gamma)} needs a kernel whose bandwidth it sets; pass gamma=None.")
         kernel = resolve_bandwidth(kernel, gamma, rows, rng=rng, owner=owner)
     feature_map = _part(owner, "map", parameters.map, catalogue.map, Map, "maps.Trigonometric()")
     projection = _part(
@@ -104,7 +106,7 @@ def _part(owner: str, name: str, value: Any, look_up: Any, kind: type, example: 
     if isinstance(value, str):
         return _named(owner, look_up, value)
     if value is not None and not isinstance(value, kind):
-        raise TypeError(f"{owner}: {name} must be a {name} such as {example}, its name or None, got {value!r}.")
+        raise TypeError(f"{owner}: {name} must be a {name} such as {example}, its name or None, got {shown(value)}.")
     return value
 
 

@@ -1,0 +1,80 @@
+"""Every mechanism of the catalogue that applies to a kernel and data, at a width of the features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .. import catalogue
+from .._arrays import as_numpy
+from .._random import RNG, as_generator
+from .._table import label
+from .._validation import check_count, check_instance, check_points, check_rows
+from ..approximation import Approximation
+from ..kernels import Kernel
+
+
+def applicable(kernel: Kernel, X: np.ndarray, n_features: int, Y: Any = None, rng: RNG = 0) -> Iterator[Approximation]:
+    """Mechanisms for the kernel on these data, each with as many projections as fit in ``n_features``.
+
+    Quadrature takes whole rules where one fits.  Mechanisms of which one row is too wide already, and those whose
+    constants cannot be chosen from so few points, are left out.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array (n, d)
+        Queries.
+    n_features : int
+        Most features.
+    Y : array (p, d), optional
+        Keys; None means X.
+    rng : int, numpy.random.Generator or None
+        For constants chosen from a random part of the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner import kernels
+    >>> from bochner.selection import applicable
+    >>> X = np.random.default_rng(0).standard_normal((20, 3))
+    >>> [spec.projection for spec in applicable(kernels.Laplacian(), X, 64)]
+    [IID()]
+    """
+    check_instance("applicable", "kernel", kernel, Kernel, "kernels.Gaussian()")
+    n_features, rng = check_count("applicable", "n_features", n_features), as_generator(rng)
+    X = as_numpy(check_points("applicable", X))
+    Y = None if Y is None else as_numpy(check_rows("applicable", Y, X.shape[-1], remedy="Y must have X's columns."))
+    if X.ndim != 2:
+        raise ValueError(f"applicable: X must be a matrix of points as rows, got shape {X.shape}.")
+    for spec, plan in planned(kernel, X, Y, n_features, rng):
+        yield replace(spec, n_projections=plan.n_projections)
+
+
+def planned(
+    kernel: Kernel, X: np.ndarray, Y: np.ndarray | None, n_features: int, rng: RNG
+) -> Iterator[tuple[Approximation, Approximation]]:
+    """Specifications and their plans on the data, both with as many projections as fit."""
+    seed = int(as_generator(rng).integers(2**31))
+    for spec in catalogue.candidates(kernel, X.shape[1]):
+        try:
+            plan = spec.plan(X, Y, rng=seed)
+        except ValueError:
+            continue  # too few points for the constants of this map
+        m = rows_within(plan, n_features, X.shape[1])
+        if m:
+            yield replace(spec, n_projections=m), replace(plan, n_projections=m)
+
+
+def rows_within(plan: Approximation, width: int, d: int) -> int:
+    """Most projections whose features are no wider; whole rules of a quadrature where one fits; zero if none does."""
+    m, rule = plan.layout.rows_within(width), plan.projection.rows_per_rule(d)
+    return m - m % rule if m >= rule else m
+
+
+def label_of(spec: Approximation) -> str:
+    """Map and projection as one would type them, without what is the default."""
+    return f"{label(spec.map)}, {label(spec.projection)}" if spec.map.uses_rows else label(spec.map)
