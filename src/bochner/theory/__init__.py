@@ -23,16 +23,16 @@ the Gaussian and the softmax kernel, finite where the error itself overflows, an
 """
 
 from ._bounds import log_max_angular_error_bound, log_tail_bound
-from ._complex_exponential import complex_argument, complex_exponential_log_relative_mse
-from ._dense_exponential import dense_exponential_log_relative_mse
-from ._discrete import (
+from ._complex_exponential_errors import complex_argument, complex_exponential_log_relative_mse
+from ._dense_exponential_errors import dense_exponential_log_relative_mse
+from ._discrete_errors import (
     geometric_log_relative_mse,
     optimal_geometric_p,
     optimal_poisson_rate,
     poisson_log_relative_mse,
 )
 from ._errata import Erratum, errata
-from ._exponential import (
+from ._exponential_errors import (
     gerf_log_relative_mse,
     hyperbolic_log_relative_mse,
     optimal_positive_log_relative_mse,
@@ -40,7 +40,7 @@ from ._exponential import (
     trigonometric_log_relative_mse,
     trigonometric_mse,
 )
-from ._hybrid import angular_hybrid_log_relative_mse, gaussian_hybrid_log_relative_mse
+from ._hybrid_errors import angular_hybrid_log_relative_mse, gaussian_hybrid_log_relative_mse
 from ._optimal_positive import optimal_A, optimal_gerf, optimal_rho
 from ._orthogonal_monte_carlo import (
     dot_product_mse,

@@ -52,7 +52,7 @@ def gerf_log_relative_variance(A: complex, s: int, V: Any, d: int) -> np.ndarray
     Examples
     --------
     >>> import numpy as np
-    >>> from bochner.theory._exponential import gerf_log_relative_variance, positive_log_relative_variance
+    >>> from bochner.theory._exponential_errors import gerf_log_relative_variance, positive_log_relative_variance
     >>> bool(np.isclose(gerf_log_relative_variance(0.0, 1, 0.8, 4), positive_log_relative_variance(0.8)))
     True
     """
