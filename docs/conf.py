@@ -19,3 +19,4 @@ napoleon_google_docstring = False
 napoleon_custom_sections = ["Deviations"]
 napoleon_use_ivar = True
 default_role = "code"
+suppress_warnings = ["ref.python"]  # the d in "array (..., d)" is a size, not a reference to an attribute named d

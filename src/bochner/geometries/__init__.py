@@ -1,7 +1,7 @@
 """Geometries S: how the directions of one block relate to each other.
 
-A geometry of one's own inherits from `Geometry` and returns its directions, or from `FastGeometry` and writes its
-products; `bochner.projections.Blocks` takes either, with every rotation and every radial law.
+To add your own geometry, derive from `Geometry` and return its directions, or derive from `FastGeometry` and implement
+its products.  `bochner.projections.Blocks` combines either with every rotation and every radial law.
 """
 
 from ._geometry import FastGeometry, Geometry, Orthogonal, Simplex, SimplexVertices

@@ -1,4 +1,4 @@
-"""Directions fitted to the lengths: the sum of the weighted vectors is brought to zero (SimRF+)."""
+"""Directions that are fitted to the lengths, so that the weighted vectors sum to zero (SimRF+)."""
 
 from __future__ import annotations
 
@@ -14,37 +14,42 @@ from ._geometry import Geometry
 
 @dataclass(frozen=True)
 class SimplexPlus(Geometry):
-    """Unit directions of each block, found by `balance` from the block's own lengths: one full matrix per block."""
+    """Unit directions that depend on the lengths of the block, computed by `balance`; one full matrix per block."""
 
     name: ClassVar[str] = "simplex+"
     references: ClassVar[tuple[str, ...]] = ("simrf",)
 
     def n_coordinates(self, r: int, dim: int) -> int:
-        """As many as the vertices of a simplex need."""
         return max(r - 1, 1)
 
     def directions(self, radii: np.ndarray, dim: int) -> np.ndarray:
-        """Balanced vectors, with zeros in the coordinates that they do not use."""
         return pad_last(balance(radii), dim)  # type: ignore[no-any-return]
 
 
 def balance(lengths: np.ndarray, *, tolerance: float = 1e-6, max_sweeps: int = 200) -> np.ndarray:
-    r"""Unit directions (blocks, r, max(r - 1, 1)) that make :math:`|\sum_i \ell_i u_i|` minimal in every block.
-
-    Sequential sweeps (SimRF Eq. 16-17, where the print has the vector :math:`w_i` for its norm): each vector in turn
-    is turned against the sum t of the others, :math:`w_i \leftarrow -\ell_i\, t/|t|`, which a running total makes
-    O(r) per vector.  Turning all at once does not converge.  The minimum is zero, or the excess of the longest vector
-    over all others together.  All unfinished blocks are swept together; directions depend on the lengths alone, so a
-    Haar rotation of them is exactly unbiased wherever the sweeps stop.  Three vectors are a triangle, which is solved
-    in closed form: sweeps are slow when it is nearly flat.
+    r"""Compute unit directions that minimise :math:`|\sum_i \ell_i u_i|` in every block.
 
     Parameters
     ----------
     lengths : array (blocks, r)
+        Lengths of the vectors.
     tolerance : float
-        Distance from the minimum at which a block is done, in units of its mean length.
+        Distance from the minimum at which a block is finished, in units of its mean length.
     max_sweeps : int
-        Bound for nearly degenerate blocks.
+        Bound on the number of sweeps, for nearly degenerate blocks.
+
+    Returns
+    -------
+    array (blocks, r, max(r - 1, 1))
+
+    Notes
+    -----
+    Sequential sweeps (SimRF Eq. 16-17, which have the vector :math:`w_i` in place of its norm): each vector in turn is
+    directed against the sum t of the others, :math:`w_i \leftarrow -\ell_i\, t/|t|`, in O(r) per vector by means of a
+    running total.  Updating all vectors at once does not converge.  The minimum is zero, or the excess of the longest
+    vector over the sum of the others.  All unfinished blocks are processed together.  The directions depend on the
+    lengths only, so a Haar rotation of them is exactly unbiased even if the sweeps stop early.  Three vectors form a
+    triangle, which is solved in closed form, since sweeps are slow if it is nearly flat.
     """
     r = lengths.shape[1]
     if r == 3:
@@ -64,7 +69,7 @@ def balance(lengths: np.ndarray, *, tolerance: float = 1e-6, max_sweeps: int = 2
 
 
 def _triangles(lengths: np.ndarray) -> np.ndarray:
-    """Three directions in the plane whose weighted sum is as short as it can be."""
+    """Three directions in the plane whose weighted sum is as short as possible."""
     a, b, c = lengths.T
     # |w_a + w_b| = c, or as near to it as the triangle inequality allows
     cosine = np.clip((c**2 - a**2 - b**2) / (2 * a * b), -1, 1)

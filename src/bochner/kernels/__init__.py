@@ -1,15 +1,15 @@
 """Exact kernels, the functions that random features estimate.
 
-A kernel is a plain value: its ``repr`` rebuilds it, ``==`` compares it.  Called as ``kernel(X, Y)`` it gives the exact
-Gram matrix, of NumPy, torch and JAX arrays; ``kernel.paired(X, Y)`` and ``kernel.diagonal(X)`` give single entries of it
-in linear time.  Each declares the law of its random rows (``spectrum``, ``sample_scales``, ``sample_rows``), the inputs
-they act on (``scaled``) and its bandwidth (``has_bandwidth``, ``bandwidth``, ``with_bandwidth``, ``from_gamma``,
+A kernel is an immutable value: its ``repr`` rebuilds it and ``==`` compares it.  ``kernel(X, Y)`` returns the exact
+Gram matrix of NumPy, torch or JAX arrays; ``kernel.paired(X, Y)`` and ``kernel.diagonal(X)`` return some of its entries
+in linear time.  Each kernel declares the law of its random rows (``spectrum``, ``sample_scales``, ``sample_rows``), the
+inputs they act on (``scaled``) and its bandwidth (``has_bandwidth``, ``bandwidth``, ``with_bandwidth``, ``from_gamma``,
 ``metric``).
 
-- of the difference x - y: `Gaussian`, `Matern`, `RationalQuadratic`, `Cauchy`, `Laplacian`;
-- of dot product and norms: `Softmax`, `Linear`, `Angular`, `ArcCosine`;
-- base classes for kernels of your own: `Radial` (of the Euclidean distance), `ShiftInvariant`, `Kernel`;
-- bandwidths: `resolve_bandwidth`, the one rule of the library, and `median_distance`.
+- functions of the difference x - y: `Gaussian`, `Matern`, `RationalQuadratic`, `Cauchy`, `Laplacian`;
+- functions of the dot product and the norms: `Softmax`, `Linear`, `Angular`, `ArcCosine`;
+- base classes for your own kernels: `Radial` (functions of the Euclidean distance), `ShiftInvariant`, `Kernel`;
+- bandwidths: `resolve_bandwidth`, which the whole library uses to choose them, and `median_distance`.
 """
 
 from ._bandwidth import median_distance, resolve_bandwidth

@@ -1,12 +1,12 @@
-r"""How a bandwidth is chosen: one rule for the estimators, `recommend`, the command line and the Gaussian process.
+r"""Choice of the bandwidth: one set of rules for the estimators, `recommend`, the command line and the Gaussian process.
 
 =======================================  ==================================  ========================================
-kernel                                   with gamma                          so that
+kernel                                   meaning of gamma                    resulting kernel
 =======================================  ==================================  ========================================
-Gaussian, Matern, rational quadratic     :math:`\ell = 1/\sqrt{2\gamma}`     Gaussian is :math:`e^{-\gamma|x-y|^2}`
-Cauchy                                   :math:`\ell = 1/\sqrt\gamma`        it is :math:`1/(1+\gamma|x-y|^2)`
-Laplacian                                :math:`\ell = 1/\gamma`             it is :math:`e^{-\gamma|x-y|_1}`
-softmax                                  scale :math:`\gamma`                it is :math:`e^{\gamma x\cdot y}`
+Gaussian, Matern, rational quadratic     :math:`\ell = 1/\sqrt{2\gamma}`     Gaussian: :math:`e^{-\gamma|x-y|^2}`
+Cauchy                                   :math:`\ell = 1/\sqrt\gamma`        :math:`1/(1+\gamma|x-y|^2)`
+Laplacian                                :math:`\ell = 1/\gamma`             :math:`e^{-\gamma|x-y|_1}`
+softmax                                  scale :math:`\gamma`                :math:`e^{\gamma x\cdot y}`
 =======================================  ==================================  ========================================
 """
 
@@ -29,17 +29,17 @@ K = TypeVar("K", bound=Kernel)
 
 
 class Rows(Protocol):
-    """Rows of data that are not an array, such as those of a cluster: what the rules ask of them."""
+    """Rows of data that are not an array, such as those on a cluster: what the bandwidth rules need from them."""
 
     @property
     def shape(self) -> tuple[Any, int]:
-        """(n, d)."""
+        """Shape (n, d)."""
 
     def variance(self, weights: np.ndarray | None = None) -> float:
-        """One variance over all entries; zero where they are constant up to rounding."""
+        """Variance over all entries; zero if they are constant up to rounding."""
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """At most n rows, as a dense array."""
+        """Return at most n rows as a dense array."""
 
 
 def resolve_bandwidth(
@@ -51,27 +51,34 @@ def resolve_bandwidth(
     weights: np.ndarray | None = None,
     owner: str = "resolve_bandwidth",
 ) -> K:
-    r"""The kernel with the bandwidth that a rule, a number or the data give it.
+    r"""Return the kernel with the bandwidth chosen by a rule, a number or the data.
 
-    Every part of the library chooses bandwidths here, so that `recommend` speaks of the kernel that an estimator fits.
+    The whole library chooses bandwidths with this function, so `recommend` evaluates the same kernel that an estimator
+    fits.
 
     Parameters
     ----------
     kernel : Kernel
-        With its bandwidth at one, which the rule replaces.
+        A kernel of unit bandwidth, which the rule replaces.
     rule : {"scale", "median"}, float or None
         A number is scikit-learn's ``gamma``, as in `Kernel.from_gamma`.  ``"scale"``, the default of the library, is
-        :math:`\gamma = 1/(d\,\mathrm{Var} X)`, one variance over all entries (:math:`1/(d\,\mathrm{Std} X)` where the
-        kernel's distance is L1).  ``"median"`` is the median distance between rows, in the kernel's metric.  None leaves the
-        kernel as it is.  On constant data both rules give one.
+        :math:`\gamma = 1/(d\,\mathrm{Var} X)` with the variance over all entries (:math:`1/(d\,\mathrm{Std} X)` for
+        kernels of the L1 distance).  ``"median"`` sets the bandwidth to the median distance between rows, in the
+        kernel's metric.  None returns the kernel unchanged.  On constant data ``"scale"`` means ``gamma=1`` and
+        ``"median"`` a bandwidth of one.
     rows : array or CSR matrix (n, d), or an object with ``shape``, ``variance(weights)`` and ``sample(n, rng)``
         The data.
     rng : int, numpy.random.Generator or None
-        Draws the rows of the median.
+        Selects the rows for the median.
     weights : array (n,), optional
-        Weights of the rows; rows of weight zero count nowhere.
+        Sample weights; rows of weight zero are ignored.
     owner : str
-        Who asks, for error messages.
+        Name of the caller, for error messages.
+
+    Returns
+    -------
+    Kernel
+        A kernel of the same class.
 
     Examples
     --------
@@ -101,21 +108,24 @@ def resolve_bandwidth(
 
 
 def median_distance(X: Any, rng: RNG = 0, *, metric: str = "euclidean") -> float:
-    """Median distance between rows of X, of a thousand of them where there are more; the usual first lengthscale.
+    """Median distance between rows of X, a common first choice of the lengthscale.
+
+    At most a thousand rows are used; they are sampled at random if there are more.
 
     Parameters
     ----------
     X : array or sparse matrix (n, d)
         Points as rows.
     rng : int, numpy.random.Generator or None
-        Chooses the rows.
+        Selects the rows.
     metric : {"euclidean", "cityblock"}
-        The distance: that of the kernel (L1, "cityblock", for the Laplacian).
+        The distance of the kernel: "cityblock" (L1) for the Laplacian kernel, "euclidean" for the others.
 
     Returns
     -------
     float
-        Positive: where more than half of the pairs are equal, the least distance that is not zero, and one on constant data.
+        A positive number.  If more than half of the pairs are equal, it is the smallest non-zero distance; on constant
+        data it is one.
 
     Examples
     --------
@@ -129,7 +139,7 @@ def median_distance(X: Any, rng: RNG = 0, *, metric: str = "euclidean") -> float
 
 
 def _checked(owner: str, X: Any, weights: Any) -> tuple[Any, np.ndarray | None]:
-    """Return finite rows as a matrix, a CSR matrix or the object that they are, and their weights."""
+    """Return finite rows as a matrix, a CSR matrix or the given object, and their weights."""
     if hasattr(X, "variance") and hasattr(X, "sample"):
         return X, weights
     if hasattr(X, "tocsr"):
@@ -177,7 +187,7 @@ def _median(rows: Any, rng: np.random.Generator, weights: np.ndarray | None, met
 
 
 def variance_of(X: Any, weights: np.ndarray | None = None) -> float:
-    """One variance over all entries of an array or a CSR matrix, about their mean: never a difference of large numbers."""
+    """Variance over all entries of an array or a CSR matrix, about their mean and so without cancellation."""
     if weights is None and isinstance(X, np.ndarray):
         return above_rounding(float(X.var(dtype=np.float64)), float(X.mean(dtype=np.float64)))
     w = np.ones(X.shape[0]) if weights is None else weights
@@ -189,12 +199,12 @@ def variance_of(X: Any, weights: np.ndarray | None = None) -> float:
 
 
 def above_rounding(variance: float, mean: float) -> float:
-    """The variance, or zero where it is no more than what rounding of the mean leaves of constant numbers."""
+    """Return the variance, or zero if it is within the rounding error of the mean of constant numbers."""
     return variance if variance > (10 * np.finfo(np.float64).eps * mean) ** 2 else 0.0
 
 
 def _sparse_squares(X: Any, mean: float, w: np.ndarray) -> float:
-    """Weighted squares about the mean: of the entries that are stored, and of the zeros that are not."""
+    """Weighted squares about the mean, of stored entries and of implicit zeros."""
     from scipy import sparse
 
     if not X.has_canonical_format:

@@ -19,7 +19,7 @@ from ._kernel import Bandwidth, Kernel
 
 @dataclass(frozen=True)
 class Softmax(Kernel):
-    r"""The softmax kernel, the unnormalised weights of attention.
+    r"""The softmax kernel, which gives the unnormalised weights of attention.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Softmax(Kernel):
 
 @dataclass(frozen=True)
 class Linear(Kernel):
-    r"""The linear kernel, estimated by random projections.
+    r"""The linear kernel, the plain dot product, which random projections estimate.
 
     Notes
     -----
@@ -116,7 +116,7 @@ class Linear(Kernel):
 
 @dataclass(frozen=True)
 class Angular(Kernel):
-    r"""The angular kernel, the mean of sign features.
+    r"""The angular kernel, a linear function of the angle between two vectors, which sign features estimate.
 
     Notes
     -----
@@ -143,13 +143,13 @@ class Angular(Kernel):
     references: ClassVar[tuple[str, ...]] = ("goemans1995", "charikar2002")
 
     def entries(self, xp: Any, X: Any, Y: Any) -> Any:
-        """Return one minus the angles in units of a right one."""
+        """Return one minus the angles, in units of a right angle."""
         return angles(xp, X, Y).complement(xp) * (2 / math.pi)
 
 
 @dataclass(frozen=True)
 class ArcCosine(Kernel):
-    r"""The arc-cosine kernels, those of infinitely wide layers of rectified units.
+    r"""The arc-cosine kernels of infinitely wide layers of rectified units.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What every kernel shares: the facts it declares, the checks, the types, and the walk over tiles."""
+"""The base class of kernels: declared facts, input checks, types, and evaluation in tiles."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ FEWEST = 64  # rows, however wide the inputs are
 
 
 class Kernel(Catalogued, ABC):
-    r"""A positive definite function k(x, y), as a plain value.
+    r"""Base class of kernels, positive definite functions k(x, y).
 
-    A subclass is a frozen dataclass of its parameters.  It writes `entries` against the array API, on inputs that are
+    A subclass is a frozen dataclass of its parameters.  It implements `entries` for the array API, on inputs that are
     checked and of one floating type, and declares its facts:
 
-    - ``shift_invariant``: k depends on x - y alone;
-    - ``dot_product``: k depends on x . y, \|x\| and \|y\| alone;
+    - ``shift_invariant``: k depends on x - y only;
+    - ``dot_product``: k depends on x . y, \|x\| and \|y\| only;
     - ``spectrum``: ``"radial"`` if its random rows are :math:`s\,g` with :math:`g \sim N(0, I)` and an independent
       scale s, ``"product"`` if their entries are independent but their direction is not uniform;
     - ``has_bandwidth``: whether stretching the inputs gives another kernel of the family; then ``bandwidth``,
@@ -49,7 +49,7 @@ class Kernel(Catalogued, ABC):
         Parameters
         ----------
         X : array of shape (..., n, d)
-            Points as rows: a NumPy array (or nested lists), or a torch tensor, which is differentiated through.
+            Points as rows: a NumPy array (or nested lists), or a torch tensor, through which gradients flow.
         Y : array of shape (..., p, d), optional
             Other points; None means X.  Leading axes broadcast against those of X.
 
@@ -60,7 +60,7 @@ class Kernel(Catalogued, ABC):
 
         Notes
         -----
-        NumPy arrays are computed in tiles, with temporaries of tens of megabytes; tensors are computed at once.
+        NumPy arrays are computed in tiles, with temporaries of tens of megabytes; tensors are computed in one step.
         """
         xp, X, Y, dtype = self._enter(X, Y)
         self._check_shapes(X.shape[:-2], Y.shape[:-2], "leading axes of X and Y")
@@ -68,18 +68,38 @@ class Kernel(Catalogued, ABC):
         return cast(K, dtype)
 
     def paired(self, X: Any, Y: Any) -> Any:
-        """Return k(x_i, y_i), shape (..., n), of X and Y of shapes (..., n, d) that broadcast, in O(n d)."""
+        """Return k(x_i, y_i) for paired rows, in O(n d).
+
+        Parameters
+        ----------
+        X, Y : array of shape (..., n, d)
+            Points as rows; their shapes broadcast.
+
+        Returns
+        -------
+        array of shape (..., n)
+        """
         xp, X, Y, dtype = self._enter(X, Y)
         self._check_shapes(X.shape[:-1], Y.shape[:-1], "rows of X and Y")
         compute = partial(self._paired, xp)
         return cast(paired_by_chunks(compute, X, Y) if xp is np else compute(X, Y), dtype)
 
     def diagonal(self, X: Any) -> Any:
-        """Return k(x_i, x_i), shape (..., n), of X of shape (..., n, d), in O(n d)."""
+        """Return k(x_i, x_i), the diagonal of the Gram matrix, in O(n d).
+
+        Parameters
+        ----------
+        X : array of shape (..., n, d)
+            Points as rows.
+
+        Returns
+        -------
+        array of shape (..., n)
+        """
         return self.paired(X, X)
 
     def scaled(self, X: Any) -> Any:
-        """Return the inputs on which random features of the kernel at unit bandwidth act, checked.
+        """Return the inputs divided by the bandwidth, on which the random features of the kernel act.
 
         Parameters
         ----------
@@ -102,32 +122,32 @@ class Kernel(Catalogued, ABC):
         return x
 
     def at_unit_scale(self, X: Any) -> Any:
-        """Return `scaled` of rows that are checked and in working precision, without looking at them: here, X itself."""
+        """Return `scaled` of checked rows in working precision; the base class returns X itself."""
         return X
 
     def check_columns(self, d: int) -> None:
-        """Refuse data of d columns that the parameters do not fit: here, none."""
+        """Raise a ValueError if the parameters do not fit data of d columns; the base class accepts any d."""
 
     @property
     def bandwidth(self) -> Bandwidth:
-        """The length over which the kernel changes, or one for each column; one for kernels that have none."""
+        """The length over which the kernel changes, or one length per column; 1.0 for kernels without a bandwidth."""
         return 1.0
 
     def with_bandwidth(self, value: Any) -> Self:
-        """Return the same kernel with another bandwidth: a positive number, or one for each column."""
+        """Return the same kernel with another bandwidth: a positive number, or one per column."""
         raise ValueError(f"{type(self).__name__}: {self!r} has no bandwidth to set.")
 
     def from_gamma(self, gamma: float) -> Self:
-        """Return the same kernel with the bandwidth that scikit-learn's ``gamma`` means."""
+        """Return the same kernel with the bandwidth that corresponds to scikit-learn's ``gamma``."""
         raise ValueError(f"{type(self).__name__}: {self!r} has no bandwidth for gamma={shown(gamma)} to set.")
 
     @property
     def default_rule(self) -> Literal["scale"] | None:
-        """The rule by which `bochner.kernels.resolve_bandwidth` chooses a bandwidth where nobody asked for one."""
+        """The rule for `bochner.kernels.resolve_bandwidth` when the user does not choose one."""
         return "scale" if self.has_bandwidth else None
 
     def sample_scales(self, shape: int | tuple[int, ...], rng: RNG) -> np.ndarray:
-        r"""Draw the scales s of random rows :math:`s\,g`, independent: here, ones.
+        r"""Draw independent scales s of random rows :math:`s\,g`; the base class returns ones.
 
         Parameters
         ----------
@@ -143,7 +163,21 @@ class Kernel(Catalogued, ABC):
         return np.ones(shape)
 
     def sample_rows(self, d: int, m: int, rng: RNG) -> np.ndarray:
-        """Draw m independent rows of the spectral law for unit lengthscale: a float64 array of shape (m, d)."""
+        """Draw m independent rows of the spectral law at unit lengthscale.
+
+        Parameters
+        ----------
+        d : int
+            Dimension of the data.
+        m : int
+            Number of rows.
+        rng : numpy.random.Generator, int or None
+            Source of randomness.
+
+        Returns
+        -------
+        float64 array of shape (m, d)
+        """
         name = type(self).__name__
         shape = (check_count(name, "m", m), check_count(name, "d", d))
         rng = as_generator(rng)
@@ -154,7 +188,7 @@ class Kernel(Catalogued, ABC):
         """Return the Gram matrix of X (..., n, d) and Y (..., p, d), in the array namespace ``xp``."""
 
     def _paired(self, xp: Any, X: Any, Y: Any) -> Any:
-        """Take each pair as a Gram matrix of one entry, so that subclasses write their formula once."""
+        """Treat each pair as a Gram matrix of one entry, so that subclasses write their formula once."""
         x = X[..., None, :]
         return self.entries(xp, x, x if Y is X else Y[..., None, :])[..., 0, 0]
 
@@ -164,7 +198,7 @@ class Kernel(Catalogued, ABC):
         return X
 
     def _enter(self, X: Any, Y: Any) -> tuple[Any, Any, Any, Any]:
-        """Return the namespace, the inputs in the type to compute in (one object if they were), the type of results."""
+        """Return the namespace, the inputs in working precision (still one object if Y is X), and the type of the result."""
         same, owner = Y is None or Y is X, type(self).__name__
         X = self._check_inputs(X)
         if not same:

@@ -1,10 +1,10 @@
 r"""The Matern kernels, and finite mixtures of Gaussian kernels, by which those of any order are computed.
 
 A mixture is :math:`\kappa(q) = \sum_i w_i e^{-a_i q}`.  With :math:`\nu e^t` a Gamma number of shape :math:`\nu`, the
-Matern kernel is :math:`\mathrm{E} \exp(-q\,e^{-t}/2)`.  In t the density is analytic and decays fast on both sides, so the
-trapezoidal rule converges exponentially.  Compared with the Bessel function :math:`K_\nu` this has no underflow times
-overflow at small q or large :math:`\nu`, is exactly one at q = 0, is positive definite as it stands, and runs in any array
-library and precision.
+Matern kernel is :math:`\mathrm{E} \exp(-q\,e^{-t}/2)`.  In t the density is analytic and decays fast on both sides, so
+the trapezoidal rule converges exponentially.  Compared with the Bessel function :math:`K_\nu` this has no underflow
+times overflow at small q or large :math:`\nu`, is exactly one at q = 0, is positive definite as it stands, and runs in
+any array library and precision.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ SMALLEST_GAMMA = 1e-60  # keeps scales finite in float32; the kernel feels it be
 
 @dataclass(frozen=True)
 class Matern(Radial):
-    r"""The Matern kernels: samples of their Gaussian processes have :math:`\lceil\nu\rceil - 1` derivatives.
+    r"""The Matern kernel, whose Gaussian processes have samples with :math:`\lceil\nu\rceil - 1` derivatives.
 
     Parameters
     ----------
     nu : float
         Smoothness :math:`\nu > 0`.
     lengthscale : float or sequence of float, default 1.0
-        The length :math:`\ell`, or one for each dimension.
+        The length :math:`\ell`, or one length per dimension.
 
     Notes
     -----

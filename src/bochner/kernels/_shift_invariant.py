@@ -1,4 +1,4 @@
-"""Kernels of the difference x - y, measured in lengthscales: their base classes, and all of them but Matern."""
+"""Kernels of the difference x - y: their base classes, and all of them except Matern."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ def check_lengthscale(owner: str, value: Any) -> float | tuple[float, ...]:
 
 
 class ShiftInvariant(Kernel):
-    r"""A kernel of :math:`(x - y)/\ell`, equal to one at x = y; a subclass has a field ``lengthscale``.
+    r"""Base class of kernels of the scaled difference :math:`(x - y)/\ell`, equal to one at x = y.
 
-    Derive a kernel of your own from it where the entries of its random rows are independent (``spectrum = "product"``), and
-    from `Radial` where it depends on the Euclidean distance.  A subclass writes `entries` and `sample_rows`.
+    Derive your own kernel from it if the entries of its random rows are independent (``spectrum = "product"``), and
+    from `Radial` if it depends on the Euclidean distance.  A subclass has a field ``lengthscale`` and implements
+    `entries` and `sample_rows`.
 
     Notes
     -----
@@ -56,7 +57,7 @@ class ShiftInvariant(Kernel):
         return X / scale_like(self.lengthscale, X)
 
     def check_columns(self, d: int) -> None:
-        """Refuse data of d columns if there are another number of lengthscales."""
+        """Raise a ValueError if there is a lengthscale per column, but not for d columns."""
         if isinstance(self.lengthscale, tuple) and len(self.lengthscale) != d:
             raise ValueError(
                 f"{type(self).__name__}: lengthscale has {len(self.lengthscale)} entries, one for each dimension, "
@@ -69,21 +70,21 @@ class ShiftInvariant(Kernel):
         return cast(Bandwidth, self.lengthscale)
 
     def with_bandwidth(self, value: Any) -> Self:
-        """Return the same kernel with another lengthscale: a positive number, or one for each column."""
+        """Return the same kernel with another lengthscale: a positive number, or one per column."""
         return replace(self, lengthscale=value)  # type: ignore[type-var]
 
     def from_gamma(self, gamma: float) -> Self:
-        r"""Return the kernel at :math:`\ell = 1/\sqrt{2\gamma}`, or :math:`1/\gamma` where its distance is L1."""
+        r"""Return the kernel with :math:`\ell = 1/\sqrt{2\gamma}`, or :math:`1/\gamma` for kernels of the L1 distance."""
         gamma = check_positive(type(self).__name__, "gamma", gamma)
         return self.with_bandwidth(1 / gamma if self.metric == "cityblock" else (2 * gamma) ** -0.5)
 
 
 class Radial(ShiftInvariant):
-    r"""A kernel :math:`\kappa(q)` of the squared distance :math:`q = \sum_i (x_i - y_i)^2/\ell_i^2`.
+    r"""Base class of kernels :math:`\kappa(q)` of the squared distance :math:`q = \sum_i (x_i - y_i)^2/\ell_i^2`.
 
-    In every dimension it is a mixture :math:`\mathrm{E} \exp(-s^2 q/2)` of Gaussian kernels, so its random rows are
-    :math:`s\,g` with :math:`g \sim N(0, I)`; a subclass writes :math:`\kappa` as `profile`, and the law of s as
-    `sample_scales`.
+    Such a kernel is a mixture :math:`\mathrm{E} \exp(-s^2 q/2)` of Gaussian kernels in every dimension, so its random
+    rows are :math:`s\,g` with :math:`g \sim N(0, I)`.  A subclass implements :math:`\kappa` as `profile` and the law of
+    s as `sample_scales`.
 
     Examples
     --------
@@ -107,7 +108,7 @@ class Radial(ShiftInvariant):
 
     @abstractmethod
     def sample_scales(self, shape: int | tuple[int, ...], rng: RNG) -> np.ndarray:
-        """Draw the scales s, independent: a float64 array of shape ``shape``."""
+        """Draw independent scales s: a float64 array of shape ``shape``."""
 
     def entries(self, xp: Any, X: Any, Y: Any) -> Any:
         """Return the profile at all squared distances."""
@@ -121,7 +122,7 @@ class Gaussian(Radial):
     Parameters
     ----------
     lengthscale : float or sequence of float, default 1.0
-        The length :math:`\ell` over which the kernel decays, or one for each dimension.
+        The length :math:`\ell` over which the kernel decays, or one length per dimension.
 
     Notes
     -----
@@ -156,7 +157,7 @@ class Gaussian(Radial):
 
     @classmethod
     def variants(cls) -> dict[str, Gaussian]:
-        """Return the kernel by its two names."""
+        """Return the kernel under its two names."""
         return {"gaussian": cls(), "rbf": cls()}
 
     def sample_scales(self, shape: int | tuple[int, ...], rng: RNG) -> np.ndarray:
@@ -169,12 +170,12 @@ class Gaussian(Radial):
 
 @dataclass(frozen=True)
 class Cauchy(Radial):
-    r"""The Cauchy kernel: heavy tails in x - y, exponential tails in frequency.
+    r"""The Cauchy kernel, with heavy tails in x - y and exponential tails in frequency.
 
     Parameters
     ----------
     lengthscale : float or sequence of float, default 1.0
-        The length :math:`\ell` at which the kernel is one half, or one for each dimension.
+        The length :math:`\ell` at which the kernel is one half, or one length per dimension.
 
     Notes
     -----
@@ -215,14 +216,14 @@ class Cauchy(Radial):
 
 @dataclass(frozen=True)
 class RationalQuadratic(Radial):
-    r"""The rational quadratic kernel: Gaussian kernels of many lengthscales, with Gamma distributed weights.
+    r"""The rational quadratic kernel, a mixture of Gaussian kernels of many lengthscales with Gamma weights.
 
     Parameters
     ----------
     alpha : float
         Tail exponent :math:`\alpha > 0`.
     lengthscale : float or sequence of float, default 1.0
-        The length :math:`\ell`, or one for each dimension.
+        The length :math:`\ell`, or one length per dimension.
 
     Notes
     -----
@@ -274,7 +275,7 @@ class Laplacian(ShiftInvariant):
     Parameters
     ----------
     lengthscale : float or sequence of float, default 1.0
-        The length :math:`\ell` over which the kernel decays, or one for each dimension.
+        The length :math:`\ell` over which the kernel decays, or one length per dimension.
 
     Notes
     -----
@@ -283,8 +284,8 @@ class Laplacian(ShiftInvariant):
     ``Matern(nu=0.5)``.
 
     Law of the rows at :math:`\ell = 1`: independent standard Cauchy entries, since
-    :math:`\mathrm{E} \cos(\omega_i t) = e^{-|t|}`.  Their direction is not uniform (large rows point along the axes),
-    so no rotation can stand in for them and ``spectrum`` is ``"product"``.
+    :math:`\mathrm{E} \cos(\omega_i t) = e^{-|t|}`.  Their direction is not uniform (long rows point along the axes), so
+    they cannot be drawn by a rotation, and ``spectrum`` is ``"product"``.
 
     References
     ----------
@@ -313,7 +314,7 @@ class Laplacian(ShiftInvariant):
         return as_generator(rng).standard_cauchy(shape)
 
     def sample_scales(self, shape: int | tuple[int, ...], rng: RNG) -> NoReturn:
-        """Refuse: the rows are not Gaussian vectors of random scale."""
+        """Raise a ValueError, since the rows are not Gaussian vectors of random scale."""
         raise ValueError(
             "Laplacian: its rows have independent Cauchy entries and are not Gaussian vectors of random scale; "
             "use sample_rows(d, m, rng)."

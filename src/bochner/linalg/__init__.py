@@ -1,7 +1,8 @@
 """Structured linear algebra: Walsh-Hadamard transforms, plane rotations, simplex products, and the row engine.
 
-Each operation exists twice: readable, for any array library (`references`), and compiled by Numba for NumPy arrays
-(`compiled`).  Tests hold the two together at every size.  `engine` walks over tiles of rows on a pool of threads.
+Each operation has two implementations: a readable one for any array library (`references`), and one compiled by Numba
+for NumPy arrays (`compiled`).  Tests compare the two at every size.  `engine` processes tiles of rows on a pool of
+threads.
 """
 
 from .engine import threads

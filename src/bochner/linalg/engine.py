@@ -1,7 +1,7 @@
-"""The engine: walks over tiles of rows that fit the cache, on a pool of threads, with results free of their number.
+"""The engine: processes rows in tiles that fit the cache, on a pool of threads, with results that do not depend on it.
 
-The size of a tile depends on the shape of the work alone, every tile is computed by one thread, and BLAS is held to one
-thread inside: so the result is the same, bit for bit, whatever the number of threads.
+The size of a tile depends only on the shape of the work, each tile is computed by one thread, and BLAS is limited to
+one thread inside a tile.  The result is therefore the same, bit for bit, for any number of threads.
 """
 
 from __future__ import annotations
@@ -19,27 +19,31 @@ import numpy as np
 from .._validation import check_count
 
 LANES = 16
-"""Rows that a compiled transform takes side by side (see `bochner.linalg.compiled`)."""
+"""Rows that a compiled transform processes side by side (see `bochner.linalg.compiled`)."""
 
 CACHE_BYTES = 1 << 18
-"""What one thread reads and writes again and again: half a second-level cache of the smaller machines."""
+"""Size of what one thread reads and writes repeatedly: half the second-level cache of a small machine."""
 TILE_BYTES = 1 << 20
-"""What one thread writes once: results of a tile that are still in a cache when they are used."""
+"""Size of what one thread writes once: the results of a tile, which are still in a cache when they are used."""
 CHUNK_BYTES = 1 << 26
-"""What may be held at a time where a result need not fit a cache: 64 MB."""
+"""Size of what is held at a time if a result need not fit a cache: 64 MB."""
 
 
 def rows_per_tile(row_bytes: int, tile_bytes: int = TILE_BYTES) -> int:
-    """How many rows are taken at a time: as many as fit in ``tile_bytes``, in whole groups of sixteen, at least one group.
+    """Number of rows to process at a time: as many as fit in ``tile_bytes``, in groups of sixteen, and at least one group.
 
-    This is the one rule for the size of tiles; what differs between its users is what has to fit, and where.
+    This is the only rule for the size of tiles; its callers differ in what has to fit, and where.
 
     Parameters
     ----------
     row_bytes : int
-        Bytes that the work on one row needs.
+        Bytes needed for one row.
     tile_bytes : int
         `CACHE_BYTES`, `TILE_BYTES` or `CHUNK_BYTES`.
+
+    Returns
+    -------
+    int
 
     Examples
     --------
@@ -54,7 +58,7 @@ _limit: contextvars.ContextVar[int | None] = contextvars.ContextVar("bochner_thr
 
 
 def available_threads() -> int:
-    """How many threads the engine uses: the surrounding `threads` limit, or the cores this process may run on."""
+    """Number of threads of the engine: the limit set by `threads`, or the cores that this process may run on."""
     chosen = _limit.get()
     if chosen is not None:
         return chosen
@@ -65,7 +69,19 @@ def available_threads() -> int:
 
 @contextlib.contextmanager
 def threads(n: int) -> Iterator[None]:
-    """Within the block, compute with ``n`` threads; the results do not depend on it."""
+    """Limit the number of threads within a ``with`` block; results do not depend on it.
+
+    Parameters
+    ----------
+    n : int
+        Number of threads.
+
+    Examples
+    --------
+    >>> import bochner
+    >>> with bochner.threads(1):
+    ...     phi = bochner.mechanism("orf", n_projections=8).draw(3, rng=0)
+    """
     token = _limit.set(check_count("threads", "n", n))
     try:
         yield
@@ -74,9 +90,9 @@ def threads(n: int) -> Iterator[None]:
 
 
 class _SingleThreadedBlas:
-    """Holds BLAS to one thread while anyone is inside; the first in sets the limit, the last out lifts it.
+    """Limits BLAS to one thread while any caller is inside; the first to enter sets the limit, the last to leave removes it.
 
-    The limit is one for the whole process, and any thread may be first or last.
+    The limit holds for the whole process, and any thread may be first or last.
     """
 
     def __init__(self) -> None:
@@ -84,7 +100,7 @@ class _SingleThreadedBlas:
         self.reset()
 
     def reset(self) -> None:
-        """Forget who is inside: for a forked child, in which nobody is."""
+        """Forget which callers are inside, for a forked child process, in which there are none."""
         self._lock = threading.Lock()
         self._inside = 0
         self._limits: list[int] = []
@@ -114,8 +130,9 @@ class _SingleThreadedBlas:
 def _set_threads(libraries: list[Any], limits: list[int]) -> None:
     """Set the number of threads of each library, whichever thread is calling.
 
-    In recent versions of threadpoolctl, `set_num_threads` of OpenBLAS acts for the first thread that called it and ignores
-    the others; the plain setter has the private name below.  In older versions the public setter is the plain one.
+    In recent versions of threadpoolctl, `set_num_threads` of OpenBLAS works for the first thread that calls it and
+    ignores the others; the plain setter has the private name below.  In older versions the public setter is the plain
+    one.
     """
     for library, limit in zip(libraries, limits, strict=True):
         getattr(library, "_real_set_num_threads", library.set_num_threads)(limit)
@@ -142,7 +159,7 @@ if hasattr(os, "register_at_fork"):  # a forked child has the pools' records but
 def for_each_tile(n_rows: int, tile_rows: int, work: Callable[[int, int], None]) -> None:
     """Call ``work(start, stop)`` for every tile of ``tile_rows`` consecutive rows, in parallel.
 
-    A walk within a walk stays in its thread: the threads are taken, and waiting for them would never end.
+    A nested call runs in its own thread: all threads are busy, and waiting for them would deadlock.
     """
     bounds = [(start, min(start + tile_rows, n_rows)) for start in range(0, n_rows, tile_rows)]
     n_threads = min(available_threads(), len(bounds))
@@ -186,9 +203,9 @@ _PRODUCT_ROWS, _PRODUCT_COLUMNS = 512, 1024
 
 
 def multiply(X: np.ndarray, matrix: np.ndarray, out: np.ndarray) -> None:
-    """``out = X @ matrix`` by tiles, with results that do not depend on the number of threads.
+    """Compute ``out = X @ matrix`` in tiles, with results that do not depend on the number of threads.
 
-    Many rows are cut into tiles of rows; few rows leave the columns of the matrix to be cut.
+    Many rows are split into tiles of rows; for few rows, the columns of the matrix are split instead.
     """
     if len(X) > _PRODUCT_ROWS:
         for_each_tile(len(X), _PRODUCT_ROWS, lambda i, j: _multiply(X[i:j], matrix, out[i:j]))

@@ -1,4 +1,4 @@
-r"""Every transform in a readable form: for any array library, and as the oracle of the compiled ones.
+r"""Readable implementations of all transforms, for any array library and as reference for the compiled ones.
 
 Walsh-Hadamard levels; plane rotations; products with the vertices of a regular simplex in O(d); cosines and sines.
 
@@ -9,8 +9,8 @@ The r vertices of the simplex are unit vectors with pairwise cosine -1/(r - 1) i
     s_i = \sqrt{r/(r-1)}\, e_i - (\sqrt r + 1)/(r-1)^{3/2}\, \mathbf 1 \quad (i < r), \qquad
     s_r = \mathbf 1 / \sqrt{r - 1}.
 
-These are the rows of SimRF Eq. 9 without its last column of zeros.  The paper prints :math:`\sqrt{r+1}` for
-:math:`\sqrt r + 1`, there and in Algorithm 1; the rows so printed are not unit vectors.
+These are the rows of SimRF Eq. 9 without its last column of zeros.  The paper has :math:`\sqrt{r+1}` in place of
+:math:`\sqrt r + 1`, there and in Algorithm 1; its rows are not unit vectors.
 """
 
 from __future__ import annotations
@@ -41,7 +41,17 @@ def walsh_levels(x: Any, low: int, high: int) -> Any:
 
 
 def fwht_reference(x: Any) -> Any:
-    """Unnormalised Walsh-Hadamard transform of the last axis, whose length is a power of two."""
+    """Unnormalised Walsh-Hadamard transform of the last axis: the readable form of `fwht`.
+
+    Parameters
+    ----------
+    x : array (..., d)
+        Array of any library; d must be a power of two.
+
+    Returns
+    -------
+    array (..., d)
+    """
     x = as_real("fwht_reference", x)
     d = x.shape[-1] if x.shape else 0
     if d & (d - 1) or not d:
@@ -126,7 +136,7 @@ def waves_reference(phases: np.ndarray, frequency: float, amplitudes: np.ndarray
         Phases, still to be multiplied by ``frequency``.
     frequency : float
     amplitudes : array (m,)
-        One for each column, of the type of ``phases``.
+        One per column, of the type of ``phases``.
     out : array (n, at least sines + m)
         Of that type; its last axis is contiguous.
     sines : int

@@ -58,12 +58,11 @@ def _fwht_numpy(X: np.ndarray) -> np.ndarray:
 
 
 def waves(phases: np.ndarray, frequency: float, amplitudes: np.ndarray, out: np.ndarray, sines: int) -> None:
-    """As `bochner.linalg.references.waves_reference`, compiled.
+    """Compiled version of `bochner.linalg.references.waves_reference`.
 
-    Both functions are computed at once by polynomials, within two units in the last place of one.
-
-    Phases beyond a bound that the reduction to a quarter turn can serve (8000 in float32, a million in float64) go to
-    the library's functions, row by row.
+    Cosine and sine are computed together by polynomials, to within two units in the last place of one.  Rows with
+    phases that are too large for the reduction to a quarter turn (8000 in float32, a million in float64) are computed
+    by the functions of the library.
     """
     from .compiled.waves import waves32, waves64
 

@@ -198,8 +198,8 @@ class Poisson(DiscreteMap):
     Parameters
     ----------
     positive : bool
-        Whether to subtract from all points their coordinatewise minimum (and a margin), which changes no Gaussian kernel
-        and makes every feature positive; unbiased even for points that later fall below it.
+        Whether to subtract from all points their coordinatewise minimum (and a margin), which changes no Gaussian
+        kernel and makes every feature positive; unbiased even for points that later fall below it.
     rate : float, optional
         :math:`\lambda`; from the data without it.
     shift : sequence of float, optional
@@ -211,9 +211,9 @@ class Poisson(DiscreteMap):
 
     .. math:: f(x) = e^{\lambda d/2 - |x|^2/2} \prod_l x_l^{w_l} \lambda^{-w_l/2}
 
-    is unbiased for the Gaussian kernel (times :math:`e^{|x|^2/2}` for softmax) (CRT Eq. 10, which prints :math:`x_i` for
-    :math:`x_l`), with variance :math:`e^{\lambda d + \sum_l x_l^2y_l^2/\lambda - |x|^2 - |y|^2} - k^2` for one row.  The
-    rate that minimises the mean log second moment over the data is
+    is unbiased for the Gaussian kernel (times :math:`e^{|x|^2/2}` for softmax) (CRT Eq. 10, which prints :math:`x_i`
+    for :math:`x_l`), with variance :math:`e^{\lambda d + \sum_l x_l^2y_l^2/\lambda - |x|^2 - |y|^2} - k^2` for one row.
+    The rate that minimises the mean log second moment over the data is
     :math:`\lambda^* = (\frac1d\sum_l E x_l^2\,E y_l^2)^{1/2}` (CRT Eq. 12).  Signs are kept apart, powers are sums of
     logarithms, and :math:`0^0 = 1`.
 
@@ -272,8 +272,8 @@ class Geometric(DiscreteMap):
     Parameters
     ----------
     positive : bool
-        Whether to subtract from all points their coordinatewise minimum (and a margin), which changes no Gaussian kernel
-        and makes every feature positive; unbiased even for points that later fall below it.
+        Whether to subtract from all points their coordinatewise minimum (and a margin), which changes no Gaussian
+        kernel and makes every feature positive; unbiased even for points that later fall below it.
     success : float, optional
         p, between 0 and 1; from the data without it.
     shift : sequence of float, optional

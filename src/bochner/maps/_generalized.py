@@ -49,8 +49,8 @@ class GeneralizedExponential(ExponentialMap):
         \frac{s+1}{2}|y|^2}, \qquad B = \sqrt{s(1-4A)}, \quad D = (1-4A)^{d/4}
 
     for the Gaussian kernel (times :math:`e^{|x|^2/2}` for softmax); the estimate is the mean of
-    :math:`\mathrm{Re} f_1 f_2` (CRT Theorem 3.1).  A = 0 gives `Positive` (s = 1) and `Trigonometric` (s = -1).  Real A:
-    m features for s = 1, cosines and sines for s = -1, symmetric.  Complex A: real pairs of twice the width, not
+    :math:`\mathrm{Re} f_1 f_2` (CRT Theorem 3.1).  A = 0 gives `Positive` (s = 1) and `Trigonometric` (s = -1).  Real
+    A: m features for s = 1, cosines and sines for s = -1, symmetric.  Complex A: real pairs of twice the width, not
     symmetric.  Unbiased for Re A < 1/4; the variance (CRT Theorem 3.2) is finite for Re A < 1/8.
 
     ``A="optimal"`` minimises that variance numerically over complex A, and over both signs unless s is given, at the

@@ -147,5 +147,5 @@ def _group_of_replicas() -> Group | None:
         return None
     from torch.nn.parallel import DistributedDataParallel
 
-    model = DistributedDataParallel._get_active_ddp_module()
+    model = getattr(DistributedDataParallel, "_active_ddp_module", None)
     return None if model is None else model.process_group

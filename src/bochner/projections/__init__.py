@@ -1,7 +1,7 @@
-"""Projections: laws of the rows of W = D S R, and the drawn operators.
+"""Projections: laws of the rows of W = D S R, and the operators drawn from them.
 
-`Blocks` takes any rotation R, geometry S and radial law D; `Orthogonal`, `Simplex`, `SimplexPlus` and `Quadrature` are
-presets of it.  `IID`, `QMC` and `GaussHermite` have no blocks.
+`Blocks` combines any rotation R, geometry S and radial law D; `Orthogonal`, `Simplex`, `SimplexPlus` and `Quadrature`
+are presets of it.  `IID`, `QMC` and `GaussHermite` do not use blocks.
 """
 
 from ._blocks import Blocks

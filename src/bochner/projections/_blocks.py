@@ -1,4 +1,4 @@
-"""Blocks of rows coupled through a geometry and turned by a rotation: W = D S R."""
+"""Projections made of blocks of rows, coupled by a geometry and rotated: W = D S R."""
 
 from __future__ import annotations
 
@@ -26,78 +26,66 @@ from ._structured import StructuredOperator, groups_of
 
 
 class BlockProjection(Projection):
-    """Common body of `Blocks` and of its presets: all facts follow from R, S and D."""
+    """Base class of `Blocks` and its presets; all facts follow from R, S and D."""
 
     rotation: Rotation
 
     @property
     @abstractmethod
     def geometry(self) -> Geometry:
-        """S."""
+        """The geometry S."""
 
     @property
     @abstractmethod
     def radial_law(self) -> RadialLaw:
-        """D."""
+        """The radial law D."""
 
     @property
     def uniform_directions(self) -> bool:
-        """With a rotation that makes the geometry's directions exactly uniform."""
         uniform = self.rotation.uniform_directions
         return uniform == "all" or (uniform == "axes" and self.geometry.axes)
 
     @property
     def gaussian_rows(self) -> bool:
-        """With uniform directions and the kernel's own lengths."""
         return self.radial_law.exact and self.uniform_directions
 
     @property
     def unbiased(self) -> bool:
-        """With uniform directions and lengths, or weighted lengths, that are unbiased."""
         return self.radial_law.unbiased and self.uniform_directions
 
     @property
     def gaussian_lengths(self) -> bool:
-        """With the kernel's own lengths."""
         return self.radial_law.exact
 
     @property
     def reflected(self) -> bool:
-        """As the radial law says."""
         return self.radial_law.reflected
 
     @property
     def has_origin(self) -> bool:
-        """As the radial law says."""
         return self.radial_law.has_origin
 
     @property
     def signed(self) -> bool:
-        """As the radial law says."""
         return self.radial_law.signed
 
     @property
     def coupling(self) -> Coupling | None:
-        """The geometry's, for independent lengths of the kernel's law and a rotation that makes every direction uniform."""
         law = self.radial_law
         exact = law.exact and law.independent and self.rotation.uniform_directions == "all"
         return self.geometry.coupling if exact else None
 
     @property
     def scales(self) -> bool:
-        """Where W is never formed."""
         return self._fast() is not None
 
     def padded(self, d: int) -> int:
-        """What the rotation pads d to."""
         return self.rotation.padded(d)
 
     def rows_per_rule(self, d: int) -> int:
-        """Rows of a whole block, where they are the nodes of a rule."""
         return self.geometry.rows_per_block(self.padded(d)) if self.has_origin else 1
 
     def block_sizes(self, d: int, m: int) -> tuple[int, ...]:
-        """Whole blocks of the geometry, and the rest."""
         rows = self.geometry.rows_per_block(self.padded(d))
         full, rest = divmod(m, rows)
         return (rows,) * full + ((rest,) if rest else ())
@@ -122,7 +110,7 @@ class BlockProjection(Projection):
         return DenseOperator(self, np.ascontiguousarray(W), radii, weights)
 
     def _rotations(self, d: int, sizes: tuple[int, ...], rng: np.random.Generator) -> DrawnRotation:
-        """One for each block; of a single block that is cut, no more rows than it looks at."""
+        """Draw one rotation per block; a single incomplete block only gets the rows that it needs."""
         if len(sizes) > 1:
             return self.rotation.sample(d, len(sizes), rng)
         return self.rotation.sample_rows(d, self.geometry.n_coordinates(sizes[0], self.padded(d)), rng)
@@ -139,7 +127,7 @@ class BlockProjection(Projection):
 
 
 def _rows_of(rotation: DrawnRotation, geometry: Geometry, blocks: slice, radii: np.ndarray) -> np.ndarray:
-    """S R of several blocks with lengths ``radii`` (b, r), one below the other: by products in O(d) where S has them."""
+    """S R of several blocks with lengths ``radii`` (b, r), stacked; computed by products in O(d) if S has them."""
     if isinstance(rotation, DrawnMatrices):
         matrices = rotation.matrices[blocks]
         if isinstance(geometry, FastGeometry):
@@ -154,7 +142,7 @@ def _rows_of(rotation: DrawnRotation, geometry: Geometry, blocks: slice, radii: 
 
 
 def _directions(geometry: Geometry, radii: np.ndarray, dim: int) -> np.ndarray:
-    """The geometry's matrices, refused if they are not unit vectors."""
+    """Return the matrices of the geometry, after checking that their rows are unit vectors."""
     S = np.asarray(geometry.directions(radii, dim), np.float64)
     b, r = radii.shape
     if S.shape not in ((b, r, dim), (1, r, dim)):
@@ -168,9 +156,9 @@ def _directions(geometry: Geometry, radii: np.ndarray, dim: int) -> np.ndarray:
 
 
 def law_of(owner: str, radii: str | RadialLaw) -> RadialLaw:
-    """The law that ``radii`` is, or whose name it is among those that `bochner.radii` exports or that are registered.
+    """Return the radial law given as a value or by name, among those that `bochner.radii` exports or that are registered.
 
-    Laws of weighted nodes have no string: they are passed as values, or by `Quadrature`.
+    Laws of weighted nodes have no name: pass them as values, or use `Quadrature`.
     """
     if isinstance(radii, RadialLaw):
         return radii
@@ -185,10 +173,10 @@ def _named_laws() -> dict[str, RadialLaw]:
 
 @dataclass(frozen=True, repr=False)
 class Blocks(BlockProjection):
-    r"""Stacked blocks :math:`W = D S R` of any rotation, geometry and radial law, also those that a user wrote.
+    r"""Stacked blocks :math:`W = D S R` of any rotation, geometry and radial law, including your own.
 
-    `Orthogonal`, `Simplex`, `SimplexPlus` and `Quadrature` are this with a geometry and a name; use it for combinations
-    that have no name.
+    `Orthogonal`, `Simplex`, `SimplexPlus` and `Quadrature` are presets with a fixed geometry; use `Blocks` for all
+    other combinations.
 
     Parameters
     ----------
@@ -197,17 +185,18 @@ class Blocks(BlockProjection):
     geometry : Geometry
         S, the directions of a block before they are rotated.
     radii : {"kernel", "fixed"} or RadialLaw
-        D, the lengths of the rows: the kernel's own law, all :math:`\sqrt d`, or a law of `bochner.radii`.
+        D, the lengths of the rows: "kernel" for the kernel's own law, "fixed" for :math:`\sqrt d`, or a law of
+        `bochner.radii`.
 
     See Also
     --------
-    Orthogonal, Simplex, SimplexPlus, Quadrature : presets.
+    Orthogonal, Simplex, SimplexPlus, Quadrature : Presets.
 
     Notes
     -----
-    Each row is exactly of the kernel's law, and every average over rows unbiased, if R makes the directions of S uniform
-    and the lengths are of that law: ``gaussian_rows`` and ``unbiased`` say so.  W is never formed where both R and S are
-    fast: memory O(m), time O(m log d) per row.
+    If R makes the directions of S uniform and the lengths follow the kernel's law, each row follows that law exactly
+    and every average over rows is unbiased; see ``gaussian_rows`` and ``unbiased``.  If both R and S are fast, W is
+    never formed: memory O(m) and time O(m log d) per row.
 
     Examples
     --------
@@ -235,5 +224,5 @@ class Blocks(BlockProjection):
 
     @property
     def radial_law(self) -> RadialLaw:
-        """D: the law that ``radii`` is or names."""
+        """The radial law D that ``radii`` is or names."""
         return law_of("Blocks", self.radii)

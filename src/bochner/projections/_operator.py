@@ -1,4 +1,4 @@
-"""The drawn projection: W as a linear operator, and the one that is stored as a matrix."""
+"""Drawn projections: the base class of linear operators W, and operators stored as a matrix."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class Operator(ABC):
-    r"""A drawn matrix W of m rows in d dimensions, known by its products.
+    r"""A drawn matrix W of m rows in d dimensions, as a linear operator.
 
-    ``P(X)`` is :math:`X W^T` for arrays of shape (..., d), ``P.adjoint(Z)`` is :math:`Z W` for (..., m), both for
-    NumPy arrays and for tensors, in the precision of the input.
+    ``P(X)`` returns :math:`X W^T` for arrays of shape (..., d), and ``P.adjoint(Z)`` returns :math:`Z W` for arrays of
+    shape (..., m), both for NumPy arrays and for tensors, in the precision of the input.
 
     Attributes
     ----------
@@ -36,15 +36,15 @@ class Operator(ABC):
     origin_weight : float
         Weight of a node at zero; zero except for quadrature.
     origin : bool
-        Whether there is a node at zero, whatever its weight came out as.
+        Whether there is a node at zero, whatever its weight.
     reflected : bool
-        Whether each row stands for the pair of w and -w, half of the weight each.
+        Whether each row stands for the pair of w and -w, each with half of the weight.
     signed : bool
         Whether the weight of the node at zero may be negative.
     gaussian_lengths : bool
-        Whether lengths are those of the kernel's law, and not fixed ones or those of weighted nodes.
+        Whether the lengths follow the kernel's law, in contrast to fixed lengths and those of weighted nodes.
     block_sizes : tuple of int
-        Rows of each independently drawn block, in order.
+        Number of rows of each independently drawn block, in order.
     """
 
     def __init__(self, projection: Projection, d: int, radii: np.ndarray, weights: np.ndarray | None = None) -> None:
@@ -62,7 +62,7 @@ class Operator(ABC):
 
     @property
     def name(self) -> str:
-        """The law, as errors and ``repr`` name it."""
+        """Name of the projection in error messages and ``repr``."""
         return repr(self.projection)
 
     def __call__(self, X: Any) -> Any:
@@ -70,7 +70,7 @@ class Operator(ABC):
         return self.apply(check_rows(self.name, X, self.shape[1]))
 
     def apply(self, X: Any) -> Any:
-        """Return :math:`X W^T` of checked input."""
+        """Return :math:`X W^T` for checked input."""
         return self._in_working_precision(X, self.shape[0], self._apply_numpy, self._apply_tensor)
 
     def adjoint(self, Z: Any) -> Any:
@@ -80,15 +80,15 @@ class Operator(ABC):
 
     @abstractmethod
     def to_dense(self) -> np.ndarray:
-        """Return W itself, (m, d), in float64."""
+        """Return the matrix W, (m, d), in float64."""
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """The numbers that define the draw, under names that stay: what `Projection.restore` needs to build it again.
+        """Return the numbers that define the draw under stable names, for `Projection.restore`.
 
         Returns
         -------
-        dict of arrays
-            ``"radii"``; ``"weights"`` where the rows have weights; and ``"W"``, or ``"stages.0.signs"`` and so on for the
+        dict of str to array
+            ``"radii"``; ``"weights"`` if the rows have weights; and ``"W"``, or ``"stages.0.signs"`` and so on for the
             stages of a fast rotation.
         """
         shared = {"radii": self.radii} | ({"weights": self.weights} if self.origin else {})
@@ -101,7 +101,7 @@ class Operator(ABC):
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Bytes of the numbers that define W."""
+        """Size in bytes of the numbers that define W."""
 
     @abstractmethod
     def _apply_tensor(self, X: Any) -> Any:
@@ -121,7 +121,7 @@ class Operator(ABC):
 
     @staticmethod
     def _in_working_precision(X: Any, width: int, on_numpy: Any, on_tensor: Any) -> Any:
-        """Run in float32 what came in less, and cast back; flatten leading axes for the NumPy paths."""
+        """Compute half precision in float32 and cast back; flatten leading axes for the NumPy paths."""
         if isinstance(X, np.ndarray):
             working = X.dtype if X.dtype.itemsize >= 4 else np.dtype(np.float32)
             rows = np.ascontiguousarray(X.reshape(-1, X.shape[-1]), dtype=working)
@@ -133,7 +133,7 @@ class Operator(ABC):
         return on_tensor(X)
 
     def _matrix_like(self, X: Any) -> Any:
-        """W in the library, type and place of X, kept for the next time, unless it was made inside a trace."""
+        """W in the library, type and device of X, cached unless it was made inside a trace."""
         key = ("numpy" if isinstance(X, np.ndarray) else "", str(X.dtype), str(getattr(X, "device", "")))
         matrix = self._cast.get(key)
         if matrix is None:
@@ -156,7 +156,7 @@ class Operator(ABC):
 
 
 class DenseOperator(Operator):
-    """W as a float64 matrix (m, d)."""
+    """An operator that stores W as a float64 matrix (m, d)."""
 
     def __init__(
         self, projection: Projection, W: np.ndarray, radii: np.ndarray, weights: np.ndarray | None = None
@@ -166,7 +166,6 @@ class DenseOperator(Operator):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of W."""
         return int(self.W.nbytes)
 
     def to_dense(self) -> np.ndarray:

@@ -17,13 +17,13 @@ from ._projection import Projection, named_streams
 SEQUENCES = ("halton", "sobol")
 _SOBOL_MAX_DIM = 21201
 _CELL = 2.0**-30
-"""Resolution of the scrambled Sobol points; half of it keeps zero and one away from the normal quantile."""
+"""Resolution of the scrambled Sobol points; points are shifted by half of it, since the normal quantile excludes 0 and 1."""
 _LARGEST_ORDER = 200
-"""Above it the weights of the outer Gauss-Hermite nodes underflow."""
+"""Largest order; above it the weights of the outer Gauss-Hermite nodes underflow."""
 
 
 def _scaled(W: np.ndarray, kernel: Kernel | None, rng: np.random.Generator) -> np.ndarray:
-    """Gaussian rows W as rows of the kernel's scale mixture, by one random scale each."""
+    """Turn Gaussian rows W into rows of the kernel's scale mixture, by one random scale per row."""
     return W if kernel is None else W * kernel_scales(len(W), kernel, rng)[:, None]
 
 
@@ -31,10 +31,12 @@ def _scaled(W: np.ndarray, kernel: Kernel | None, rng: np.random.Generator) -> n
 class IID(Projection):
     """Independent rows of the kernel's spectral law: the classical random features.
 
+    The baseline for all couplings, and the only projection for kernels whose spectrum is not radial
+    (`kernels.Laplacian`).
+
     Notes
     -----
-    The baseline that every coupling is compared with, and the only projection for kernels whose spectrum is not a
-    radial law (`kernels.Laplacian`).  Memory O(m d), time O(m d) per row.
+    Memory O(m d), time O(m d) per row.
 
     References
     ----------
@@ -53,16 +55,13 @@ class IID(Projection):
 
     @property
     def gaussian_rows(self) -> bool:
-        """Always."""
         return True
 
     @property
     def coupling(self) -> Literal["iid"]:
-        """Independent rows."""
         return "iid"
 
     def block_sizes(self, d: int, m: int) -> tuple[int, ...]:
-        """Every row by itself."""
         return (1,) * m
 
     def _draw(self, d: int, m: int, rng: RNG, kernel: Kernel | None) -> Operator:
@@ -76,7 +75,9 @@ class IID(Projection):
 
 @dataclass(frozen=True)
 class QMC(Projection):
-    r"""Scrambled low-discrepancy points carried to the normal law: :math:`w_i = \Phi^{-1}(u_i)`.
+    r"""Scrambled low-discrepancy points, transformed to the normal law: :math:`w_i = \Phi^{-1}(u_i)`.
+
+    More accurate than independent rows in low dimensions; the gain fades as d grows.
 
     Parameters
     ----------
@@ -85,11 +86,10 @@ class QMC(Projection):
 
     Notes
     -----
-    The points of a randomly scrambled Halton or Sobol sequence (`scipy.stats.qmc`) fill the cube evenly, yet each by
-    itself is uniform in it: so each row is N(0, I), to the resolution of the points, and averages are unbiased.  All
-    rows form one coupled block.  For kernels that are Gaussian scale mixtures the scales are drawn independently.
-
-    The gain over independent rows fades as d grows.  Sobol points exist up to d = 21201.
+    The points of a randomly scrambled Halton or Sobol sequence (`scipy.stats.qmc`) fill the cube evenly, while each
+    point is uniform in it.  Each row is therefore N(0, I), up to the resolution of the points, and averages are
+    unbiased.  All rows form one coupled block.  For kernels that are Gaussian scale mixtures the scales are drawn
+    independently.  Sobol points exist up to d = 21201.
 
     References
     ----------
@@ -111,12 +111,10 @@ class QMC(Projection):
 
     @property
     def gaussian_rows(self) -> bool:
-        """Each row by itself is exactly Gaussian."""
         return True
 
     @property
     def scales(self) -> bool:
-        """Halton points do; Sobol points end at d = 21201."""
         return self.sequence == "halton"
 
     def why(self, facts: Any) -> str:
@@ -125,11 +123,10 @@ class QMC(Projection):
 
     @classmethod
     def variants(cls) -> dict[str, Any]:
-        """Both sequences."""
+        """Return both sequences."""
         return {"halton": cls(), "sobol": cls("sobol")}
 
     def block_sizes(self, d: int, m: int) -> tuple[int, ...]:
-        """All rows form one coupled block."""
         return (m,)
 
     def _draw(self, d: int, m: int, rng: RNG, kernel: Kernel | None) -> Operator:
@@ -157,18 +154,19 @@ class QMC(Projection):
 class GaussHermite(Projection):
     r"""Nodes of the dense Gauss-Hermite grid, drawn with probabilities equal to their weights.
 
+    A biased baseline of QBF, included for comparison.
+
     Parameters
     ----------
     order : int
-        Nodes to a coordinate.
+        Number of nodes per coordinate.
 
     Notes
     -----
-    The grid of ``order`` nodes to a coordinate has order^d nodes and product weights, which sum to one; m of them are
-    drawn independently, so that every coordinate of every row is a node drawn by its weight.  The average over rows
-    estimates the grid's value without bias, and that is exact for polynomials of degree up to 2 order - 1 in each
-    coordinate.  For the kernel itself it is biased: the estimate along :math:`e_1` is a finite sum of cosines.  A
-    baseline of QBF, kept for comparison.
+    The grid of ``order`` nodes per coordinate has order^d nodes and product weights, which sum to one.  Of these nodes,
+    m are drawn independently, so every coordinate of every row is a node drawn by its weight.  The average over rows is
+    an unbiased estimate of the value of the grid, which is exact for polynomials of degree up to 2 order - 1 in each
+    coordinate.  For the kernel itself it is biased: the estimate along :math:`e_1` is a finite sum of cosines.
 
     References
     ----------
@@ -193,7 +191,6 @@ class GaussHermite(Projection):
 
     @property
     def gaussian_rows(self) -> bool:
-        """Never: coordinates take finitely many values."""
         return False
 
     @property
@@ -203,16 +200,14 @@ class GaussHermite(Projection):
 
     @property
     def scales(self) -> bool:
-        """A biased baseline for small dimensions."""
         return False
 
     @classmethod
     def variants(cls) -> dict[str, Any]:
-        """Five nodes to a coordinate."""
+        """Return the grid with five nodes per coordinate."""
         return {"gauss-hermite": cls(5)}
 
     def block_sizes(self, d: int, m: int) -> tuple[int, ...]:
-        """Every row by itself."""
         return (1,) * m
 
     def _draw(self, d: int, m: int, rng: RNG, kernel: Kernel | None) -> Operator:

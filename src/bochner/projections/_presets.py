@@ -1,4 +1,4 @@
-"""The named projections: `Blocks` with a geometry chosen."""
+"""The presets of `Blocks`, each with a fixed geometry."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._blocks import BlockProjection, law_of
 
 @dataclass(frozen=True)
 class _Preset(BlockProjection):
-    """The fields of `Orthogonal`, `Simplex` and `SimplexPlus`, which add their geometry."""
+    """Fields of `Orthogonal`, `Simplex` and `SimplexPlus`, which add their geometry."""
 
     rotation: Rotation = Haar()
     radii: str | RadialLaw = "kernel"
@@ -27,28 +27,30 @@ class _Preset(BlockProjection):
 
     @property
     def radial_law(self) -> RadialLaw:
-        """D: the law that ``radii`` is or names."""
+        """The radial law D that ``radii`` is or names."""
         return law_of(type(self).__name__, self.radii)
 
 
 @dataclass(frozen=True)
 class Orthogonal(_Preset):
-    r"""Blocks of d orthogonal rows with independent lengths: ORF, and SORF, HMD, Kac, SGP, BFLY by their rotation.
+    r"""Blocks of d orthogonal rows with independent lengths: orthogonal random features (ORF).
+
+    The default for cosine features.  The rotation selects the variant: SORF, HMD, Kac's walk, SGP or butterflies.
 
     Parameters
     ----------
     rotation : Rotation
-        R.
+        The rotation R.
     radii : {"kernel", "fixed"} or RadialLaw
-        Lengths of the kernel's law, or all :math:`\sqrt d` (SORF as printed, ROM, JL transforms), which is biased
-        for every kernel but the linear one.
+        Lengths of the rows: "kernel" for the kernel's law, or "fixed" for :math:`\sqrt d` (as in the SORF paper, ROM
+        and JL transforms), which is biased for every kernel except the linear one.
 
     Notes
     -----
-    A block is :math:`W = D R`, with R a random rotation and D the lengths of the kernel's spectral law
-    (:math:`\chi_d` for Gaussian rows).  Cutting, stacking and padding leave each row's law as it is.  The error is
-    below that of independent rows for positive features always, and for trigonometric ones at moderate distances
-    (SimRF Section 4; CRT Theorem 4.1).
+    A block is :math:`W = D R`, with R a random rotation and D the lengths of the kernel's spectral law (:math:`\chi_d`
+    for Gaussian rows).  Cutting, stacking and padding do not change the law of a row.  The error is always below that
+    of independent rows for positive features, and at moderate distances for trigonometric ones (SimRF Section 4; CRT
+    Theorem 4.1).
 
     Exactly unbiased with rotations whose rows are exactly uniform: `Haar`, and `StructuredGivens` and `Butterfly`
     with Beta or tree angles.
@@ -72,7 +74,6 @@ class Orthogonal(_Preset):
 
     @property
     def scales(self) -> bool:
-        """Always: Haar blocks stay, as the measure for fast rotations."""
         return True
 
     def why(self, facts: Any) -> str:
@@ -81,30 +82,32 @@ class Orthogonal(_Preset):
 
     @classmethod
     def variants(cls) -> dict[str, Any]:
-        """With Haar blocks, and with the fast rotations."""
+        """Return the projection with Haar blocks and with the fast rotations."""
         fast = {kind.name: cls(kind()) for kind in (Butterfly, Hadamard, MultiHadamard, Kac)}
         return {"orthogonal": cls(), "fast-orthogonal": cls(StructuredGivens())} | fast
 
 
 @dataclass(frozen=True)
 class Simplex(_Preset):
-    r"""Blocks of d rows at pairwise cosine -1/(d - 1) with independent lengths: SimRF.
+    r"""Blocks of d rows at pairwise cosine -1/(d - 1) with independent lengths: simplex random features (SimRF).
+
+    The default for positive features.  For trigonometric features, `Orthogonal` has a lower error.
 
     Parameters
     ----------
     rotation : Rotation
-        R.
+        The rotation R.
     radii : {"kernel", "fixed"} or RadialLaw
-        Lengths of the kernel's law, or all :math:`\sqrt d` (biased).
+        Lengths of the rows: "kernel" for the kernel's law, or "fixed" for :math:`\sqrt d`, which is biased.
 
     Notes
     -----
     A block is :math:`W = D S R`, S the simplex of SimRF Eq. 9 (corrected, see `bochner.linalg.references`), applied in
-    O(d).  Among couplings with independent lengths it has the lowest error for positive features (SimRF Theorem
-    3.4); for trigonometric ones orthogonal rows are better.  A cut last block of r rows is a true r-simplex.
+    O(d).  Among couplings with independent lengths it has the lowest error for positive features (SimRF Theorem 3.4).
+    An incomplete last block of r rows is a true r-simplex.
 
-    Exactly unbiased with `Haar`.  A fast rotation sends only coordinate axes, if any, to uniform directions, so the
-    fast SimRF is approximate; with ``Hadamard(3)`` the bias at d = 8 and v = 0.8 is within 0.0013 +- 0.0009.
+    Exactly unbiased with `Haar`.  A fast rotation makes at most coordinate axes uniform, so the fast SimRF is
+    approximate; with ``Hadamard(3)`` the bias at d = 8 and v = 0.8 is within 0.0013 +- 0.0009.
 
     References
     ----------
@@ -130,7 +133,7 @@ class Simplex(_Preset):
 
     @classmethod
     def variants(cls) -> dict[str, Any]:
-        """With Haar blocks, and with fast rotations."""
+        """Return the projection with Haar blocks and with fast rotations."""
         return {"simplex": cls(), "fast-simplex": cls(Hadamard())}
 
 
@@ -138,23 +141,27 @@ class Simplex(_Preset):
 class SimplexPlus(_Preset):
     r"""Blocks of d rows that sum to zero, as nearly as their lengths allow: SimRF+.
 
+    Lower error than `Simplex` for positive features, at the cost of forming W.
+
     Parameters
     ----------
     rotation : Rotation
-        R.
+        The rotation R.
     radii : {"kernel", "fixed"} or RadialLaw
-        Lengths of the kernel's law, or all :math:`\sqrt d`, for which `Simplex` already sums to zero.
+        Lengths of the rows: "kernel" for the kernel's law, or "fixed" for :math:`\sqrt d`, in which case the rows of
+        `Simplex` already sum to zero.
 
     Notes
     -----
-    The lengths of a block are drawn first, afresh for every block; then its directions are turned until
-    :math:`|\sum_i w_i|` is minimal (`bochner.geometries`), and a rotation independent of both is applied.  So
-    each row stays exactly N(0, I) under `Haar`, and the leading term of the error of positive features, of order
-    :math:`v^2`, vanishes: at d = m = 6 and v = 0.1 the scaled error is 6.0e-6 against 1.4e-4 for `Simplex` and 1.7e-3
-    for `Orthogonal`; at v = 1 it is 0.28, 0.33 and 0.66.  No closed form is known.
+    The lengths of each block are drawn first; its directions are then adjusted until :math:`|\sum_i w_i|` is minimal
+    (`bochner.geometries`), and an independent rotation is applied.  Each row is therefore exactly N(0, I) with `Haar`,
+    and the leading term of the error of positive features, of order :math:`v^2`, vanishes: at d = m = 6 and v = 0.1 the
+    scaled error is 6.0e-6, against 1.4e-4 for `Simplex` and 1.7e-3 for `Orthogonal`; at v = 1 it is 0.28, 0.33 and
+    0.66.  No closed form is known.
 
-    Directions take O(d) numbers per row, so W is formed, even with a fast rotation: memory and time O(m d).  One length
-    above the sum of all others leaves that excess: always at d = 2, in a quarter of the blocks at d = 3, hardly ever above.
+    Directions take O(d) numbers per row, so W is formed even with a fast rotation: memory and time O(m d).  If one
+    length exceeds the sum of all others, the rows sum to that excess: always at d = 2, in a quarter of the blocks at d
+    = 3, and almost never in higher dimensions.
 
     References
     ----------
@@ -196,11 +203,12 @@ class Quadrature(BlockProjection):
     Parameters
     ----------
     rotation : Rotation
-        Q, transposed: its rows are directions.
+        The transpose of Q: its rows are directions.
     vertices : {"simplex", "orthoplex"}
         The polytope.
     origin : {"signed", "resample"}
-        What is done about a negative weight at zero.
+        How a negative weight at zero is handled: "signed" keeps it, which is unbiased; "resample" draws the radii
+        again.
 
     Notes
     -----
@@ -216,21 +224,21 @@ class Quadrature(BlockProjection):
     three, whatever Q and the radii, and unbiased for every f when each :math:`Q v_j` is uniform.
 
     A rule is the average of its single-vertex rules :math:`(1 - d/\rho_j^2) f(0) + (d/\rho_j^2) f(\pm\rho_j Q v_j)`,
-    each unbiased by itself.  So m rows, whole rules and a cut one, are averaged with weights
-    :math:`d/(m \rho_j^2)`, and the constants of all rules are merged into one node at zero: ``weights`` and
-    ``origin_weight`` of the drawn operator, whose rows each stand for both of :math:`\pm w` (``reflected``).
+    each of which is unbiased.  The m rows, whole rules and possibly an incomplete one, are therefore averaged with
+    weights :math:`d/(m \rho_j^2)`, and the constants of all rules are merged into one node at zero: ``weights`` and
+    ``origin_weight`` of the drawn operator, each of whose rows stands for both of :math:`\pm w` (``reflected``).
 
-    For kernels that are scale mixtures, w = s g, every node's radius is multiplied by an s of its own.
+    For kernels that are scale mixtures, w = s g, the radius of each node is multiplied by its own s.
 
     Exactly unbiased with ``origin="signed"`` and: `Haar`, for both polytopes; `StructuredGivens` and `Butterfly` with
     Beta or tree angles, for the orthoplex, in O(d log d).
 
     Deviations
     ----------
-    The weight :math:`a_0^2` has mean zero and is negative in nearly half of all draws.  QBF draws radii again until it
-    is not (``origin="resample"``); that is biased, and more rules do not help (d = 8, Gaussian kernel at distance 2:
-    +0.062).  Keeping its sign is unbiased.  Weights are per node of the rule without reflected points; the paper
-    prints those of the other.
+    The weight :math:`a_0^2` has mean zero and is negative in nearly half of all draws.  QBF draws the radii again until
+    it is not negative (``origin="resample"``).  This is biased, and more rules do not help (d = 8, Gaussian kernel at
+    distance 2: +0.062).  Keeping the sign is unbiased.  The weights are those of a rule without reflected points; the
+    paper gives those of a rule with them.
 
     References
     ----------
@@ -257,12 +265,12 @@ class Quadrature(BlockProjection):
 
     @property
     def geometry(self) -> Geometry:
-        """The vertices of the polytope."""
+        """The vertices of the polytope, as a geometry."""
         return VERTICES[self.vertices]
 
     @property
     def radial_law(self) -> RadialLaw:
-        """Radii and weights of the nodes."""
+        """The law of the radii and weights of the nodes."""
         return SphericalRadial(self.origin)
 
     def why(self, facts: Any) -> str:
@@ -273,6 +281,6 @@ class Quadrature(BlockProjection):
 
     @classmethod
     def variants(cls) -> dict[str, Any]:
-        """Both polytopes, and the one that a fast rotation serves exactly."""
+        """Return both polytopes, and the one that is exact with a fast rotation."""
         fast = cls(Butterfly("tree"), "orthoplex")
         return {"quadrature": cls(), "orthoplex": cls(vertices="orthoplex"), "fast-orthoplex": fast}

@@ -1,4 +1,4 @@
-"""What every projection is: a value that says how the rows of W are drawn."""
+"""The base class of projections, which describe how the rows of W are drawn."""
 
 from __future__ import annotations
 
@@ -17,26 +17,25 @@ from ._operator import DenseOperator, Operator
 
 
 class Projection(Catalogued, ABC):
-    """A law of m rows in d dimensions.
+    """Base class of projections, laws of m random rows in d dimensions.
 
-    Subclasses are frozen dataclasses: ``repr`` rebuilds them and ``==`` compares them.  Each declares its facts, which are
-    known without a draw:
+    Subclasses are frozen dataclasses.  Each declares its facts, which are known without drawing:
 
-    - ``unbiased``: whether averages over the rows (with their weights) have exactly the mean that independent rows
-      of the kernel's spectral law have;
-    - ``gaussian_rows``: whether each row by itself follows that law exactly (N(0, I) for the Gaussian kernel);
-    - ``uniform_directions``: whether each row's direction is exactly uniform, which is all that homogeneous maps need;
-    - ``gaussian_lengths``: whether the rows' lengths follow the kernel's law;
-    - ``consistent``: whether more rows lower the error as far as one likes; what is not is measured, never recommended;
+    - ``unbiased``: whether weighted averages over the rows have exactly the mean of independent rows of the kernel's
+      spectral law;
+    - ``gaussian_rows``: whether each single row follows that law exactly (N(0, I) for the Gaussian kernel);
+    - ``uniform_directions``: whether the direction of each row is exactly uniform, which is sufficient for homogeneous maps;
+    - ``gaussian_lengths``: whether the lengths of the rows follow the kernel's law;
+    - ``consistent``: whether the error tends to zero as rows are added; other projections are measured but not recommended;
     - ``reflected``: whether each row stands for the pair of w and -w;
     - ``has_origin``: whether the rule has a node at zero; ``signed``: whether the weight of that node may be negative;
     - ``coupling``: name of the coupling in closed forms, ``"iid"``, ``"orthogonal"`` or ``"simplex"``, or None;
     - ``scales``: whether it is worth trying above d = 1024;
-    - ``name`` and ``references``, as everything in `bochner.catalogue`.
+    - ``name`` and ``references``, like every class in `bochner.catalogue`.
     """
 
     radial: ClassVar[bool] = True
-    """Whether rows need a spectrum with uniform directions."""
+    """Whether the projection needs a kernel whose spectrum has uniform directions."""
 
     @property
     @abstractmethod
@@ -45,7 +44,7 @@ class Projection(Catalogued, ABC):
 
     @property
     def uniform_directions(self) -> bool:
-        """Whether each row's direction is exactly uniform on the sphere, whatever its length."""
+        """Whether the direction of each row is exactly uniform on the sphere, whatever its length."""
         return self.gaussian_rows
 
     @property
@@ -55,17 +54,17 @@ class Projection(Catalogued, ABC):
 
     @property
     def gaussian_lengths(self) -> bool:
-        """Whether lengths are those of the kernel's law, and not fixed ones or those of weighted nodes."""
+        """Whether the lengths follow the kernel's law, in contrast to fixed lengths and those of weighted nodes."""
         return True
 
     @property
     def consistent(self) -> bool:
-        """Whether more rows lower the error as far as one likes, up to the small bias of approximate rotations."""
+        """Whether the error tends to zero as rows are added, up to the small bias of approximate rotations."""
         return self.gaussian_lengths or self.unbiased
 
     @property
     def reflected(self) -> bool:
-        """Whether each row stands for the pair of w and -w, half of the weight each."""
+        """Whether each row stands for the pair of w and -w, each with half of the weight."""
         return False
 
     @property
@@ -85,11 +84,11 @@ class Projection(Catalogued, ABC):
 
     @property
     def coupling(self) -> Literal["iid", "orthogonal", "simplex"] | None:
-        """Name of the coupling of the rows in closed forms; None where there is none."""
+        """Name of the coupling of the rows in closed forms; None if there is no closed form."""
         return None
 
     def why(self, facts: Any) -> str:
-        """One sentence on why these rows have the lowest error on data with these facts, as `recommend` says it."""
+        """One sentence, for `recommend`, on why these rows have the lowest error on data with these facts."""
         return "These rows have the lowest error."
 
     def padded(self, d: int) -> int:
@@ -97,32 +96,32 @@ class Projection(Catalogued, ABC):
         return d
 
     def rows_per_rule(self, d: int) -> int:
-        """Rows of a whole quadrature rule in d dimensions; one where rows are not nodes of a rule."""
+        """Number of rows of a whole quadrature rule in d dimensions; one if rows are not nodes of a rule."""
         return 1
 
     @abstractmethod
     def block_sizes(self, d: int, m: int) -> tuple[int, ...]:
-        """Rows of each independently drawn block."""
+        """Number of rows of each independently drawn block."""
 
     def sample(self, d: int, m: int, rng: RNG = None, *, kernel: Kernel | None = None) -> Operator:
-        """Draw W.
+        """Draw the matrix W.
 
         Parameters
         ----------
         d : int
             Dimension of the data.
         m : int
-            Number of rows; blocks are stacked, and the last one is cut.
+            Number of rows; blocks are stacked, and the last one may be incomplete.
         rng : int, numpy.random.Generator or None
             Source of randomness; the same int gives the same W.
         kernel : Kernel, optional
-            Rows follow this kernel's spectral law at unit lengthscale (``kernel.scaled(X)`` brings data there);
-            Gaussian rows without it.
+            Kernel whose spectral law at unit lengthscale the rows follow (apply them to ``kernel.scaled(X)``); Gaussian
+            rows by default.
 
         Returns
         -------
         Operator
-            The drawn W, a linear operator.
+            The drawn W as a linear operator.
         """
         d, m = self._checked_shape(d, m)
         self._check_kernel(kernel)
@@ -130,19 +129,19 @@ class Projection(Catalogued, ABC):
             return self._draw(d, m, rng, kernel)
 
     def restore(self, d: int, m: int, arrays: Mapping[str, np.ndarray]) -> Operator:
-        """Build a drawn W again from its numbers; nothing in the result is random.
+        """Rebuild a drawn W from its numbers, without randomness.
 
         Parameters
         ----------
         d, m : int
-            Dimension of the data and number of rows, as they were when W was drawn.
-        arrays : mapping of arrays
-            What `Operator.to_arrays` returned.
+            Dimension of the data and number of rows with which W was drawn.
+        arrays : mapping of str to array
+            Result of `Operator.to_arrays`.
 
         Returns
         -------
         Operator
-            Whose products have the same bits.
+            An operator whose products are identical, bit for bit.
 
         Examples
         --------

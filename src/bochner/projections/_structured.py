@@ -1,4 +1,4 @@
-"""Drawn projections that never form W: blocks of D S R with a fast rotation R."""
+"""Drawn projections that do not form W: blocks of D S R with a fast rotation R."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ._projection import Projection
 
 LARGEST_MATRIX = 1 << 21
-"""Numbers of W up to which it may be formed where a product with it is faster: 8 MB in float32."""
+"""Largest size of W up to which it may be formed if a product with it is faster: 8 MB in float32."""
 
 # Costs in multiply-adds of a matrix product, measured; `bochner bench` compares both sides of the rule they make.
 _MOVE = 50  # a number into lanes and out of them
@@ -25,7 +25,7 @@ _ROW_OF_PRODUCT = 13  # reading W for a single row costs as much as multiplying 
 
 
 def groups_of(block_sizes: tuple[int, ...]) -> list[tuple[slice, slice, int]]:
-    """Blocks of one size together: their numbers, their rows of W, and their size; only the last may be cut."""
+    """Group blocks of equal size: their indices, their rows of W, and their size; only the last block may be smaller."""
     size, count = block_sizes[0], block_sizes.count(block_sizes[0])
     groups = [(slice(0, count), slice(0, count * size), size)]
     if count < len(block_sizes):
@@ -50,11 +50,9 @@ class StructuredOperator(Operator):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the rotation, the radii and the weights."""
         return self.rotation.nbytes + int(self.radii.nbytes + self.weights.nbytes)
 
     def to_dense(self) -> np.ndarray:
-        """Return W itself, (m, d), in float64."""
         return np.ascontiguousarray(self._apply_rows(np.eye(self.shape[1])).T)
 
     def _dense(self) -> np.ndarray:
@@ -71,7 +69,7 @@ class StructuredOperator(Operator):
         return [(b, slice(end - size, end)) for b, (end, size) in enumerate(zip(ends, self.block_sizes, strict=True))]
 
     def product_is_faster(self, n: int) -> bool:
-        """Whether a product of n rows with W itself beats the transforms: in small dimensions, and for few rows."""
+        """Whether a product of n rows with W itself is faster than the transforms: in small dimensions, and for few rows."""
         m, d = self.shape
         if m * d > LARGEST_MATRIX:
             return False
@@ -156,5 +154,5 @@ class StructuredOperator(Operator):
 
     @property
     def _capacity(self) -> int:
-        """Lines of a tile: a geometry with more rows than dimensions has its extra line after the coordinates."""
+        """Number of lines of a tile; a geometry with more rows than dimensions needs an extra line after the coordinates."""
         return max(self.dim, self.geometry.rows_per_block(self.dim))

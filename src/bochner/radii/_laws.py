@@ -1,4 +1,4 @@
-"""What every radial law is, and the laws themselves."""
+"""The base class of radial laws, and the laws."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from ..kernels import Kernel
 
 
 class RadialLaw(Catalogued, ABC):
-    r"""A law of the lengths of rows, and of their weights in an average.
+    r"""Base class of radial laws: the lengths of rows, and their weights in an average.
 
-    A law of one's own is a frozen dataclass that writes `unit_lengths`.  Each declares
+    To add your own law, write a frozen dataclass that implements `unit_lengths`.  Each class declares
 
-    - ``exact``: whether the length of each row, by itself, is that of a Gaussian vector (:math:`\chi_d`), so that each row
-      keeps the kernel's own law under an exact rotation;
+    - ``exact``: whether the length of each row has the law of a Gaussian vector (:math:`\chi_d`), so that each row has
+      exactly the kernel's law under an exact rotation;
     - ``independent``: whether the lengths of different rows are independent;
-    - ``unbiased``: whether averages over rows of uniform direction, with their weights, are unbiased; what is exact is;
-    - ``reflected``: whether each row stands for the pair of w and -w, half of the weight each;
-    - ``has_origin``: whether rows have the weights of `weights`, whose rest is the weight of a node at zero;
-    - ``signed``: whether that rest may be negative;
-    - ``name`` (also the string by which projections take the law) and ``references``.
+    - ``unbiased``: whether weighted averages over rows of uniform direction are unbiased; exact laws always are;
+    - ``reflected``: whether each row stands for the pair of w and -w, each with half of the weight;
+    - ``has_origin``: whether the rows are weighted by `weights`, and a node at zero has the remaining weight;
+    - ``signed``: whether that remaining weight may be negative;
+    - ``name`` (also accepted as a string by projections) and ``references``.
 
     Examples
     --------
@@ -61,41 +61,45 @@ class RadialLaw(Catalogued, ABC):
 
     @abstractmethod
     def unit_lengths(self, dim: int, sizes: Sequence[int], rng: np.random.Generator) -> np.ndarray:
-        """Lengths for Gaussian rows in ``dim`` dimensions, float64 (m,), block after block of ``sizes`` rows."""
+        """Draw the lengths of Gaussian rows in ``dim`` dimensions, for blocks of ``sizes`` rows: float64 (m,)."""
 
     def weights(self, unit_lengths: np.ndarray, dim: int) -> np.ndarray:
-        """Weights of rows of these lengths in an average, (m,); what is missing to one belongs to the node at zero."""
+        """Weights of rows of these lengths in an average, (m,); the node at zero has the weight that is missing to one."""
         return np.full(len(unit_lengths), 1 / len(unit_lengths))
 
     def lengths(
         self, dim: int, sizes: Sequence[int], rng: np.random.Generator, kernel: Kernel | None = None
     ) -> np.ndarray:
-        """Lengths of the rows of blocks of ``sizes`` rows in ``dim`` dimensions, float64 (m,).
+        """Draw the lengths of rows in ``dim`` dimensions.
 
         Parameters
         ----------
         dim : int
             Dimension in which the rows are drawn.
         sizes : sequence of int
-            Rows of each block.
+            Number of rows of each block.
         rng : numpy.random.Generator
             Source of randomness.
         kernel : Kernel, optional
-            Owner of the spectral law; Gaussian rows without it.
+            Kernel whose spectral law the rows follow; Gaussian rows by default.
+
+        Returns
+        -------
+        float64 array (m,)
         """
         return self.draw(dim, sizes, rng, kernel)[0]
 
     def draw(
         self, dim: int, sizes: Sequence[int], rng: np.random.Generator, kernel: Kernel | None = None
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Lengths, as `lengths` returns them, and the weights that belong to them."""
+        """Draw the lengths, as in `lengths`, together with their weights."""
         m = sum(sizes)
         unit = self._checked("unit_lengths", self.unit_lengths(dim, sizes, rng), m)
         weights = self._checked("weights", self.weights(unit, dim), m) if self.has_origin else None
         return unit * kernel_scales(m, kernel, rng), weights
 
     def _checked(self, what: str, values: Any, m: int) -> np.ndarray:
-        """What a law returned, as it must be."""
+        """Check the values that a law returned."""
         array = np.asarray(values, np.float64)
         if array.shape != (m,) or not np.all((array > 0) & np.isfinite(array)):
             raise ValueError(f"{self!r}: {what} must return {m} positive finite numbers, got shape {array.shape}.")
@@ -103,10 +107,10 @@ class RadialLaw(Catalogued, ABC):
 
 
 def kernel_scales(m: int, kernel: Kernel | None, rng: np.random.Generator) -> Any:
-    r"""The scales s of m rows :math:`s\,g` of a kernel's scale mixture; one for Gaussian rows.
+    r"""Draw the scales s of m rows :math:`s\,g` of a kernel's scale mixture; 1.0 for Gaussian rows.
 
-    Matern spectra are multivariate t (:math:`s^2 = \nu/\Gamma_\nu`), rational quadratic ones Gamma mixtures
-    (:math:`s^2 = \Gamma_\alpha/\alpha`), Cauchy ones exponential (:math:`s^2 = 2 E`): see the kernels.
+    Matern spectra are multivariate t (:math:`s^2 = \nu/\Gamma_\nu`), rational quadratic spectra are Gamma mixtures
+    (:math:`s^2 = \Gamma_\alpha/\alpha`) and Cauchy spectra exponential mixtures (:math:`s^2 = 2 E`); see the kernels.
     """
     return 1.0 if kernel is None else kernel.sample_scales((m,), rng)
 
@@ -128,16 +132,15 @@ class Chi(RadialLaw):
     independent: ClassVar[bool] = True
 
     def unit_lengths(self, dim: int, sizes: Sequence[int], rng: np.random.Generator) -> np.ndarray:
-        """Independent."""
         return np.sqrt(rng.chisquare(dim, sum(sizes)))
 
 
 @dataclass(frozen=True)
 class Fixed(RadialLaw):
-    r"""All lengths :math:`\sqrt d`: right on average for the dot product, biased for every other kernel.
+    r"""All lengths equal to :math:`\sqrt d`, which is unbiased for the dot product and biased for every other kernel.
 
-    The trigonometric estimate of the Gaussian kernel is then off by about :math:`-z^4 e^{-z^2/2}/(4d)` even with Haar
-    directions (d = 8, z = 1.5: -0.052).  It is what SORF, QBF's ROM and orthogonal JL transforms do.
+    Used by SORF, the ROM of QBF and orthogonal JL transforms.  The bias of the trigonometric estimate of the Gaussian
+    kernel is about :math:`-z^4 e^{-z^2/2}/(4d)` even with Haar directions (d = 8, z = 1.5: -0.052).
     """
 
     name: ClassVar[str] = "fixed"
@@ -145,7 +148,6 @@ class Fixed(RadialLaw):
     references: ClassVar[tuple[str, ...]] = ("choromanski2017",)
 
     def unit_lengths(self, dim: int, sizes: Sequence[int], rng: np.random.Generator) -> np.ndarray:
-        """The same number for all."""
         return np.full(sum(sizes), math.sqrt(dim))
 
 
@@ -159,12 +161,12 @@ class SphericalRadial(RadialLaw):
     Parameters
     ----------
     origin : {"signed", "resample"}
-        What is done about a negative weight at zero: keep it, which is unbiased, or draw the radii of a block again until it
-        is not negative, which is biased.
+        How a negative weight at zero is handled: "signed" keeps it, which is unbiased; "resample" draws the radii of a
+        block again until the weight is not negative, which is biased.
 
     See Also
     --------
-    bochner.projections.Quadrature : the projection made of it, with the formulas.
+    bochner.projections.Quadrature : The projection that uses this law, with the formulas.
     """
 
     origin: str = "signed"
@@ -178,16 +180,15 @@ class SphericalRadial(RadialLaw):
 
     @property
     def unbiased(self) -> bool:
-        """With the signed weight at zero."""
+        """True with the signed weight at zero."""
         return self.origin == "signed"
 
     @property
     def signed(self) -> bool:
-        """Unless radii are drawn again."""
+        """True unless the radii are resampled."""
         return self.origin == "signed"
 
     def unit_lengths(self, dim: int, sizes: Sequence[int], rng: np.random.Generator) -> np.ndarray:
-        """Independent, or conditioned on a weight at zero that is not negative in every block."""
         rho = np.sqrt(rng.chisquare(dim + 2, sum(sizes)))
         if self.origin == "resample":
             for rule, start in zip(sizes, np.cumsum(sizes) - sizes, strict=True):
@@ -196,5 +197,4 @@ class SphericalRadial(RadialLaw):
         return rho
 
     def weights(self, unit_lengths: np.ndarray, dim: int) -> np.ndarray:
-        """The factor that turns the law of the radii into that of Gaussian lengths, over m."""
         return dim / (len(unit_lengths) * unit_lengths**2)

@@ -1,9 +1,9 @@
 """Rotations R: random orthogonal matrices, exact (`Haar`) or fast.
 
-`StructuredGivens` is the fast rotation to take when in doubt: its rows are exactly uniform on the sphere.
+`StructuredGivens` is the recommended fast rotation: its rows are exactly uniform on the sphere.
 
-A rotation of one's own inherits from `FastRotation` and lists its stages (`hd_block`, `SignedWalsh`, `GivensLevel`,
-`GivensWalk`, `Permutation`, or a `Stage` of its own), or from `DenseRotation` and returns its matrices.
+To add your own rotation, derive from `FastRotation` and return its stages (`hd_block`, `SignedWalsh`, `GivensLevel`,
+`GivensWalk`, `Permutation`, or your own `Stage`), or derive from `DenseRotation` and return its matrices.
 """
 
 from ._givens import Butterfly, Kac, StructuredGivens

@@ -18,15 +18,32 @@ _LARGEST_CONSTANT = 1000.0
 
 
 def draw_angles(law: str, level: int, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    r"""Angles of rotations that join two halves of :math:`h = 2^{\text{level}}` coordinates each.
+    r"""Draw the angles of plane rotations that join two halves of :math:`h = 2^{\text{level}}` coordinates each.
 
+    Parameters
+    ----------
+    law : {"beta", "uniform", "tree"}
+        Law of the angles, see Notes.
+    level : int
+        Level of the transform; the first is zero.
+    shape : tuple of int
+        Shape of the result.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    float64 array of shape ``shape``
+
+    Notes
+    -----
     - ``"beta"``: :math:`\cos^2\theta \sim \mathrm{Beta}(h/2, h/2)`, in a random quadrant.  A row of the product is
       then :math:`(c\,b_1, -s\,b_2)` with :math:`b_1, b_2` independent and uniform on the spheres of the halves, which
       is uniform on the sphere of both: exactly isotropic rows, by induction.
     - ``"uniform"``: uniform on the circle (OMC); isotropic rows only at the first level.
-    - ``"tree"``: the angles of a uniform point u of the sphere (QBF Section 3, read rightly): at the leaves the angle
-      of a pair of its coordinates, above them :math:`\mathrm{atan2}` of the norms of the two halves.  Those are
-      independent, and distributed as the Beta angles in the first quadrant; the quadrants are carried by the leaves.
+    - ``"tree"``: the angles of a uniform point u on the sphere (QBF Section 3, corrected): at the leaves the angle of a
+      pair of its coordinates, above them :math:`\mathrm{atan2}` of the norms of the two halves.  These angles are
+      independent and distributed as the Beta angles in the first quadrant; the leaves determine the quadrants.
     """
     if law == "uniform" or level == 0:
         return rng.uniform(0, 2 * np.pi, shape)
@@ -39,7 +56,7 @@ def draw_angles(law: str, level: int, shape: tuple[int, ...], rng: np.random.Gen
 
 @dataclass(frozen=True)
 class AngledRotation(FastRotation):
-    """Levels of plane rotations, with an HD block in front or without."""
+    """Levels of plane rotations, optionally preceded by an HD block."""
 
     angles: str = "beta"
     mix: bool = True
@@ -50,14 +67,14 @@ class AngledRotation(FastRotation):
 
     @property
     def uniform_directions(self) -> Directions:
-        """The axes, unless the angles are uniform."""
+        """Coordinate axes become exactly uniform, unless the angles are uniform."""
         return "none" if self.angles == "uniform" else "axes"
 
     def _mixing(self, dim: int, n_blocks: int, rng: np.random.Generator) -> list[Stage]:
         return [hd_block(rng, n_blocks, dim)] if self.mix else []
 
     def _levels(self, dim: int, n_blocks: int, rng: np.random.Generator, *, shared: bool) -> list[Stage]:
-        """All levels; the pairs of a group share their angle, or have one each."""
+        """All levels; the pairs of a group share an angle or have one each."""
         stages: list[Stage] = []
         for level in range(levels_of(dim)):
             shape = (n_blocks, dim >> (level + 1), 1 if shared else 1 << level)
@@ -67,34 +84,36 @@ class AngledRotation(FastRotation):
 
 @dataclass(frozen=True)
 class StructuredGivens(AngledRotation):
-    r"""Structured Givens products (SGP): the levels of a fast transform, every pair with an angle of its own.
+    r"""Structured Givens products (SGP): the levels of a fast transform, with an independent angle for every pair.
+
+    The recommended fast rotation: orthogonal features are exactly unbiased, in O(d log d) time per block of rows.
 
     Parameters
     ----------
     angles : {"beta", "uniform", "tree"}
         Law of the angles: exactly uniform rows, uniform angles (OMC), or the angles of a uniform point (QBF).
     mix : bool
-        Whether one HD block is applied first.
+        Whether an HD block is applied first, which lowers the variance on sparse inputs.
 
     Notes
     -----
     :math:`R = F^L \cdots F^1 (H D)`; level j rotates each pair of coordinates that differ in bit j by an independent
-    angle.  With Beta angles (see *Deviations*) each row is **exactly** uniform on the sphere, so orthogonal features
-    are exactly unbiased in O(d log d) time: our default fast rotation.  The block HD in front (``mix``) is an
-    independent orthogonal factor, so it keeps that, and brings the variance on sparse inputs down to nearly Haar's:
-    at m = d = 16, :math:`|z|` = 2 along :math:`e_1` the error is 0.0212 against 0.0435 without it and 0.0202 for Haar.
+    angle.  With Beta angles (see *Deviations*) each row is **exactly** uniform on the sphere.  The HD block in front
+    (``mix``) is an independent orthogonal factor, so the rows stay uniform, and the variance on sparse inputs is nearly
+    that of Haar: at m = d = 16, :math:`|z|` = 2 along :math:`e_1` the error is 0.0212, against 0.0435 without the block
+    and 0.0202 for Haar.
 
-    Pairs of rows are not coupled as Haar's are, and only coordinate axes come out uniform: simplex couplings on top
-    are approximate.  Dimensions that are not powers of two are padded with zeros; (d/2) log d angles per block.
+    Pairs of rows are not coupled as those of Haar, and only coordinate axes become uniform, so simplex couplings are
+    approximate.  Dimensions that are not powers of two are padded with zeros.  A block has (d/2) log d angles.
 
     Deviations
     ----------
-    OMC draws uniform angles and has no mixing block: ``StructuredGivens("uniform", mix=False)``.  That is biased by
+    OMC uses uniform angles without a mixing block: ``StructuredGivens("uniform", mix=False)``.  This is biased by
     +0.11 (d = 8) and +0.20 (d = 16) for the trigonometric estimate at :math:`|z|` = 1.5 along :math:`e_1`.
 
     References
     ----------
-    OMC Section 4.1; the Beta angles are of this library.
+    OMC Section 4.1; the Beta angles are a contribution of this library.
 
     Examples
     --------
@@ -107,46 +126,49 @@ class StructuredGivens(AngledRotation):
     references: ClassVar[tuple[str, ...]] = ("omc", "mathieu2014")
 
     def stages(self, dim: int, n_blocks: int, rng: np.random.Generator) -> Sequence[Stage]:
-        """The mixing block and all levels."""
+        """Return the mixing block and all levels."""
         return self._mixing(dim, n_blocks, rng) + self._levels(dim, n_blocks, rng, shared=False)
 
 
 @dataclass(frozen=True)
 class Butterfly(AngledRotation):
-    r"""Butterfly rotations: d - 1 angles, shared by all pairs of a block at each level.
+    r"""Butterfly rotations: only d - 1 angles, shared by all pairs of a group at each level.
+
+    Use them in place of `StructuredGivens` if memory matters: they store O(d) numbers per block.
 
     Parameters
     ----------
     angles : {"beta", "uniform", "tree"}
         Law of the angles: exactly uniform rows, uniform angles (OMC), or the angles of a uniform point (QBF).
     mix : bool
-        Whether one HD block is applied first.
+        Whether an HD block is applied first, which lowers the variance on sparse inputs.
     products : int
-        How many independent butterflies are multiplied, each with a random permutation if there are several.
+        Number of independent butterflies that are multiplied, each with a random permutation if there are several.
 
     Notes
     -----
-    :math:`R = F^L\cdots F^1 (H D)`, level j with one angle for each value of the index bits above j (OMC Eq. 4).
-    With Beta angles each row is **exactly** uniform on the sphere, with O(d) stored numbers; pairs of rows are more
-    dependent than those of `StructuredGivens`.  The block HD in front (``mix``) keeps the exactness and restores low
-    variance on sparse inputs (m = d = 16, :math:`|z|` = 2 along :math:`e_1`: 0.0214 against 0.0527 without it; Haar 0.0202).
+    :math:`R = F^L\cdots F^1 (H D)`, level j with one angle for each value of the index bits above j (OMC Eq. 4).  With
+    Beta angles each row is **exactly** uniform on the sphere; pairs of rows are more dependent than those of
+    `StructuredGivens`.  The HD block in front (``mix``) preserves this and lowers the variance on sparse inputs (m = d
+    = 16, :math:`|z|` = 2 along :math:`e_1`: 0.0214, against 0.0527 without the block and 0.0202 for Haar).
 
-    QBF writes the transpose, B, and takes its *columns* as directions, since its rules evaluate
-    :math:`f(\rho B v_j)`; here a direction is a *row* of R, so :math:`R = B^T`.  With ``angles="tree"`` QBF's columns,
-    our rows, are exactly uniform.  ``products=3`` is QBF's :math:`(B P)(B P)(B P)` with random permutations P.
+    QBF writes the transpose, B, and uses its *columns* as directions, since its rules evaluate :math:`f(\rho B v_j)`.
+    Here a direction is a *row* of R, so :math:`R = B^T`.  With ``angles="tree"`` the columns of QBF, our rows, are
+    exactly uniform.  ``products=3`` is :math:`(B P)(B P)(B P)` of QBF with random permutations P.
 
-    Only coordinate axes come out uniform: on simplex vertices a single butterfly is biased (by up to 0.07 at d = 8,
-    :math:`|z|` = 2, along an axis), three products by at most 0.003.  Dimensions that are not powers of two are padded.
+    Only coordinate axes become uniform.  On simplex vertices a single butterfly is biased (by up to 0.07 at d = 8,
+    :math:`|z|` = 2, along an axis), three products by at most 0.003.  Dimensions that are not powers of two are padded
+    with zeros.
 
     Deviations
     ----------
-    OMC draws uniform angles and has no mixing block: ``Butterfly("uniform", mix=False)``, biased by +0.11 (d = 8) and
-    +0.20 (d = 16) at :math:`|z|` = 1.5 along :math:`e_1`.  QBF reads its angles off ratios :math:`u_i/u_{i+1}` that are not
-    angles, and calls the result Haar, which it is not for d > 2.
+    OMC uses uniform angles without a mixing block: ``Butterfly("uniform", mix=False)``, biased by +0.11 (d = 8) and
+    +0.20 (d = 16) at :math:`|z|` = 1.5 along :math:`e_1`.  QBF defines the angles as ratios :math:`u_i/u_{i+1}`, which
+    are not angles, and calls the result Haar, which it is not for d > 2.
 
     References
     ----------
-    OMC Section 3.3; QBF Section 3; the Beta angles are of this library.
+    OMC Section 3.3; QBF Section 3; the Beta angles are a contribution of this library.
 
     Examples
     --------
@@ -165,7 +187,7 @@ class Butterfly(AngledRotation):
         object.__setattr__(self, "products", check_factors("Butterfly", "products", self.products))
 
     def stages(self, dim: int, n_blocks: int, rng: np.random.Generator) -> Sequence[Stage]:
-        """The mixing block, and each product's levels and permutation."""
+        """Return the mixing block, and the levels and permutation of each product."""
         stages = self._mixing(dim, n_blocks, rng)
         for _ in range(self.products):
             stages += self._levels(dim, n_blocks, rng, shared=True)
@@ -179,22 +201,24 @@ class Butterfly(AngledRotation):
 class Kac(FastRotation):
     r"""Kac's random walk: :math:`\lceil C d \ln d\rceil` rotations of random pairs of coordinates by random angles.
 
+    Works in any dimension without padding, but its rows are only approximately uniform.
+
     Parameters
     ----------
     constant : float
-        C.
+        The constant C in the number of steps.
 
     Notes
     -----
-    Each step rotates a uniformly chosen pair of distinct coordinates by a uniform angle.  Any d, no padding.  Row i
-    is not uniform: :math:`d\,E[(r_i\cdot x)(r_i\cdot y)] = x\cdot y + ((d-2)/(d-1))^k (d x_i y_i - x\cdot y)` after k
-    steps.  The trigonometric estimate at :math:`|z|` = 1.5 along :math:`e_1` is biased by +0.026 (d = 8) and +0.040 (d = 16)
-    with C = 2; C = 4 leaves about +0.0015 at both.
+    Each step rotates a uniformly chosen pair of distinct coordinates by a uniform angle.  Row i is not uniform:
+    :math:`d\,E[(r_i\cdot x)(r_i\cdot y)] = x\cdot y + ((d-2)/(d-1))^k (d x_i y_i - x\cdot y)` after k steps.  The
+    trigonometric estimate at :math:`|z|` = 1.5 along :math:`e_1` is biased by +0.026 (d = 8) and +0.040 (d = 16) with C
+    = 2, and by about +0.0015 in both cases with C = 4.
 
     Deviations
     ----------
-    OMC uses C = 2.  For the dot product, C = 4 beats independent rows for every input, every m and every d of at
-    least 3, and every smaller C fails for large d (x = y = :math:`e_1`, m = 1): so C = 4 is the default.
+    OMC uses C = 2.  The default here is C = 4: for the dot product its error is below that of independent rows for
+    every input, every m and every d >= 3, and no smaller C achieves this for large d (x = y = :math:`e_1`, m = 1).
 
     References
     ----------
@@ -221,7 +245,6 @@ class Kac(FastRotation):
 
     @property
     def uniform_directions(self) -> Directions:
-        """None, exactly."""
         return "none"
 
     def steps(self, d: int) -> int:
@@ -233,7 +256,7 @@ class Kac(FastRotation):
         return 16.0 * (1 + self.constant * dim * math.log(dim))
 
     def stages(self, dim: int, n_blocks: int, rng: np.random.Generator) -> Sequence[Stage]:
-        """One walk."""
+        """Return the walk as a single stage."""
         shape = (n_blocks, self.steps(dim))
         first = rng.integers(0, dim, size=shape, dtype=np.int32)
         second = rng.integers(0, dim - 1, size=shape, dtype=np.int32)

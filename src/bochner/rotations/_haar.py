@@ -18,18 +18,20 @@ _LARGE = 512
 
 @dataclass(frozen=True)
 class Haar(DenseRotation):
-    r"""Uniformly distributed orthogonal matrices.
+    r"""Uniformly distributed orthogonal matrices, stored in full.
+
+    The default rotation.  Every coupling is exactly unbiased with it; use `StructuredGivens` in high dimensions.
 
     Notes
     -----
-    :math:`R = Q\,\mathrm{diag}(\mathrm{sign}\,\mathrm{diag}\,U)` with :math:`G = QU` the QR factors of a matrix of
-    independent normal numbers.  Without the signs Q is not Haar: LAPACK's convention leaves, at d = 4, diagonal
-    entries with means near -0.4, and a positive random feature along :math:`e_1` averages 0.52 instead of 1.649,
-    while second moments, and with them cosines, look right.
+    :math:`R = Q\,\mathrm{diag}(\mathrm{sign}\,\mathrm{diag}\,U)`, where :math:`G = QU` is the QR factorisation of a
+    matrix of independent normal numbers.  Without the signs Q is not Haar: with LAPACK's convention the diagonal
+    entries have means near -0.4 at d = 4, and a positive random feature along :math:`e_1` averages 0.52 instead of
+    1.649, although second moments, and therefore cosine features, are correct.
 
-    Time :math:`O(d^3)` and memory :math:`O(d^2)` per block; any d.  A block cut to r rows in a large dimension costs
-    :math:`O(d r^2)` and :math:`O(d r)`: the others are not drawn.  Every direction of the result is exactly uniform,
-    so every coupling on top of it is exactly unbiased.
+    Time :math:`O(d^3)` and memory :math:`O(d^2)` per block, for any d.  If only r rows of a large matrix are needed,
+    the others are not drawn, and the cost is :math:`O(d r^2)` and :math:`O(d r)`.  Every direction of the result is
+    exactly uniform.
 
     References
     ----------
@@ -49,11 +51,10 @@ class Haar(DenseRotation):
 
     @property
     def uniform_directions(self) -> Directions:
-        """All directions."""
         return "all"
 
     def _draw_rows(self, d: int, n_rows: int, rng: RNG) -> DrawnRotation:
-        """Few rows of a large matrix alone, uniform on the Stiefel manifold as those of the whole are."""
+        """Draw only the first rows of a large matrix, uniform on the Stiefel manifold as those of the full matrix."""
         if d < _LARGE or 2 * n_rows > d:
             return super()._draw_rows(d, n_rows, rng)
         check_memory(repr(self), 8.0 * d * n_rows, "use fewer rows or dimensions")
@@ -61,7 +62,7 @@ class Haar(DenseRotation):
         return DrawnMatrices(repr(self), _orthonormal_columns(stream, 1, d, n_rows).swapaxes(-1, -2))
 
     def matrices(self, dim: int, n_blocks: int, rng: np.random.Generator) -> np.ndarray:
-        """Q with the signs of the diagonal of U."""
+        """Return Q with the signs of the diagonal of U."""
         return _orthonormal_columns(rng, n_blocks, dim, dim)
 
 

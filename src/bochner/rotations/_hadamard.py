@@ -21,14 +21,17 @@ class Hadamard(FastRotation):
     blocks : int
         Number k of HD factors.
 
+    See Also
+    --------
+    StructuredGivens : Exactly uniform rows, for about one and a half times the time.
+
     Notes
     -----
-    H is the normalised Hadamard matrix and each :math:`D_i` a diagonal of fair signs: k d log d additions and kd signs
-    per block.  Rows are *not* uniform on the sphere.  With one block they are random signs over :math:`\sqrt d`, so the
-    trigonometric estimate has the mean :math:`E_R \prod_k \cos(R z_k/\sqrt d)`, R ~ chi_d; its bias at
-    :math:`|z| = 1.5` along :math:`e_1` is -0.21 (d = 8).  Two blocks leave +0.031 (d = 8) and +0.016 (d = 16), three
-    -0.014 and -0.003; along a generic direction three leave nothing measurable.  `StructuredGivens` is exact,
-    for about one and a half times the time.
+    H is the normalised Hadamard matrix and each :math:`D_i` a diagonal of random signs: k d log d additions and kd
+    signs per block.  Rows are *not* uniform on the sphere.  With one block they are random signs divided by
+    :math:`\sqrt d`, so the trigonometric estimate has the mean :math:`E_R \prod_k \cos(R z_k/\sqrt d)`, R ~ chi_d; its
+    bias at :math:`|z| = 1.5` along :math:`e_1` is -0.21 (d = 8).  With two blocks the bias is +0.031 (d = 8) and +0.016
+    (d = 16), with three -0.014 and -0.003; along a generic direction three blocks have no measurable bias.
 
     Dimensions that are not powers of two are padded with zeros.
 
@@ -52,11 +55,10 @@ class Hadamard(FastRotation):
 
     @property
     def uniform_directions(self) -> Directions:
-        """None, exactly."""
         return "none"
 
     def stages(self, dim: int, n_blocks: int, rng: np.random.Generator) -> Sequence[Stage]:
-        """One HD block after the other."""
+        """Return the HD blocks in order."""
         return [hd_block(rng, n_blocks, dim) for _ in range(self.blocks)]
 
 
@@ -67,14 +69,14 @@ class MultiHadamard(FastRotation):
     Parameters
     ----------
     blocks : int
-        How many such products are multiplied.
+        Number of such products that are multiplied.
 
     Notes
     -----
-    :math:`\tilde F^j` reflects all pairs of coordinates that differ in bit j by the angle :math:`\pi/4`; their
-    product is the Hadamard matrix, into which HMD puts new signs before every level.  A single row is, as for one HD
-    block, a vector of independent signs over :math:`\sqrt d`: the two have the same bias (-0.21 at d = 8, :math:`|z|` = 1.5,
-    along :math:`e_1`) and the same dot-product error.  What HMD changes is the joint law of rows.
+    :math:`\tilde F^j` reflects all pairs of coordinates that differ in bit j by the angle :math:`\pi/4`; their product
+    is the Hadamard matrix, into which HMD inserts new signs before every level.  As for one HD block, a single row is a
+    vector of independent signs divided by :math:`\sqrt d`, so the two have the same bias (-0.21 at d = 8, :math:`|z|` =
+    1.5, along :math:`e_1`) and the same dot-product error.  They differ in the joint law of the rows.
 
     Dimensions that are not powers of two are padded with zeros.
 
@@ -98,11 +100,10 @@ class MultiHadamard(FastRotation):
 
     @property
     def uniform_directions(self) -> Directions:
-        """None, exactly."""
         return "none"
 
     def stages(self, dim: int, n_blocks: int, rng: np.random.Generator) -> Sequence[Stage]:
-        """Signs and one level, for all levels."""
+        """Return random signs and one Walsh level, for each level."""
         return [
             SignedWalsh(rademacher(rng, n_blocks, dim), level, level + 1)
             for _ in range(self.blocks)

@@ -1,4 +1,4 @@
-"""What every rotation R is: a value that says how random orthogonal matrices are drawn, and the matrices once drawn."""
+"""Base classes of rotations R (laws of random orthogonal matrices) and of the matrices drawn from them."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _REMEDY = "use fewer rows or dimensions"
 
 
 class Rotation(Catalogued, ABC):
-    """A law of random orthogonal matrices.
+    """Base class of rotations, laws of random orthogonal matrices.
 
-    A rotation of one's own is a frozen dataclass that inherits from `FastRotation` and lists its stages, or from
-    `DenseRotation` and returns its matrices.  ``repr`` rebuilds it and ``==`` compares it.  Each class declares
+    To add your own rotation, write a frozen dataclass that derives from `FastRotation` and returns its stages, or from
+    `DenseRotation` and returns its matrices.  Each class declares
 
     - ``uniform_directions``: for which unit vectors s the direction :math:`R^T s` is exactly uniform on the sphere:
-      ``"all"`` of them (Haar), the coordinate ``"axes"`` (each row of R is uniform, which is all that an orthogonal
-      coupling needs), or ``"none"`` (approximate);
+      ``"all"`` of them (Haar), the coordinate ``"axes"`` (each row of R is uniform, which is sufficient for an
+      orthogonal coupling), or ``"none"`` (approximate);
     - ``powers_of_two``: whether other dimensions are padded with zeros;
-    - ``name`` and ``references``, as everything in `bochner.catalogue`.
+    - ``name`` and ``references``, like every class in `bochner.catalogue`.
     """
 
     powers_of_two: ClassVar[bool] = False
@@ -41,7 +41,7 @@ class Rotation(Catalogued, ABC):
     @property
     @abstractmethod
     def uniform_directions(self) -> Directions:
-        """Which directions come out exactly uniform."""
+        """The unit vectors that are rotated to exactly uniform directions: "all", coordinate "axes", or "none"."""
 
     @property
     def isotropy(self) -> Literal["exact", "approximate"]:
@@ -60,9 +60,13 @@ class Rotation(Catalogued, ABC):
         d : int
             Dimension of the data.
         n_blocks : int
-            How many matrices.
+            Number of matrices.
         rng : int, numpy.random.Generator or None
             Source of randomness.
+
+        Returns
+        -------
+        DrawnRotation
         """
         name = repr(self)
         dim = self.padded(check_count(name, "d", d))
@@ -72,16 +76,20 @@ class Rotation(Catalogued, ABC):
         return self._draw(dim, n_blocks, stream)
 
     def sample_rows(self, d: int, n_rows: int, rng: RNG = None) -> DrawnRotation:
-        """Draw one rotation of which only the first ``n_rows`` rows are looked at: a law may draw no others.
+        """Draw one rotation of which only the first ``n_rows`` rows are used; the others need not be drawn.
 
         Parameters
         ----------
         d : int
             Dimension of the data.
         n_rows : int
-            How many rows, at most ``padded(d)``.
+            Number of rows, at most ``padded(d)``.
         rng : int, numpy.random.Generator or None
             Source of randomness.
+
+        Returns
+        -------
+        DrawnRotation
         """
         name = repr(self)
         d, n_rows = check_count(name, "d", d), check_count(name, "n_rows", n_rows)
@@ -95,7 +103,7 @@ class Rotation(Catalogued, ABC):
 
     @abstractmethod
     def block_bytes(self, dim: int) -> float:
-        """About how many bytes one drawn matrix takes."""
+        """Approximate size of one drawn matrix in bytes."""
 
     @abstractmethod
     def _draw(self, dim: int, n_blocks: int, rng: np.random.Generator) -> DrawnRotation:
@@ -103,9 +111,9 @@ class Rotation(Catalogued, ABC):
 
 
 class DenseRotation(Rotation):
-    """A law whose matrices are stored in full.
+    """Base class of rotations whose matrices are stored in full.
 
-    A subclass writes `matrices`.
+    A subclass implements `matrices`.
 
     Examples
     --------
@@ -124,14 +132,13 @@ class DenseRotation(Rotation):
 
     @abstractmethod
     def matrices(self, dim: int, n_blocks: int, rng: np.random.Generator) -> np.ndarray:
-        """Independent orthogonal matrices in dimension ``dim`` of at least two, float64 (n_blocks, dim, dim)."""
+        """Draw independent orthogonal matrices in dimension ``dim`` >= 2: a float64 array (n_blocks, dim, dim)."""
 
     def block_bytes(self, dim: int) -> float:
-        """Of a square matrix."""
         return 8.0 * dim**2
 
     def _draw(self, dim: int, n_blocks: int, rng: np.random.Generator) -> DrawnMatrices:
-        if dim == 1:  # the orthogonal matrices of size one are +1 and -1: every law here is a fair coin
+        if dim == 1:  # the orthogonal matrices of size one are +1 and -1: every law is a random sign
             return DrawnMatrices(repr(self), rademacher(rng, n_blocks, 1)[..., None].astype(np.float64))
         drawn = np.asarray(self.matrices(dim, n_blocks, rng), np.float64)
         if drawn.shape != (n_blocks, dim, dim):
@@ -140,9 +147,10 @@ class DenseRotation(Rotation):
 
 
 class FastRotation(Rotation):
-    """A law whose matrices are chains of stages: O(d) or O(d log d) numbers, never d x d.
+    """Base class of rotations that are chains of stages, with O(d) or O(d log d) stored numbers in place of d x d.
 
-    A subclass writes `stages`; the engine, padding, adjoints, both precisions, tensors and compiled lanes follow.
+    A subclass implements `stages`.  The base class provides padding, adjoints, both precisions, tensors of other
+    libraries and the compiled path.
 
     Examples
     --------
@@ -161,16 +169,15 @@ class FastRotation(Rotation):
 
     @abstractmethod
     def stages(self, dim: int, n_blocks: int, rng: np.random.Generator) -> Sequence[Stage]:
-        """The orthogonal factors in dimension ``dim`` of at least two, applied first to last."""
+        """Draw the orthogonal factors in dimension ``dim`` >= 2, in the order in which they are applied."""
 
     def block_bytes(self, dim: int) -> float:
-        """Of d log d numbers."""
         return 8.0 * dim * max(dim.bit_length() - 1, 1)
 
     def restored(self, dim: int, n_blocks: int, arrays: Mapping[str, Any]) -> DrawnStages:
-        """The drawn rotation whose numbers are ``arrays``, by the names of `DrawnStages.to_arrays`.
+        """Rebuild a drawn rotation from ``arrays``, named as by `DrawnStages.to_arrays`.
 
-        A throw-away draw tells which stages there are, and the shapes and types of their arrays.
+        A temporary draw determines the stages, and the shapes and types of their arrays.
         """
         chain = []
         for k, stage in enumerate(self._draw(dim, n_blocks, np.random.default_rng(0)).stages):
@@ -186,7 +193,7 @@ class FastRotation(Rotation):
         return DrawnStages(repr(self), n_blocks, dim, chain)
 
     def _draw(self, dim: int, n_blocks: int, rng: np.random.Generator) -> DrawnStages:
-        if dim == 1:  # as for dense matrices: a fair coin
+        if dim == 1:  # as for dense matrices: a random sign
             return DrawnStages(repr(self), n_blocks, 1, [SignedWalsh(rademacher(rng, n_blocks, 1), 0, 0)])
         stages = self.stages(dim, n_blocks, rng)
         for k, stage in enumerate(stages):
@@ -200,8 +207,8 @@ class FastRotation(Rotation):
 class DrawnRotation(ABC):
     """``n_blocks`` independent orthogonal matrices R of size ``dim``, ready to be applied.
 
-    ``R(X, block)`` is :math:`X R^T`: each row of ``X`` rotated.  ``R.adjoint`` is its inverse, and ``R.to_dense()``
-    all matrices, (n_blocks, dim, dim).
+    ``R(X, block)`` returns :math:`X R^T`, that is each row of ``X`` rotated.  ``R.adjoint`` applies the inverse, and
+    ``R.to_dense()`` returns all matrices, (n_blocks, dim, dim).
     """
 
     def __init__(self, name: str, n_blocks: int, dim: int) -> None:
@@ -212,11 +219,11 @@ class DrawnRotation(ABC):
         return self._one(X, block, back=False)
 
     def adjoint(self, X: Any, block: int = 0) -> Any:
-        """Rotate the last axis of ``X`` back."""
+        """Rotate the last axis of ``X`` by the inverse of matrix ``block``."""
         return self._one(X, block, back=True)
 
     def to_dense(self) -> np.ndarray:
-        """All matrices, (n_blocks, dim, dim), in float64."""
+        """Return all matrices, (n_blocks, dim, dim), in float64."""
         columns = self.rows(np.eye(self.dim)[:, None, :], slice(None), back=False)  # (dim, n_blocks, dim)
         return np.ascontiguousarray(np.moveaxis(columns, 0, -1))
 
@@ -238,14 +245,22 @@ class DrawnRotation(ABC):
 
     @abstractmethod
     def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
-        """Unchecked products of several matrices: (..., b or 1, dim) gives (..., b, dim)."""
+        """Multiply unchecked rows by several matrices: (..., b or 1, dim) gives (..., b, dim)."""
 
     def __repr__(self) -> str:
         return f"<{self.name} drawn: {self.n_blocks} x {self.dim} x {self.dim}, {self.nbytes} bytes>"
 
 
 class DrawnMatrices(DrawnRotation):
-    """Orthogonal matrices stored in full, float64 (n_blocks, dim, dim), or their first rows, (n_blocks, r, dim)."""
+    """Orthogonal matrices stored in full.
+
+    Parameters
+    ----------
+    name : str
+        Name of the rotation, for error messages.
+    matrices : float64 array (n_blocks, dim, dim) or (n_blocks, r, dim)
+        The matrices, or their first r rows.
+    """
 
     def __init__(self, name: str, matrices: np.ndarray) -> None:
         super().__init__(name, matrices.shape[0], matrices.shape[2])
@@ -253,17 +268,27 @@ class DrawnMatrices(DrawnRotation):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the matrices."""
         return int(self.matrices.nbytes)
 
     def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
-        """Products with the matrices or their transposes."""
         matrices = like(self.matrices[blocks] if back else self.matrices[blocks].swapaxes(-1, -2), x)
         return array_namespace(x).matmul(x[..., None, :], matrices)[..., 0, :]
 
 
 class DrawnStages(DrawnRotation):
-    """A chain of stages, applied first to last."""
+    """A chain of stages.
+
+    Parameters
+    ----------
+    name : str
+        Name of the rotation, for error messages.
+    n_blocks : int
+        Number of matrices.
+    dim : int
+        Size of the matrices.
+    stages : sequence of Stage
+        The factors, in the order in which they are applied.
+    """
 
     def __init__(self, name: str, n_blocks: int, dim: int, stages: Sequence[Stage]) -> None:
         super().__init__(name, n_blocks, dim)
@@ -271,18 +296,16 @@ class DrawnStages(DrawnRotation):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all stages' numbers."""
         return sum(int(array.nbytes) for array in self.to_arrays().values())
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """The numbers of all stages, as ``"stages.0.signs"`` and so on."""
+        """Return the numbers of all stages under names such as ``"stages.0.signs"``."""
         return {f"stages.{k}.{name}": a for k, stage in enumerate(self.stages) for name, a in stage.to_arrays().items()}
 
     def _chain(self, back: bool) -> tuple[Stage, ...]:
         return self.stages[::-1] if back else self.stages
 
     def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
-        """Run the chain on rows of any array library."""
         for stage in self._chain(back):
             x = stage.rows(x, blocks, back=back)
         return x
@@ -304,13 +327,13 @@ class DrawnStages(DrawnRotation):
         return out.reshape(X.shape)
 
     def lanes(self, lanes: np.ndarray, block: int, *, back: bool) -> None:
-        """Run the chain in place on compiled lanes."""
+        """Apply the chain in place to compiled lanes."""
         for stage in self._chain(back):
             stage.lanes(lanes, block, self.dim, back=back)
 
 
 def check_factors(owner: str, name: str, value: Any) -> int:
-    """Return a number of factors as an int, refused where it could only cost time."""
+    """Return a number of factors as an int; unreasonably large numbers are refused."""
     if isinstance(value, numbers.Integral) and int(value) > _MOST_FACTORS:
         raise ValueError(f"{owner}: {name} must be at most {_MOST_FACTORS}, got {shown(value)}; a few factors suffice.")
     return check_count(owner, name, value)

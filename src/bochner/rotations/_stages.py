@@ -1,8 +1,8 @@
-r"""The stages of which every fast rotation is a chain.
+r"""The stages, orthogonal factors of which fast rotations are chains.
 
-A stage holds the random numbers of one orthogonal factor, for all blocks at once, and knows its product and its
-transpose, on rows of any array library and on compiled lanes (`bochner.linalg.compiled`).  A rotation is then a list of
-stages, and nothing else.
+A stage holds the random numbers of one orthogonal factor for all blocks, and implements products with the factor and
+its transpose, on rows of any array library and on compiled lanes (`bochner.linalg.compiled`).  A fast rotation is a
+list of stages.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from ..linalg import references
 
 
 class Stage(ABC):
-    """One orthogonal factor of a rotation, drawn for several independent blocks.
+    """Base class of stages: one orthogonal factor of a rotation, drawn for several independent blocks.
 
-    A stage of one's own names its arrays in ``numbers`` and writes `rows`; `lanes` follows, and may be written too
-    where it can be faster.
+    To add your own stage, name its arrays in ``numbers`` and implement `rows`.  The base class derives `lanes` from it,
+    which may be overridden by a faster version.
     """
 
     numbers: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
-        """Products of several blocks' factors (``back``: of their transposes) with rows of any array library.
+        """Multiply rows of any array library by the factors of several blocks, or by their transposes if ``back``.
 
         ``x`` has the shape (..., b, dim), one row for each of the b blocks, or (..., 1, dim), one row for all.
         """
 
     def lanes(self, lanes: np.ndarray, block: int, dim: int, *, back: bool) -> None:
-        """Product of one block's factor, in place, with the first ``dim`` lines of compiled lanes."""
+        """Multiply the first ``dim`` lines of compiled lanes by the factor of one block, in place."""
         x = lanes[:, :dim].swapaxes(1, 2)[..., None, :]  # (groups, 16, 1, dim)
         lanes[:, :dim] = self.rows(x, slice(block, block + 1), back=back)[..., 0, :].swapaxes(1, 2)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """The arrays that define the stage, by name; the first axis of each is that of the blocks."""
+        """Return the arrays that define the stage, by name; the first axis of each counts the blocks."""
         return {name: getattr(self, name) for name in self.numbers}
 
     def valid(self, dim: int) -> bool:
-        """Whether these numbers, if they are finite and of the right shape and type, define an orthogonal factor."""
+        """Whether finite arrays of the right shapes and types define an orthogonal factor."""
         return True
 
     def cost(self, dim: int) -> float:
-        """Time of the stage on lanes for each number of the data, in multiply-adds of a matrix product."""
+        """Time of the stage on lanes per number of the data, in multiply-adds of a matrix product."""
         return 100.0
 
 
@@ -59,8 +59,9 @@ class SignedWalsh(Stage):
     Parameters
     ----------
     signs : int8 array (n_blocks, dim)
+        Random signs.
     low, high : int
-        Index bits transformed, ``low`` to ``high - 1``; all bits give the Hadamard matrix, none a change of signs.
+        The index bits ``low`` to ``high - 1`` are transformed; all bits give the Hadamard matrix, none only the signs.
     """
 
     numbers: ClassVar[tuple[str, ...]] = ("signs",)
@@ -81,14 +82,12 @@ class SignedWalsh(Stage):
         return 30.0 + self.high - self.low
 
     def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
-        """Apply to rows."""
         signs = like(self.signs[blocks] * self._scale, x)
         if back:
             return signs * references.walsh_levels(x, self.low, self.high)
         return references.walsh_levels(signs * x, self.low, self.high)
 
     def lanes(self, lanes: np.ndarray, block: int, dim: int, *, back: bool) -> None:
-        """Apply to lanes."""
         from ..linalg.compiled.lanes import scale_lines, walsh_levels
 
         if back:
@@ -144,12 +143,10 @@ class GivensLevel(_Angles):
         return 18.0
 
     def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
-        """Apply to rows."""
         c, s = self._table(np.dtype(np.float64))
         return references.givens_level(x, 2**self.level, c[blocks], -s[blocks] if back else s[blocks])
 
     def lanes(self, lanes: np.ndarray, block: int, dim: int, *, back: bool) -> None:
-        """Apply to lanes."""
         from ..linalg.compiled.lanes import givens_level
 
         c, s = self._table(lanes.dtype)
@@ -186,7 +183,6 @@ class GivensWalk(_Angles):
         return 22.0 * float(self.angles.shape[1]) / dim
 
     def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
-        """Apply to rows."""
         c, s = self._table(np.dtype(np.float64))
         i, j, c, s = self.first[blocks], self.second[blocks], c[blocks], s[blocks]
         if back:
@@ -194,7 +190,6 @@ class GivensWalk(_Angles):
         return references.givens_walk(x, i, j, c, s)
 
     def lanes(self, lanes: np.ndarray, block: int, dim: int, *, back: bool) -> None:
-        """Apply to lanes."""
         from ..linalg.compiled.lanes import givens_walk
 
         c, s = self._table(lanes.dtype)
@@ -224,13 +219,11 @@ class Permutation(Stage):
         return 85.0
 
     def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
-        """Apply to rows."""
         order = np.argsort(self.order[blocks], axis=-1) if back else self.order[blocks]
         x = array_namespace(x).broadcast_to(x, (*x.shape[:-2], *order.shape))
         return x[..., np.arange(len(order))[:, None], order]
 
     def lanes(self, lanes: np.ndarray, block: int, dim: int, *, back: bool) -> None:
-        """Apply to lanes."""
         order = self.order[block]
         if back:
             lanes[:, order] = lanes[:, :dim].copy()
@@ -239,7 +232,19 @@ class Permutation(Stage):
 
 
 def rademacher(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    """Fair random signs, int8."""
+    """Draw random signs, +1 or -1 with equal probability.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Source of randomness.
+    *shape : int
+        Shape of the result.
+
+    Returns
+    -------
+    int8 array of shape ``shape``
+    """
     return (2 * rng.integers(0, 2, size=shape, dtype=np.int8) - 1).astype(np.int8)
 
 
@@ -249,7 +254,21 @@ def levels_of(dim: int) -> int:
 
 
 def hd_block(rng: RNG, n_blocks: int, dim: int) -> SignedWalsh:
-    """One H D factor in a dimension that is a power of two: random signs, then the normalised Hadamard matrix."""
+    """Draw one H D factor: random signs, then the normalised Hadamard matrix.
+
+    Parameters
+    ----------
+    rng : int, numpy.random.Generator or None
+        Source of randomness.
+    n_blocks : int
+        Number of independent blocks.
+    dim : int
+        Dimension, a power of two.
+
+    Returns
+    -------
+    SignedWalsh
+    """
     n_blocks, dim = check_count("hd_block", "n_blocks", n_blocks), check_count("hd_block", "dim", dim)
     if dim & (dim - 1):
         raise ValueError(f"hd_block: dim must be a power of two, got {dim}; fast rotations pad to one.")
@@ -258,7 +277,7 @@ def hd_block(rng: RNG, n_blocks: int, dim: int) -> SignedWalsh:
 
 
 def _numbers(owner: str, name: str, values: Any, n_axes: int, dtype: Any) -> np.ndarray:
-    """The numbers of a stage as a contiguous array of that type, whose first axis is that of the blocks."""
+    """Return the numbers of a stage as a contiguous array of that type, whose first axis counts the blocks."""
     try:
         array = np.asarray(values)
     except ValueError:
@@ -273,6 +292,6 @@ def _numbers(owner: str, name: str, values: Any, n_axes: int, dtype: Any) -> np.
 
 
 def _require(owner: str, stage: Stage, dim: int) -> None:
-    """Refuse numbers that do not make an orthogonal factor."""
+    """Raise a ValueError if the numbers do not make an orthogonal factor."""
     if not stage.valid(dim):
         raise ValueError(f"{owner}: these numbers do not make an orthogonal factor: {stage.valid.__doc__}")

@@ -1,14 +1,16 @@
-r"""Closed-form errors of random features, from the papers and corrected where their formulas are wrong.
+r"""Closed-form errors of random features, taken from the papers and corrected where the published formulas are wrong.
 
-Formula and simulation check each other: nothing here sees a map or a projection.  All functions take arrays and work
-pair by pair; `Pairs` holds the squared norms that most of them are written in.
+The formulas are independent of the sampling code, so each can be used to check the other.  All functions take arrays
+and return one value per pair of points; most are written in the squared norms that `Pairs` holds.
 
-The name says what is returned.  ``..._log_relative_mse`` is the logarithm of :math:`\mathrm{MSE}/k^2`, the same number for
-the Gaussian and the softmax kernel, finite where the error itself overflows, and minus infinity where an estimator is exact.
-``..._mse`` and ``..._variance`` are the error itself.  ``m`` is the number of projections, ``d`` the dimension.
+The name says what is returned.  ``..._log_relative_mse`` is the logarithm of :math:`\mathrm{MSE}/k^2`.  It is the same
+number for the Gaussian and the softmax kernel, stays finite where the error itself overflows, and is minus infinity
+where an estimator is exact.  ``..._mse`` and ``..._variance`` are the error itself.  ``m`` is the number of projections
+and ``d`` the dimension.
 
 - exponential features, independent, orthogonal or simplex: `trigonometric_log_relative_mse`, `trigonometric_mse`,
-  `positive_log_relative_mse`, `hyperbolic_log_relative_mse`, `gerf_log_relative_mse`, `optimal_positive_log_relative_mse`;
+  `positive_log_relative_mse`, `hyperbolic_log_relative_mse`, `gerf_log_relative_mse`,
+  `optimal_positive_log_relative_mse`;
 - complex exponentials, Poisson and geometric features: `complex_argument`, `complex_exponential_log_relative_mse`,
   `poisson_log_relative_mse`, `geometric_log_relative_mse`; a constant per coordinate:
   `dense_exponential_log_relative_mse`;

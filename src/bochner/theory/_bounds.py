@@ -1,4 +1,4 @@
-"""Bounds: the largest relative errors over a sphere (HRF), and tails of bounded positive features (CRT)."""
+"""Bounds: the largest relative errors on a sphere (HRF), and tail bounds of bounded positive features (CRT)."""
 
 from __future__ import annotations
 
@@ -44,15 +44,31 @@ def log_max_relative_rmse(radius: Any, m: int) -> np.ndarray:
 
 
 def log_max_angular_error_bound(radius: Any, m: int, n: int) -> np.ndarray:
-    r"""Log of a bound on the largest error of the angular hybrid on the sphere of radius r >= 1.
+    r"""Logarithm of a bound on the largest relative error of the angular hybrid on a sphere of radius at least one.
+
+    Parameters
+    ----------
+    radius : float or array
+        Radius r of the sphere, at least one.
+    m : int
+        Number of projections of each base.
+    n : int
+        Number of signs that estimate the coefficient.
+
+    Returns
+    -------
+    ndarray
+        Logarithm of the bound on the root relative error, of the shape of ``radius``.
 
     Notes
     -----
-    HRF Theorem 3.5 (Eq. 27) is false as printed, because Eq. 64 has :math:`r^2` where r is right.  Corrected:
+    HRF Theorem 3.5 (Eq. 27) is false as published, because Eq. 64 has :math:`r^2` in place of r.  The corrected bound
+    is
 
-    .. math:: \epsilon_{\max} \le \frac{W(r)}{\sqrt{2m}}\sqrt{\frac{1 - 1/n}{\pi r^2} + \frac1{n\sqrt\pi\,r}},
+    .. math:: \epsilon_{\max} \le \frac{W(r)}{\sqrt{2m}}\sqrt{\frac{1 - 1/n}{\pi r^2} + \frac1{n\sqrt\pi\,r}}.
 
-    so the hybrid gains a factor :math:`\sqrt{nr}` at fixed n, and r only while r is small against n.
+    The hybrid therefore gains a factor of :math:`\sqrt{nr}` at fixed n, and a factor of r only while r is small against
+    n.
     """
     owner = "log_max_angular_error_bound"
     r = check_numbers(
@@ -67,7 +83,7 @@ def log_max_angular_error_bound(radius: Any, m: int, n: int) -> np.ndarray:
 def log_small_angle_slope(radius: Any, m: int, n: int) -> np.ndarray:
     r"""Log of the limit of :math:`\epsilon/\sqrt\theta` at 0, and of :math:`\epsilon/\sqrt{\pi-\theta}` at :math:`\pi`.
 
-    It is :math:`W(r)/\sqrt{2\pi mn}`; the print has :math:`\sqrt{\theta - \pi}`.
+    It is :math:`W(r)/\sqrt{2\pi mn}`; the paper has :math:`\sqrt{\theta - \pi}`.
     """
     return np.asarray(log_max_relative_rmse(radius, m) - np.log(np.pi * n) / 2)
 
@@ -77,8 +93,8 @@ def log_supremum(pairs: Pairs, A: Any, d: int, *, sharp: bool = True) -> np.ndar
 
     Notes
     -----
-    :math:`\sup f_1f_2 = (1-4A)^{d/2}\exp(-N + \frac{(1-4A)|x+y|^2}{8|A|})`, :math:`N = |x|^2 + |y|^2`; without ``sharp``,
-    the bound :math:`(1-4A)^{d/2}e^{N/(4|A|)}` of the paper.
+    :math:`\sup f_1f_2 = (1-4A)^{d/2}\exp(-N + \frac{(1-4A)|x+y|^2}{8|A|})`, :math:`N = |x|^2 + |y|^2`; without
+    ``sharp``, the bound :math:`(1-4A)^{d/2}e^{N/(4|A|)}` of the paper.
     """
     A = check_numbers("log_supremum", "A", A, "negative, or features are unbounded", lambda v: v < 0)
     N = pairs.x2 + pairs.y2
@@ -87,13 +103,32 @@ def log_supremum(pairs: Pairs, A: Any, d: int, *, sharp: bool = True) -> np.ndar
 
 
 def log_tail_bound(pairs: Pairs, epsilon: Any, m: int, A: float, d: int, *, sharp: bool = True) -> np.ndarray:
-    r"""Logarithm of a bound on :math:`P(|\hat k - k| \ge \epsilon)`, m independent projections, Gaussian kernel, A < 0.
+    r"""Logarithm of a bound on :math:`P(|\hat k - k| \ge \epsilon)` for bounded positive features of the Gaussian kernel.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        Squared norms of the pairs of points.
+    epsilon : float or array
+        Error :math:`\epsilon > 0`.
+    m : int
+        Number of independent projections.
+    A : float
+        Negative constant of the features; they are unbounded otherwise.
+    d : int
+        Dimension of the points.
+    sharp : bool, default True
+        Whether to use the exact supremum of the features, or the looser bound of the paper.
+
+    Returns
+    -------
+    ndarray
+        Logarithm of the bound, one value per pair.  A positive value means a bound above one, which is vacuous.
 
     Notes
     -----
-    Hoeffding's :math:`2\exp(-2m\epsilon^2/\sup^2)`.  CRT Theorem 4.2 prints :math:`(1-4A)^{-d/2}` where
-    :math:`\sup^{-2}` has :math:`(1-4A)^{-d}`, and is then exceeded by exact probabilities.  A bound above one (a positive
-    logarithm) says nothing.
+    Hoeffding's inequality: :math:`2\exp(-2m\epsilon^2/\sup^2)`.  CRT Theorem 4.2 has :math:`(1-4A)^{-d/2}` where
+    :math:`\sup^{-2}` contains :math:`(1-4A)^{-d}`; exact probabilities exceed the published bound.
     """
     check_pairs("log_tail_bound", pairs)
     check_flag("log_tail_bound", "sharp", sharp)

@@ -15,10 +15,25 @@ DIRECT_BELOW = 40.0  # from here on the -1 of a relative variance is below round
 
 
 def complex_argument(X: Any, Y: Any, A: Any) -> np.ndarray:
-    r"""The vector :math:`z = Ax + A^{-T}y` that decides the error, for paired rows; A a diagonal or a square matrix.
+    """Vector :math:`z = Ax + A^{-T}y` that determines the error of a complex exponential estimator.
 
-    HRF Sec. 2.3.  :math:`z = ix - iy` (A = i) is the trigonometric estimator, :math:`z = x + y` (A = 1) the one-sided
-    positive one: not, as printed there, the hyperbolic one, which is A = 1 with antithetic pairs.
+    Parameters
+    ----------
+    X, Y : array of shape (..., d)
+        Paired rows.
+    A : complex, array of shape (d,) or array of shape (d, d)
+        The constant of the features: a number, a diagonal or a matrix.
+
+    Returns
+    -------
+    complex ndarray of shape (..., d)
+        To be passed to `complex_exponential_log_relative_mse`.
+
+    Notes
+    -----
+    HRF Sec. 2.3.  A = i gives :math:`z = ix - iy`, the trigonometric estimator, and A = 1 gives :math:`z = x + y`, the
+    one-sided positive estimator.  The paper calls the latter the hyperbolic estimator, but that one needs A = 1 and
+    antithetic pairs.
     """
     X, Y = check_paired_rows("complex_argument", X, Y)
     A, d = np.asarray(A), X.shape[-1]
@@ -53,23 +68,28 @@ def _log(value: np.ndarray) -> np.ndarray:
 
 
 def complex_exponential_log_relative_mse(z: Any, m: int = 1, *, antithetic: bool = False) -> np.ndarray:
-    r"""Log relative error of m independent projections of a complex exponential estimator.
+    r"""Logarithm of the relative mean squared error of a complex exponential estimator with independent projections.
 
     Parameters
     ----------
     z : complex array of shape (..., d)
-        From `complex_argument`.
-    m : int
+        Result of `complex_argument`.
+    m : int, default 1
         Number of projections.
-    antithetic : bool
-        Whether each projection is taken with its negative.
+    antithetic : bool, default False
+        Whether each projection is used together with its negative.
+
+    Returns
+    -------
+    ndarray of shape (...)
+        Logarithm of :math:`\mathrm{MSE}/k^2`.
 
     Notes
     -----
-    :math:`\frac1m(\frac12(e^{|z|^2} + \mathrm{Re}\,e^{q(z)}) - 1)` with :math:`q(z) = \sum_i z_i^2`, for any complex A: a
-    closed form in no paper; antithetic, :math:`\frac1m(\frac12(\cosh|z|^2 + \mathrm{Re}\cosh q(z)) - 1)`.  HRF Eqs. 89-92
-    print :math:`|Ax|^2` where q(Ax) is meant; the mean is then wrong.  Zero variance means z = 0, so Eq. 18 is the same
-    condition as Eq. 17.
+    :math:`\frac1m(\frac12(e^{|z|^2} + \mathrm{Re}\,e^{q(z)}) - 1)` with :math:`q(z) = \sum_i z_i^2`, for any complex A,
+    and with antithetic pairs :math:`\frac1m(\frac12(\cosh|z|^2 + \mathrm{Re}\cosh q(z)) - 1)`.  These closed forms are
+    not in the papers.  HRF Eqs. 89-92 have :math:`|Ax|^2` in place of q(Ax), which gives a wrong mean.  The variance is
+    zero only at z = 0, so Eq. 18 is the same condition as Eq. 17.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Covariances of features of two coupled rows: the conformity of positive ones, the pair value of trigonometric ones."""
+"""Covariances of features of two coupled rows: conformity of positive features, pair value of trigonometric features."""
 
 from __future__ import annotations
 
@@ -77,9 +77,9 @@ def conformity_gap(V: Any, d: int, c: float = 0.0) -> np.ndarray:
 
     Notes
     -----
-    It is :math:`\sum_k \mathrm{Poisson}(k; V)(1 - r_k E_s(1+cs)^k)`.  Relative to the squared kernel, a pair of positive
-    features at cosine c has the covariance minus this, whatever the A of the features (CRT Theorem 4.1, made exact).
-    It lies between 0 and 1 for c <= 0; for c > 0 it can be negative, and minus infinity at large V.
+    It is :math:`\sum_k \mathrm{Poisson}(k; V)(1 - r_k E_s(1+cs)^k)`.  Relative to the squared kernel, a pair of
+    positive features at cosine c has the covariance minus this, whatever the A of the features (CRT Theorem 4.1, made
+    exact).  It lies between 0 and 1 for c <= 0; for c > 0 it can be negative, and minus infinity at large V.
     """
     if c > 0:  # coefficients may grow like (1 + c)^k: the difference of logarithms keeps them finite
         with np.errstate(over="ignore"):
@@ -107,13 +107,13 @@ def even_excess(V: Any, d: int, c: float) -> np.ndarray:
 
 
 def orthogonality_relative_gap(V: Any, m: int, d: int) -> np.ndarray:
-    r"""How much orthogonal rows lower the relative mean squared error of positive features, for any m.
+    r"""Reduction of the relative mean squared error of positive features by orthogonal rows, for any m.
 
     Notes
     -----
     SimRF Corollary 4.4 (Eq. 25), relative to the squared kernel: :math:`\varphi(m, d)(1 - e^{-V}{}_1F_1(d; d/2; V/2))`.
-    The print lacks :math:`2^k` in the denominator of its series (Eq. 69 has it), and then gives negative gaps; times
-    :math:`e^{V - 2|x|^2 - 2|y|^2}` this is the gap for the Gaussian kernel.
+    The published series lacks :math:`2^k` in its denominator (Eq. 69 has it) and gives negative gaps.  Multiply by
+    :math:`e^{V - 2|x|^2 - 2|y|^2}` to obtain the gap for the Gaussian kernel.
     """
     return pair_fraction(m, d) * conformity_gap(V, d)
 
@@ -121,8 +121,8 @@ def orthogonality_relative_gap(V: Any, m: int, d: int) -> np.ndarray:
 def small_norm_factor(m: int, d: int, c: float) -> float:
     r"""The factor of :math:`|x+y|^2/m` in the relative error of positive features at small norms, for m <= d.
 
-    :math:`1 + (m-1)c\mu_d^2/d` (SimRF Sec. 5.1, which omits the common factor :math:`e^{-2|x|^2-2|y|^2}/m`); for a whole
-    simplex it is :math:`1 - \mu_d^2/d`, about 1/(2d).
+    :math:`1 + (m-1)c\mu_d^2/d` (SimRF Sec. 5.1, which omits the common factor :math:`e^{-2|x|^2-2|y|^2}/m`); for a
+    whole simplex it is :math:`1 - \mu_d^2/d`, about 1/(2d).
     """
     return 1 + (m - 1) * c * sine_moment(d, 1)
 
@@ -144,8 +144,8 @@ def trigonometric_pair(V: Any, d: int, c: float = 0.0) -> np.ndarray:
     .. math:: \sigma_c = \tfrac12 E_s\left[{}_1F_1(d; \tfrac d2; -\tfrac V2(1+cs))
               + {}_1F_1(d; \tfrac d2; -\tfrac V2(1-cs))\right].
 
-    For c = 0 this is SimRF Eq. 26 and 74; the simplex case is left out there, and follows because :math:`w_i \pm w_j` has
-    the squared length :math:`r^2(1 \pm cs)`.  Independent rows have :math:`e^{-V}`.
+    For c = 0 this is SimRF Eq. 26 and 74; the simplex case is left out there, and follows because :math:`w_i \pm w_j`
+    has the squared length :math:`r^2(1 \pm cs)`.  Independent rows have :math:`e^{-V}`.
     """
     c = check_cosine("trigonometric_pair", "c", c)
     V = np.asarray(V, dtype=np.float64)
@@ -212,7 +212,8 @@ def trigonometric_excess(V: Any, d: int, c: float = 0.0) -> np.ndarray:
     r"""The covariance of two trigonometric features at cosine c, :math:`\sigma_c(V) - e^{-V}`.
 
     Below V = 1 it is summed as a series whose first two terms vanish, so that it keeps its digits where the error is of
-    order :math:`V^2`.  Orthogonal rows have a negative one at small V; simplex rows, a larger one than orthogonal.
+    order :math:`V^2`.  At small V it is negative for orthogonal rows, and larger for simplex rows than for orthogonal
+    rows.
     """
     V = np.asarray(V, dtype=np.float64)
     k = np.arange(N_TERMS)

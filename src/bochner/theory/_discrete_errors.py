@@ -14,12 +14,21 @@ from ._special_functions import log_expm1
 
 
 def optimal_poisson_rate(mean_x2: Any, mean_y2: Any) -> np.ndarray:
-    r"""The Poisson rate of smallest variance, :math:`\lambda^* = \sqrt{\frac1d\sum_l E x_l^2\,E y_l^2}` (CRT Eq. 12).
+    r"""Poisson rate that minimises the variance of Poisson features.
 
     Parameters
     ----------
-    mean_x2, mean_y2 : arrays of shape (..., d)
-        Second moments of each coordinate over the data; the squares themselves for one pair of points.
+    mean_x2, mean_y2 : array of shape (..., d)
+        Second moments of each coordinate over the data, or the squares themselves for a single pair of points.
+
+    Returns
+    -------
+    ndarray of shape (...)
+        The optimal rates.
+
+    Notes
+    -----
+    :math:`\lambda^* = \sqrt{\frac1d\sum_l E x_l^2\,E y_l^2}` (CRT Eq. 12).
 
     Examples
     --------
@@ -35,24 +44,27 @@ def optimal_poisson_rate(mean_x2: Any, mean_y2: Any) -> np.ndarray:
 
 
 def optimal_geometric_p(X: Any, Y: Any) -> float:
-    r"""The success probability of smallest mean log second moment over paired rows; for one pair, of smallest variance.
+    r"""Success probability that minimises the mean log second moment of geometric features over paired rows.
+
+    For a single pair of points this is the probability of smallest variance.
 
     Parameters
     ----------
-    X, Y : arrays of shape (..., d)
+    X, Y : array of shape (..., d)
         Pairs of points.
 
     Returns
     -------
     float
-        Between 0 and 1; it tends to 1 where no pair shares a coordinate.
+        Between 0 and 1; it tends to 1 if no pair has a coordinate in which both points are non-zero.
 
     Notes
     -----
-    The root of :math:`d/p = \overline{\sum_l \frac{I_1}{I_0}(z_l)\,t_l}\,(1-p)^{-3/2}`, a mean over pairs, with
-    :math:`t_l = |x_ly_l|` and :math:`z_l = 2t_l/\sqrt{1-p}`; the left side falls with p and the right one rises.  After
-    CRT Eq. 14, where the print says (11) for (13) twice and puts averages of :math:`|x_ly_l|` into the variance of one pair:
-    since :math:`\log I_0` is convex that underestimates, and p comes out too large.
+    It is the root of :math:`d/p = \overline{\sum_l \frac{I_1}{I_0}(z_l)\,t_l}\,(1-p)^{-3/2}`, where the bar is a mean
+    over pairs, :math:`t_l = |x_ly_l|` and :math:`z_l = 2t_l/\sqrt{1-p}`.  The left side decreases with p and the right
+    side increases.  CRT Eq. 14 puts averages of :math:`|x_ly_l|` into the variance of a single pair.  Since
+    :math:`\log I_0` is convex, this underestimates the variance and gives too large a p.  (The text there also refers
+    twice to Eq. 11 instead of Eq. 13.)
 
     Examples
     --------
@@ -82,11 +94,26 @@ def optimal_geometric_p(X: Any, Y: Any) -> float:
 
 
 def poisson_log_relative_mse(X: Any, Y: Any, rate: Any, m: int = 1) -> np.ndarray:
-    r"""Log relative error of Poisson features with m independent rows, for pairs of rows of X and Y.
+    r"""Logarithm of the relative mean squared error of Poisson features with independent rows.
 
-    CRT Eq. 11 over :math:`k^2`: :math:`\frac1m(\exp(\lambda d + \sum_l x_l^2y_l^2/\lambda - 2x\cdot y) - 1)`, with a rate
-    :math:`\lambda` for all pairs or one for each.  (In the features, Eq. 10, the print's :math:`x_i^{\omega_l}` is
-    :math:`x_l^{\omega_l}`.)
+    Parameters
+    ----------
+    X, Y : array of shape (..., d)
+        Paired rows; leading axes broadcast.
+    rate : float or array
+        Poisson rate :math:`\lambda > 0`, common to all pairs or one value per pair.
+    m : int, default 1
+        Number of rows of the feature map.
+
+    Returns
+    -------
+    ndarray
+        Logarithm of :math:`\mathrm{MSE}/k^2`, one value per pair.
+
+    Notes
+    -----
+    :math:`\frac1m(\exp(\lambda d + \sum_l x_l^2y_l^2/\lambda - 2x\cdot y) - 1)` (CRT Eq. 11, divided by :math:`k^2`).
+    In the definition of the features, Eq. 10, :math:`x_i^{\omega_l}` should be :math:`x_l^{\omega_l}`.
     """
     X, Y, rate = _check("poisson_log_relative_mse", "rate", X, Y, rate, np.inf)
     m = check_count("poisson_log_relative_mse", "m", m)
@@ -95,10 +122,25 @@ def poisson_log_relative_mse(X: Any, Y: Any, rate: Any, m: int = 1) -> np.ndarra
 
 
 def geometric_log_relative_mse(X: Any, Y: Any, p: Any, m: int = 1) -> np.ndarray:
-    r"""Log relative error of geometric features with m independent rows, for pairs of rows of X and Y.
+    r"""Logarithm of the relative mean squared error of geometric features with independent rows.
 
-    CRT Eq. 13 over :math:`k^2`: :math:`\frac1m(p^{-d}\prod_l I_0(2|x_ly_l|/\sqrt{1-p})\,e^{-2x\cdot y} - 1)`, with a
-    success probability p for all pairs or one for each.
+    Parameters
+    ----------
+    X, Y : array of shape (..., d)
+        Paired rows; leading axes broadcast.
+    p : float or array
+        Success probability, common to all pairs or one value per pair.
+    m : int, default 1
+        Number of rows of the feature map.
+
+    Returns
+    -------
+    ndarray
+        Logarithm of :math:`\mathrm{MSE}/k^2`, one value per pair.
+
+    Notes
+    -----
+    :math:`\frac1m(p^{-d}\prod_l I_0(2|x_ly_l|/\sqrt{1-p})\,e^{-2x\cdot y} - 1)` (CRT Eq. 13, divided by :math:`k^2`).
     """
     from scipy.special import i0e
 

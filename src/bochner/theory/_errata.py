@@ -11,20 +11,20 @@ Values: TypeAlias = Callable[[], tuple[float, float]]
 
 @dataclass(frozen=True)
 class Erratum:
-    """An error in a published formula, and two numbers that show it.
+    """An error in a published formula, with two numbers that demonstrate it.
 
     Attributes
     ----------
     paper : str
         Key of the paper: hrf, crt, simrf, omc or qbf.
     equation : str
-        Where in the paper.
+        Location in the paper.
     printed, right : str
-        What is printed, and what is right.
+        The published formula and the correct one.
     example : str
         The quantity and the point at which the two numbers are computed.
     printed_value, right_value : float
-        What the printed formula gives there, and the true value.
+        The value of the published formula at that point, and the true value.
     """
 
     paper: str
@@ -38,7 +38,7 @@ class Erratum:
 
 @dataclass(frozen=True)
 class Entry:
-    """An erratum whose numbers are yet to be computed: ``values`` returns the printed and the right one."""
+    """An erratum whose numbers are not computed yet: ``values`` returns the published and the correct one."""
 
     paper: str
     equation: str
@@ -52,7 +52,11 @@ class Entry:
 
 
 def errata() -> tuple[Erratum, ...]:
-    """Errors in the published formulas, each with two computed numbers that show it.
+    """Return the known errors in the published formulas, each with two computed numbers that show it.
+
+    Returns
+    -------
+    tuple of Erratum
 
     Examples
     --------

@@ -177,7 +177,7 @@ def _eq_7() -> tuple[float, float]:
 
 
 def _tail(d: int, A: float, epsilon: float) -> tuple[float, float]:
-    """The printed bound and the exact probability at x = y = 0, M = 1, where one side alone can be exceeded."""
+    """Published bound and exact probability at x = y = 0, M = 1, where only one side can be exceeded."""
     from scipy.stats import chi2
 
     printed = 2 * math.exp(-(epsilon**2) / 2 * (1 - 4 * A) ** (-d / 2))

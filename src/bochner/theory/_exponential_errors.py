@@ -1,8 +1,8 @@
 r"""Errors of trigonometric, positive, hyperbolic and generalised exponential features.
 
-Relative errors are logarithms of :math:`\mathrm{MSE}/k^2`, the same number for the Gaussian and the softmax kernel, for
-any m: several blocks of d rows, the last one cut.  Pairs of rows in different blocks are independent; a pair within one
-adds its covariance, which does not depend on A.
+Relative errors are logarithms of :math:`\mathrm{MSE}/k^2`, which is the same for the Gaussian and the softmax kernel.
+The m projections are drawn in blocks of d rows, the last of which may be smaller.  Rows in different blocks are
+independent; each pair of rows within a block adds its covariance, which does not depend on A.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ from ._special_functions import log_cosh_minus_one, log_expm1
 
 
 def trigonometric_log_relative_variance(minus: Any) -> np.ndarray:
-    r"""Logarithm of :math:`\cosh|x-y|^2 - 1` (HRF Lemma 2.2): :math:`\frac12(1 - k^2)^2` for the Gaussian kernel.
+    r"""Logarithm of :math:`\cosh|x-y|^2 - 1` (HRF Lemma 2.2).
 
-    The lemma counts projections; with two coordinates per projection, m coordinates give twice its error.
+    For the Gaussian kernel the variance is :math:`\frac12(1 - k^2)^2`.  The lemma counts projections.  Each projection
+    gives two coordinates, so m coordinates have twice this error.
     """
     return log_cosh_minus_one(minus)
 
@@ -99,28 +100,72 @@ def _trigonometric_cross(V: np.ndarray, m: int, d: int, coupling: str) -> np.nda
 
 
 def trigonometric_log_relative_mse(minus: Any, m: int, d: int, coupling: str = "iid") -> np.ndarray:
-    r"""Log relative error of trigonometric features.
+    r"""Logarithm of the relative mean squared error of trigonometric (cosine and sine) features.
+
+    Parameters
+    ----------
+    minus : array
+        Squared distances :math:`V = |x-y|^2`.
+    m : int
+        Number of projections.
+    d : int
+        Dimension of the points.
+    coupling : {"iid", "orthogonal", "simplex"}, default "iid"
+        Coupling of the projections.
+
+    Returns
+    -------
+    ndarray
+        Logarithm of :math:`\mathrm{MSE}/k^2`, of the shape of ``minus``.
+
+    See Also
+    --------
+    trigonometric_mse : The error itself, which keeps its digits at large distances.
 
     Notes
     -----
-    For the Gaussian kernel, :math:`\frac{(1-e^{-V})^2}{2m} + \sum_b f_b(\sigma_{c_b} - e^{-V})`, :math:`V = |x-y|^2`,
-    with the fractions and cosines of `coupled_pairs` and :math:`\sigma_c` of `trigonometric_pair`.  SimRF Eqs. 26 and 74
-    (Eq. 77 prints :math:`(1 + e^{-V})^2` for :math:`(1 - e^{-V})^2`).  Simplex rows are worse than orthogonal ones here.
-    The single threshold of SimRF Sec. 4.1 beyond which orthogonality hurts is loose: the gap changes sign repeatedly.
+    For the Gaussian kernel the error is :math:`\frac{(1-e^{-V})^2}{2m} + \sum_b f_b(\sigma_{c_b} - e^{-V})`, with the
+    fractions :math:`f_b` and cosines :math:`c_b` of `coupled_pairs` and :math:`\sigma_c` of `trigonometric_pair` (SimRF
+    Eqs. 26 and 74; Eq. 77 has :math:`(1 + e^{-V})^2` in place of :math:`(1 - e^{-V})^2`).  Simplex rows have a larger
+    error than orthogonal ones here.  SimRF Sec. 4.1 gives a single threshold beyond which orthogonality increases the
+    error; it is loose, as the difference changes sign repeatedly.
     """
     V, m, d = _check("trigonometric_log_relative_mse", minus, m, d)
     return _combine(trigonometric_log_relative_variance(V), m, V, _trigonometric_cross(V, m, d, coupling))
 
 
 def trigonometric_mse(minus: Any, m: int, d: int, coupling: str = "iid", A: complex = 0.0) -> np.ndarray:
-    r"""Mean squared error of features with s = -1 for the Gaussian kernel: trigonometric, or generalised with another A.
+    r"""Mean squared error of trigonometric features for the Gaussian kernel, or of generalised ones with s = -1.
+
+    Use it in place of the relative errors at large distances, where the logarithm loses digits.
+
+    Parameters
+    ----------
+    minus : array
+        Squared distances :math:`V = |x-y|^2`.
+    m : int
+        Number of projections.
+    d : int
+        Dimension of the points.
+    coupling : {"iid", "orthogonal", "simplex"}, default "iid"
+        Coupling of the projections.
+    A : complex, default 0.0
+        Constant of generalised exponential features; zero gives trigonometric features.
+
+    Returns
+    -------
+    ndarray
+        Mean squared errors, of the shape of ``minus``.
+
+    See Also
+    --------
+    trigonometric_log_relative_mse : Logarithm of the relative error, for A = 0.
+    gerf_log_relative_mse : Logarithm of the relative error, for any A.
 
     Notes
     -----
-    The error itself in place of the logarithm of `trigonometric_log_relative_mse` or, where A is not zero,
-    `gerf_log_relative_mse`:
-    :math:`e^{-V}\mathrm{Var} + \sum_b f_b(\sigma_{c_b} - e^{-V})`.  At large :math:`V = |x-y|^2` the relative error is
-    :math:`e^V` times a number of order one, whose digits a logarithm of the size of V does not keep.
+    The error is :math:`e^{-V}\mathrm{Var} + \sum_b f_b(\sigma_{c_b} - e^{-V})`.  At large V the relative error is
+    :math:`e^V` times a number of order one, whose digits are lost in a logarithm of size V.
 
     Examples
     --------
@@ -136,11 +181,27 @@ def trigonometric_mse(minus: Any, m: int, d: int, coupling: str = "iid", A: comp
 
 
 def positive_log_relative_mse(plus: Any, m: int, d: int, coupling: str = "iid") -> np.ndarray:
-    r"""Log relative error of positive features.
+    r"""Logarithm of the relative mean squared error of positive features.
+
+    Parameters
+    ----------
+    plus : array
+        Squared lengths :math:`V = |x+y|^2`.
+    m : int
+        Number of projections.
+    d : int
+        Dimension of the points.
+    coupling : {"iid", "orthogonal", "simplex"}, default "iid"
+        Coupling of the projections.
+
+    Returns
+    -------
+    ndarray
+        Logarithm of :math:`\mathrm{MSE}/k^2`, of the shape of ``plus``.
 
     Notes
     -----
-    :math:`(e^V - 1)/m - \sum_b f_b(1 - e^{-V}\rho_{c_b})`, :math:`V = |x+y|^2` (SimRF Theorem 3.2, for any m).
+    :math:`(e^V - 1)/m - \sum_b f_b(1 - e^{-V}\rho_{c_b})` (SimRF Theorem 3.2, extended to any m).
 
     Examples
     --------
@@ -154,13 +215,29 @@ def positive_log_relative_mse(plus: Any, m: int, d: int, coupling: str = "iid") 
 
 
 def hyperbolic_log_relative_mse(plus: Any, m: int, d: int, coupling: str = "iid") -> np.ndarray:
-    r"""Log relative error of hyperbolic features.
+    r"""Logarithm of the relative mean squared error of hyperbolic features.
+
+    Parameters
+    ----------
+    plus : array
+        Squared lengths :math:`V = |x+y|^2`.
+    m : int
+        Number of projections.
+    d : int
+        Dimension of the points.
+    coupling : {"iid", "orthogonal", "simplex"}, default "iid"
+        Coupling of the projections.
+
+    Returns
+    -------
+    ndarray
+        Logarithm of :math:`\mathrm{MSE}/k^2`, of the shape of ``plus``.
 
     Notes
     -----
-    :math:`(\cosh V - 1)/m + \sum_bf_b(e^{-V}\frac{\rho_{c_b} + \rho_{-c_b}}2 - 1)`, :math:`V = |x+y|^2`: the features
-    are even, so a pair of rows at cosine c is as good as one at -c, and simplex rows are worse than orthogonal ones.  In no
-    paper.
+    :math:`(\cosh V - 1)/m + \sum_bf_b(e^{-V}\frac{\rho_{c_b} + \rho_{-c_b}}2 - 1)`.  Hyperbolic features are even, so
+    rows at cosine c and at cosine -c are equivalent, and simplex rows have a larger error than orthogonal ones.  This
+    result is not in the papers.
     """
     V, m, d = _check("hyperbolic_log_relative_mse", plus, m, d)
     return _combine(hyperbolic_log_relative_variance(V), m, V, _hyperbolic_cross(V, m, d, coupling))
@@ -169,7 +246,7 @@ def hyperbolic_log_relative_mse(plus: Any, m: int, d: int, coupling: str = "iid"
 def gerf_log_relative_mse(
     A: complex, s: int, V: Any, m: int, d: int, coupling: str = "iid", *, antithetic: bool = False
 ) -> np.ndarray:
-    r"""Log relative error of generalised exponential features, :math:`V = |x + sy|^2`.
+    r"""Logarithm of the relative mean squared error of generalised exponential features.
 
     Parameters
     ----------
@@ -179,18 +256,26 @@ def gerf_log_relative_mse(
         The sign of y in the features.
     V : array
         Squared lengths :math:`|x + sy|^2`.
-    m, d : int
-        Number of projections, and dimension.
-    coupling : {"iid", "orthogonal", "simplex"}
+    m : int
+        Number of projections.
+    d : int
+        Dimension of the points.
+    coupling : {"iid", "orthogonal", "simplex"}, default "iid"
         Coupling of the projections.
-    antithetic : bool
-        Whether each projection is taken with its negative: in closed form for s = +1, real A and independent projections.
+    antithetic : bool, default False
+        Whether each projection is used together with its negative.  This has a closed form for s = +1, real A and
+        independent projections.
+
+    Returns
+    -------
+    ndarray
+        Logarithm of :math:`\mathrm{MSE}/k^2`, of the shape of ``V``.
 
     Notes
     -----
-    CRT Theorem 4.1, made exact: the covariance of a coupled pair does not depend on A, be it complex.  It is that of
-    positive features for s = +1 and of trigonometric ones for s = -1; for simplex rows too, since the tilt of each length
-    by A is undone by the scale B of its row.
+    This is an exact form of CRT Theorem 4.1: the covariance of a coupled pair does not depend on A, even if A is
+    complex.  It is that of positive features for s = +1 and that of trigonometric features for s = -1.  The same holds
+    for simplex rows, since the tilt of each length by A is undone by the scale B of its row.
     """
     V, m, d = _check("gerf_log_relative_mse", V, m, d)
     A = check_A("gerf_log_relative_mse", A)
@@ -212,10 +297,31 @@ def gerf_log_relative_mse(
 def optimal_positive_log_relative_mse(
     plus: Any, m: int, d: int, coupling: str = "iid", *, antithetic: bool = False
 ) -> np.ndarray:
-    r"""Log relative error of optimal positive features with the best A of each pair.
+    r"""Logarithm of the relative mean squared error of optimal positive features, with the best A for each pair.
 
-    `gerf_log_relative_mse` takes one A for all pairs.  With ``antithetic`` each projection is taken with its negative, in
-    closed form for independent projections.
+    A feature map has one A for all pairs; use `gerf_log_relative_mse` for its error.
+
+    Parameters
+    ----------
+    plus : array
+        Squared lengths :math:`V = |x+y|^2`, finite.
+    m : int
+        Number of projections.
+    d : int
+        Dimension of the points.
+    coupling : {"iid", "orthogonal", "simplex"}, default "iid"
+        Coupling of the projections.
+    antithetic : bool, default False
+        Whether each projection is used together with its negative; requires independent projections.
+
+    Returns
+    -------
+    ndarray
+        Logarithm of :math:`\mathrm{MSE}/k^2`, of the shape of ``plus``.
+
+    See Also
+    --------
+    optimal_A : The constant that is used for each pair.
     """
     V, m, d = _check(
         "optimal_positive_log_relative_mse",

@@ -1,4 +1,4 @@
-"""Errors of hybrid estimators: second moments of their estimated coefficients, and what follows for the mixture."""
+"""Errors of hybrid estimators: second moments of the estimated coefficients, and the resulting error of the mixture."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class CoefficientMoments:
 
     @classmethod
     def of(cls, mean: Any, variance: Any) -> CoefficientMoments:
-        """Moments from mean and variance."""
+        """Compute the moments from mean and variance."""
         mean, variance = np.asarray(mean, dtype=np.float64), np.asarray(variance, dtype=np.float64)
         return cls(mean, mean**2 + variance, (1 - mean) ** 2 + variance, mean * (1 - mean) - variance)
 
 
 def angular_coefficient(theta: Any, n: int) -> CoefficientMoments:
-    r"""The angular coefficient: Binomial(n, p)/n with :math:`p = \theta/\pi` (HRF Eq. 19, Lemma 3.2).
+    r"""Moments of the angular coefficient, Binomial(n, p)/n with :math:`p = \theta/\pi` (HRF Eq. 19, Lemma 3.2).
 
-    The last but one expression of Eq. 44 lacks :math:`-(1 - 1/n)` in its bracket.
+    In the paper, the last but one expression of Eq. 44 lacks :math:`-(1 - 1/n)` in its bracket.
 
     Examples
     --------
@@ -50,10 +50,11 @@ def angular_coefficient(theta: Any, n: int) -> CoefficientMoments:
 
 
 def gaussian_coefficient(U: Any, V: Any, n: int, *, positive: bool = False) -> CoefficientMoments:
-    r"""The general Gaussian coefficient :math:`\lambda = e^{-|u-v|^2/2}`, :math:`u = x/c`, :math:`v = -My/c` (HRF Eq. 20).
+    r"""Moments of the Gaussian coefficient :math:`\lambda = e^{-|u-v|^2/2}` (HRF Eq. 20).
 
-    Its variance is :math:`(1-\lambda^2)^2/(2n)` by trigonometric features, zero where it fires, and
-    :math:`(e^{4u\cdot v} - \lambda^2)/n` by positive ones.
+    Here :math:`u = x/c` and :math:`v = -My/c`.  Estimated by trigonometric features, its variance is
+    :math:`(1-\lambda^2)^2/(2n)`, which is zero at u = v; estimated by positive features, it is
+    :math:`(e^{4u\cdot v} - \lambda^2)/n`.
     """
     U, V = np.asarray(U, dtype=np.float64), np.asarray(V, dtype=np.float64)
     distance = ((U - V) ** 2).sum(-1)
@@ -65,13 +66,14 @@ def gaussian_coefficient(U: Any, V: Any, n: int, *, positive: bool = False) -> C
 
 
 def normalized_gaussian_coefficient(minus: Any, radius: Any, sigma: float, n: int) -> CoefficientMoments:
-    r"""The normalized Gaussian coefficient for points of one norm r (HRF Sec. F, Eqs. 72-75).
+    r"""Moments of the normalized Gaussian coefficient for points of equal norm r (HRF Sec. F, Eqs. 72-75).
 
     Notes
     -----
-    :math:`\lambda = (1 - e^{-\sigma^2|x-y|^2/2})/\rho`, :math:`\rho = 1 - e^{-2\sigma^2r^2}`, estimated by trigonometric
-    features with variance :math:`(1-e^{-\sigma^2|x-y|^2})^2/(2n\rho^2)`.  Eq. 70 lacks :math:`\sigma` inside its sines and
-    cosines, and then estimates another coefficient.  At r = 0 there is nothing to choose, and :math:`\lambda = 0`.
+    :math:`\lambda = (1 - e^{-\sigma^2|x-y|^2/2})/\rho`, :math:`\rho = 1 - e^{-2\sigma^2r^2}`, estimated by
+    trigonometric features with variance :math:`(1-e^{-\sigma^2|x-y|^2})^2/(2n\rho^2)`.  In the paper, Eq. 70 lacks
+    :math:`\sigma` inside its sines and cosines, and therefore estimates a different coefficient.  At r = 0 the
+    coefficient is set to zero.
     """
     minus, radius = np.asarray(minus, dtype=np.float64), np.asarray(radius, dtype=np.float64)
     square = min(sigma, 1e100) ** 2  # far beyond where the exponentials vanish
@@ -82,13 +84,14 @@ def normalized_gaussian_coefficient(minus: Any, radius: Any, sigma: float, n: in
 
 
 def hybrid_mse(second_moments: Any, covariances: Any) -> np.ndarray:
-    r"""Error of a hybrid: :math:`\sum_{k,l} E[L_kL_l]\,\mathrm{Cov}(\hat k_k, \hat k_l)`.
+    r"""Mean squared error of a hybrid: :math:`\sum_{k,l} E[L_kL_l]\,\mathrm{Cov}(\hat k_k, \hat k_l)`.
 
     Notes
     -----
-    HRF Eqs. 8-12, where only an estimate is given.  :math:`L = (\lambda_1, \dots, \lambda_p, 1 - \sum\lambda)` are
-    the estimated coefficients, independent of the base projections; then the hybrid is unbiased and this is exact.  Both
-    arguments are (..., p + 1, p + 1); bases with projections of their own have a diagonal of covariances.
+    HRF Eqs. 8-12, where only an estimate is given.  :math:`L = (\lambda_1, \dots, \lambda_p, 1 - \sum\lambda)` are the
+    estimated coefficients.  If they are independent of the base projections, the hybrid is unbiased and this error is
+    exact.  Both arguments have shape (..., p + 1, p + 1); the covariances are diagonal if each base has its own
+    projections.
     """
     return np.asarray(np.einsum("...kl,...kl->...", np.asarray(second_moments), np.asarray(covariances)))
 
@@ -96,7 +99,7 @@ def hybrid_mse(second_moments: Any, covariances: Any) -> np.ndarray:
 def bipolar_relative_covariance(pairs: Pairs, m: int) -> np.ndarray:
     r"""Relative covariance of hyperbolic and trigonometric estimators that share their projections.
 
-    :math:`-\frac1m(1 - \cos(|x|^2 - |y|^2))` (HRF Theorem 3.1; in Eq. 36 the print's :math:`\binom m2` is m(m - 1)).
+    :math:`-\frac1m(1 - \cos(|x|^2 - |y|^2))` (HRF Theorem 3.1, where :math:`\binom m2` in Eq. 36 should be m(m - 1)).
     """
     return np.asarray(-2 * np.sin((pairs.x2 - pairs.y2) / 2) ** 2 / m)
 
@@ -108,9 +111,10 @@ def bipolar_log_relative_mse(
 
     Notes
     -----
-    :math:`E\lambda^2\,\epsilon^2_{\cosh} + E(1-\lambda)^2\,\epsilon^2_{\mathrm{trig}} + 2E\lambda(1-\lambda)\,\mathrm{Cov}`.
-    Sharing helps if and only if :math:`E\lambda(1-\lambda) \ge 0`, which a Gaussian coefficient can violate.  Projections
-    may be coupled where each base has its own; shared and coupled ones have no known closed form.
+    :math:`E\lambda^2\,\epsilon^2_{\cosh} + E(1-\lambda)^2\,\epsilon^2_{\mathrm{trig}} +
+    2E\lambda(1-\lambda)\,\mathrm{Cov}`.  Sharing projections reduces the error if and only if
+    :math:`E\lambda(1-\lambda) \ge 0`, which a Gaussian coefficient can violate.  Coupled projections are allowed if
+    each base has its own; there is no known closed form for projections that are both shared and coupled.
     """
     check_pairs("bipolar_log_relative_mse", pairs)
     check_flag("bipolar_log_relative_mse", "shared", shared)
@@ -132,10 +136,32 @@ def bipolar_log_relative_mse(
 def angular_hybrid_log_relative_mse(
     pairs: Pairs, m: int, n: int, d: int, *, shared: bool = False, coupling: str = "iid"
 ) -> np.ndarray:
-    r"""Log relative error of the angular hybrid with m base projections and n signs (HRF Theorem D.1).
+    r"""Logarithm of the relative mean squared error of the angular hybrid (HRF Theorem D.1).
 
-    Eqs. 45 and 46 are right; Eq. 47 prints :math:`E\lambda(1-\lambda)` for the coefficient :math:`E(1-\lambda)^2`.  Zero at
-    angles 0 and pi for points of one norm.
+    Parameters
+    ----------
+    pairs : Pairs
+        Squared norms of the pairs of points.
+    m : int
+        Number of projections of each base.
+    n : int
+        Number of signs that estimate the coefficient.
+    d : int
+        Dimension of the points.
+    shared : bool, default False
+        Whether both bases use the same projections, which must then be independent.
+    coupling : {"iid", "orthogonal", "simplex"}, default "iid"
+        Coupling of the projections.
+
+    Returns
+    -------
+    ndarray
+        Logarithm of :math:`\mathrm{MSE}/k^2`, one value per pair; minus infinity at angles 0 and pi for points of equal
+        norm.
+
+    Notes
+    -----
+    Eqs. 45 and 46 of the paper are correct; Eq. 47 has :math:`E\lambda(1-\lambda)` in place of :math:`E(1-\lambda)^2`.
     """
     check_pairs("angular_hybrid_log_relative_mse", pairs)
     n = check_count("angular_hybrid_log_relative_mse", "n", n)
@@ -145,10 +171,36 @@ def angular_hybrid_log_relative_mse(
 def gaussian_hybrid_log_relative_mse(
     pairs: Pairs, m: int, n: int, d: int, *, sigma: float, radius: Any, shared: bool = False, coupling: str = "iid"
 ) -> np.ndarray:
-    r"""Log relative error of the bipolar hybrid with the normalized Gaussian coefficient (HRF Theorem F.1).
+    r"""Logarithm of the relative mean squared error of the normalized Gaussian hybrid (HRF Theorem F.1).
 
-    The theorem's "remains the same with shared projections" holds for equal norms only; otherwise
-    `bipolar_relative_covariance` enters.  Zero at angle 0, not at pi.
+    Parameters
+    ----------
+    pairs : Pairs
+        Squared norms of the pairs of points.
+    m : int
+        Number of projections of each base.
+    n : int
+        Number of projections that estimate the coefficient.
+    d : int
+        Dimension of the points.
+    sigma : float
+        Inverse width of the coefficient.
+    radius : float or array
+        Norm for which the coefficient is normalized.
+    shared : bool, default False
+        Whether both bases use the same projections, which must then be independent.
+    coupling : {"iid", "orthogonal", "simplex"}, default "iid"
+        Coupling of the projections.
+
+    Returns
+    -------
+    ndarray
+        Logarithm of :math:`\mathrm{MSE}/k^2`, one value per pair; minus infinity at angle 0 but not at angle pi.
+
+    Notes
+    -----
+    According to the theorem the error "remains the same with shared projections".  That holds for equal norms only;
+    otherwise the covariance of HRF Theorem 3.1 contributes.
     """
     check_pairs("gaussian_hybrid_log_relative_mse", pairs)
     n = check_count("gaussian_hybrid_log_relative_mse", "n", n)

@@ -35,20 +35,21 @@ def gerf_log_relative_second_moment(A: complex, s: int, V: Any, d: int) -> np.nd
 
     Notes
     -----
-    CRT Theorem 3.2, right as printed, for any complex A with :math:`\mathrm{Re}(1 - 8A) > 0`; with w = 1 - 8A,
+    CRT Theorem 3.2, for any complex A with :math:`\mathrm{Re}(1 - 8A) > 0`; with w = 1 - 8A,
 
     .. math:: \tfrac12\left\{\mathrm{Re}\left[\left(\tfrac{1-4A}{\sqrt w}\right)^d e^{sV/w}\right] +
               \left(\tfrac{|1-4A|^2}{\mathrm{Re}\,w}\right)^{d/2}
               e^{(|1-4A| + 4s\,\mathrm{Re}A)V/\mathrm{Re}\,w}\right\},
 
-    whose second term dominates.  The printed theorem speaks of the variance of the mean; this is that of one projection.
+    whose second term dominates.  The published theorem gives the variance of the mean; this is the second moment of a
+    single projection.
     """
     V = np.asarray(V, dtype=np.float64)
     return np.asarray((V if s == -1 else 0.0) + _log_second_moment(A, s, V, d))
 
 
 def gerf_log_gaussian_second_moment(A: complex, V: Any, d: int) -> np.ndarray:
-    r"""Logarithm of :math:`E[\hat Z^2]` for the Gaussian kernel and s = -1: V below the relative one."""
+    r"""Logarithm of :math:`E[\hat Z^2]` for the Gaussian kernel and s = -1: the relative second moment minus V."""
     return _log_second_moment(A, -1, np.asarray(V, dtype=np.float64), d)
 
 
@@ -66,13 +67,29 @@ def _log_second_moment(A: complex, s: int, V: np.ndarray, d: int) -> np.ndarray:
 
 
 def optimal_rho(V: Any, d: int) -> np.ndarray:
-    r"""The minimiser :math:`\rho^* = 1/(1 - 8A^*)` of the variance of positive features with real A.
+    r"""Optimal constant :math:`\rho^* = 1/(1 - 8A^*)` of positive features, which minimises their variance over real A.
+
+    Parameters
+    ----------
+    V : array
+        Squared lengths :math:`|x+y|^2`, finite, or their mean over pairs.
+    d : int
+        Dimension of the points.
+
+    Returns
+    -------
+    ndarray
+        Values in (0, 1], of the shape of ``V``.
+
+    See Also
+    --------
+    optimal_A : The same optimum as a value of A.
 
     Notes
     -----
-    CRT Theorem 3.3: the positive root of :math:`2V\rho^2 + (2V + d)\rho - d = 0`, :math:`V = |x+y|^2`.  The printed form
-    (Eq. 7) is 0/0 at V = 0 and cancels near it, up to :math:`\rho > 1` and unbounded features; this one does neither:
-    :math:`2d/((2V + d) + \sqrt{(2V+d)^2 + 8dV})`.
+    CRT Theorem 3.3: the positive root of :math:`2V\rho^2 + (2V + d)\rho - d = 0`.  The published form (Eq. 7) is 0/0 at
+    V = 0 and suffers from cancellation near it, which can give :math:`\rho > 1` and unbounded features.  The equivalent
+    form :math:`2d/((2V + d) + \sqrt{(2V+d)^2 + 8dV})` that is used here avoids both.
 
     Examples
     --------
@@ -85,12 +102,25 @@ def optimal_rho(V: Any, d: int) -> np.ndarray:
 
 
 def optimal_A(V: Any, d: int) -> np.ndarray:
-    r""":math:`A^* = (1 - 1/\rho^*)/8 \le 0` of CRT Theorem 3.3."""
+    r"""Optimal real constant :math:`A^* = (1 - 1/\rho^*)/8 \le 0` of positive features (CRT Theorem 3.3).
+
+    Parameters
+    ----------
+    V : array
+        Squared lengths :math:`|x+y|^2`, finite, or their mean over pairs.
+    d : int
+        Dimension of the points.
+
+    Returns
+    -------
+    ndarray
+        Values of A, of the shape of ``V``.
+    """
     return (1 - 1 / optimal_rho(V, d)) / 8
 
 
 def optimal_gerf(V: float, s: int, d: int) -> tuple[float, complex]:
-    r"""The constant A of smallest variance of generalised exponential features, real or complex.
+    r"""Constant A that minimises the variance of generalised exponential features, real or complex.
 
     Parameters
     ----------
@@ -99,19 +129,19 @@ def optimal_gerf(V: float, s: int, d: int) -> tuple[float, complex]:
     s : {-1, 1}
         The sign of y in the features.
     d : int
-        Dimension.
+        Dimension of the points.
 
     Returns
     -------
     log_relative_second_moment : float
         The logarithm of :math:`E[\hat Z^2]/k^2` at the optimum.
     A : complex
-        The optimum; real for s = +1 (`optimal_A`).
+        The optimum; for s = +1 it is real and equal to `optimal_A`.
 
     Notes
     -----
-    The search is over (log Re(1 - 8A), Im A) from real and complex starts.  The best A found has always been real; it is
-    returned as such when the imaginary part gains nothing.
+    The search runs over (log Re(1 - 8A), Im A) from real and complex starting points.  The best A found has always been
+    real; the imaginary part is dropped unless it lowers the variance.
 
     Examples
     --------
@@ -164,18 +194,18 @@ def rho_log_relative_second_moment(rho: Any, V: Any, d: int) -> np.ndarray:
 
 
 def optimal_positive_log_relative_variance(V: Any, d: int) -> np.ndarray:
-    r"""Logarithm of the relative variance of optimal positive features, each pair at its own :math:`\rho^*`."""
+    r"""Logarithm of the relative variance of optimal positive features, with each pair at its own :math:`\rho^*`."""
     return log_expm1(rho_log_relative_second_moment(optimal_rho(V, d), V, d))
 
 
 def antithetic_positive_log_relative_variance(V: Any, d: int, rho: Any = None) -> np.ndarray:
-    r"""The same for the mean over a projection and its negative.
+    r"""Logarithm of the relative variance of the mean over a projection and its negative.
 
     Notes
     -----
-    :math:`\alpha(e^{\rho V} + e^{-V})/2 - 1` with :math:`\alpha = ((1+\rho)^2/(4\rho))^{d/2}`; it is below that of two
-    independent projections whenever :math:`\alpha < e^V`, as it is at :math:`\rho^*`.  At :math:`\rho = 1` it is that of
-    hyperbolic features.  In no paper.
+    :math:`\alpha(e^{\rho V} + e^{-V})/2 - 1` with :math:`\alpha = ((1+\rho)^2/(4\rho))^{d/2}`.  It is below the
+    variance of two independent projections whenever :math:`\alpha < e^V`, which holds at :math:`\rho^*`.  At
+    :math:`\rho = 1` it is the variance of hyperbolic features.  This result is not in the papers.
     """
     V = np.asarray(V, dtype=np.float64)
     rho = optimal_rho(V, d) if rho is None else np.asarray(rho, dtype=np.float64)

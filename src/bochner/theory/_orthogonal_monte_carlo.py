@@ -25,9 +25,25 @@ def haar_fourth_moment(X: Any, Y: Any) -> np.ndarray:
 
 
 def hadamard_fourth_moment(X: Any, Y: Any, blocks: int) -> np.ndarray:
-    r"""T of k blocks HD: :math:`T^* + (-2/d)^k(T_0 - T^*)` (choromanski2017, in k).  HMD has that of one block.
+    r"""Fourth moment T of a product of k Hadamard blocks HD, for `subsampled_dot_product_mse`.
 
-    OMC Theorem 5.1 sums over :math:`F_2^d`; the :math:`d = 2^L` coordinates are :math:`F_2^L`.
+    Parameters
+    ----------
+    X, Y : array of shape (..., d)
+        Paired rows.
+    blocks : int
+        Number k of blocks; zero means no rotation.
+
+    Returns
+    -------
+    ndarray of shape (...)
+        :math:`T = E\sum_i(Mx)_i^2(My)_i^2`.
+
+    Notes
+    -----
+    :math:`T^* + (-2/d)^k(T_0 - T^*)` with :math:`T^*` of a Haar matrix and :math:`T_0 = \sum_i x_i^2y_i^2`
+    (choromanski2017, here for any k).  HMD has the moment of a single block.  OMC Theorem 5.1 sums over :math:`F_2^d`,
+    but the :math:`d = 2^L` coordinates are :math:`F_2^L`.
     """
     blocks = check_count("hadamard_fourth_moment", "blocks", blocks, minimum=0)
     _, _, T0, d = _moments(X, Y)
@@ -36,10 +52,25 @@ def hadamard_fourth_moment(X: Any, Y: Any, blocks: int) -> np.ndarray:
 
 
 def kac_fourth_moment(X: Any, Y: Any, steps: int) -> np.ndarray:
-    r"""T of k Givens rotations of Kac's walk: :math:`T^* + \Theta^k(T_0 - T^*)` (OMC Theorem 5.2).
+    r"""Fourth moment T of Kac's walk, a product of random Givens rotations, for `subsampled_dot_product_mse`.
 
-    :math:`\Theta = \frac{(d-2)(2d+1)}{2d(d-1)}`.  With :math:`k = Cd\ln d` steps C = 4 gives an error no larger than
-    independent rows for every x, y, m and d >= 3, and no smaller C does at large d; the paper's 2 is not safe.
+    Parameters
+    ----------
+    X, Y : array of shape (..., d)
+        Paired rows, d at least 2.
+    steps : int
+        Number k of Givens rotations.
+
+    Returns
+    -------
+    ndarray of shape (...)
+        :math:`T = E\sum_i(Mx)_i^2(My)_i^2`.
+
+    Notes
+    -----
+    :math:`T^* + \Theta^k(T_0 - T^*)` with :math:`\Theta = \frac{(d-2)(2d+1)}{2d(d-1)}` (OMC Theorem 5.2).  With
+    :math:`k = Cd\ln d` steps and C = 4 the error is no larger than that of independent rows for all x, y, m and d >= 3.
+    No smaller C achieves this at large d; in particular, the paper's C = 2 does not.
     """
     steps = check_count("kac_fourth_moment", "steps", steps, minimum=0)
     _, _, T0, d = _moments(X, Y)
@@ -50,14 +81,26 @@ def kac_fourth_moment(X: Any, Y: Any, steps: int) -> np.ndarray:
 
 
 def tree_fourth_moment(X: Any, Y: Any, angles: str = "uniform") -> np.ndarray:
-    r"""T of a butterfly or of structured Givens products, with uniform or Beta angles; d a power of two.
+    r"""Fourth moment T of butterfly or structured Givens rotations, for `subsampled_dot_product_mse`.
+
+    Parameters
+    ----------
+    X, Y : array of shape (..., d)
+        Paired rows; d must be a power of two.
+    angles : {"uniform", "beta"}, default "uniform"
+        Law of the angles.
+
+    Returns
+    -------
+    ndarray of shape (...)
+        :math:`T = E\sum_i(Mx)_i^2(My)_i^2`.
 
     Notes
     -----
-    :math:`T = d\,q_4(x, y)`; joining halves of size D,
-    :math:`q_4 = e_4(q_4(x_1, y_1) + q_4(x_2, y_2)) + \frac{e_{22}}{D^2}(|x_1|^2|y_2|^2 + |x_2|^2|y_1|^2 +
-    4\,x_1\cdot y_1\,x_2\cdot y_2)` with :math:`e_4 = \frac38, e_{22} = \frac18`, or for Beta angles
-    :math:`\frac{D+2}{4(D+1)}, \frac D{4(D+1)}`, when it is :math:`T^*` exactly.
+    :math:`T = d\,q_4(x, y)`; joining halves of size D, :math:`q_4 = e_4(q_4(x_1, y_1) + q_4(x_2, y_2)) +
+    \frac{e_{22}}{D^2}(|x_1|^2|y_2|^2 + |x_2|^2|y_1|^2 + 4\,x_1\cdot y_1\,x_2\cdot y_2)`.  Uniform angles have
+    :math:`e_4 = \frac38` and :math:`e_{22} = \frac18`.  Beta angles have :math:`\frac{D+2}{4(D+1)}` and
+    :math:`\frac D{4(D+1)}`; then T is exactly that of a Haar matrix.
     """
     check_option("tree_fourth_moment", "angles", angles, ("uniform", "beta"))
     X, Y = np.broadcast_arrays(*check_paired_rows("tree_fourth_moment", X, Y))
@@ -76,10 +119,26 @@ def tree_fourth_moment(X: Any, Y: Any, angles: str = "uniform") -> np.ndarray:
 
 
 def subsampled_dot_product_mse(X: Any, Y: Any, m: int, T: Any = None) -> np.ndarray:
-    r"""Error of :math:`\frac dm\sum_i(Mx)_i(My)_i` over m coordinates without replacement, M orthogonal.
+    r"""Mean squared error of a dot product estimated from m coordinates of randomly rotated vectors.
 
-    :math:`\frac dm\frac{d-m}{d-1}(T - q^2/d)`, zero at m = d, with the fourth moment T of
-    `hadamard_fourth_moment`, `kac_fourth_moment` or `tree_fourth_moment`; None means that of a Haar matrix.
+    Parameters
+    ----------
+    X, Y : array of shape (..., d)
+        Paired rows.
+    m : int
+        Number of coordinates, drawn without replacement; at most d.
+    T : array, optional
+        Fourth moment of the rotation M, from `hadamard_fourth_moment`, `kac_fourth_moment` or `tree_fourth_moment`.
+        The default is that of a Haar matrix.
+
+    Returns
+    -------
+    ndarray of shape (...)
+        Mean squared errors; zero at m = d.
+
+    Notes
+    -----
+    The estimator :math:`\frac dm\sum_i(Mx)_i(My)_i` has the error :math:`\frac dm\frac{d-m}{d-1}(T - (x\cdot y)^2/d)`.
 
     Examples
     --------
@@ -105,13 +164,28 @@ def subsampled_dot_product_mse(X: Any, Y: Any, m: int, T: Any = None) -> np.ndar
 
 
 def dot_product_mse(X: Any, Y: Any, m: int, coupling: str = "iid") -> np.ndarray:
-    r"""Error of :math:`\frac1m\sum_i(w_i\cdot x)(w_i\cdot y)` with :math:`\chi_d` lengths, for any m.
+    r"""Mean squared error of a dot product estimated by a random projection with Gaussian row lengths.
+
+    Parameters
+    ----------
+    X, Y : array of shape (..., d)
+        Paired rows.
+    m : int
+        Number of projections.
+    coupling : {"iid", "orthogonal", "simplex"}, default "iid"
+        Coupling of the projections; "iid" is the Johnson-Lindenstrauss projection.
+
+    Returns
+    -------
+    ndarray of shape (...)
+        Mean squared errors of :math:`\frac1m\sum_i(w_i\cdot x)(w_i\cdot y)`.
 
     Notes
     -----
+    With :math:`p = |x|^2|y|^2` and :math:`q = x\cdot y` the error is
     :math:`\frac{p+q^2}m + \sum_bf_b(d^2[c_b^2a + (1-c_b^2)b] - q^2)`, :math:`a = \frac{p+2q^2}{d(d+2)}`,
-    :math:`b = \frac{q^2 - (p+2q^2)/(d+2)}{d(d-1)}`, where a pair of rows at
-    cosine c_b is a fraction f_b of all.  Independent rows (JLT) have the first term alone.
+    :math:`b = \frac{q^2 - (p+2q^2)/(d+2)}{d(d-1)}`, where :math:`f_b` is the fraction of pairs of rows at cosine
+    :math:`c_b`.  Independent rows have the first term only.
     """
     m = check_count("dot_product_mse", "m", m)
     p, q, _, d = _moments(X, Y)
@@ -132,31 +206,38 @@ def smoothing_gradient_mse(
     hessian: Any = None,
     value: Any = 0.0,
 ) -> np.ndarray:
-    r"""Mean of :math:`|\hat g - \nabla F_\sigma|^2` for n Gaussian directions with :math:`\chi_d` lengths.
+    r"""Mean squared error of a gradient estimated by Gaussian smoothing along n random directions.
 
     Parameters
     ----------
     gradient : array of shape (..., d)
-        a.
+        Gradient a of the function.
     n : int
-        Directions; an antithetic estimate takes 2n evaluations, differences n + 1, the plain one n.
-    coupling : {"iid", "orthogonal", "simplex"}
+        Number of directions.  An antithetic estimate takes 2n evaluations of the function, a difference n + 1, and the
+        forward estimate n.
+    coupling : {"iid", "orthogonal", "simplex"}, default "iid"
         Coupling of the directions.
-    estimator : {"antithetic", "difference", "forward"}
-        Which of the three.
-    sigma : float
+    estimator : {"antithetic", "difference", "forward"}, default "antithetic"
+        The estimator of the gradient.
+    sigma : float, default 1.0
         Width of the smoothing.
     hessian : array of shape (..., d, d), optional
-        H; none means zero.
-    value : float
-        f_0.
+        Hessian H of the function; zero by default.
+    value : float, default 0.0
+        Value :math:`f_0` of the function at the point.
+
+    Returns
+    -------
+    ndarray of shape (...)
+        Mean of :math:`|\hat g - \nabla F_\sigma|^2`.
 
     Notes
     -----
-    On :math:`F = f_0 + a\cdot e + \frac12e^THe` around the point (OMC Sec. 6.3 uses these estimators; the errors are in no
-    paper).  The antithetic one has :math:`|a|^2[\frac{d+1}n + \sum_bf_b(c_b^2d - 1)]`, fractions and cosines of
-    `coupled_pairs`; forward differences add :math:`\frac{\sigma^2}{4n}(d+4)((\mathrm{tr}H)^2 + 2\,\mathrm{tr}H^2)`, and
-    the plain forward estimator a further :math:`\frac1n(f_0^2d/\sigma^2 + f_0(d+2)\mathrm{tr}H)`, for independent and
+    The function is :math:`F = f_0 + a\cdot e + \frac12e^THe` around the point, and the directions have :math:`\chi_d`
+    lengths.  OMC Sec. 6.3 uses these estimators; their errors are not in the papers.  The antithetic estimator has the
+    error :math:`|a|^2[\frac{d+1}n + \sum_bf_b(c_b^2d - 1)]`, with the fractions and cosines of `coupled_pairs`.
+    Forward differences add :math:`\frac{\sigma^2}{4n}(d+4)((\mathrm{tr}H)^2 + 2\,\mathrm{tr}H^2)`, and the plain
+    forward estimator adds a further :math:`\frac1n(f_0^2d/\sigma^2 + f_0(d+2)\mathrm{tr}H)`, for independent and
     orthogonal directions.
 
     Examples
@@ -187,9 +268,23 @@ def smoothing_gradient_mse(
 
 
 def fixed_length_gradient_mse(gradient: Any, n: int) -> np.ndarray:
-    r"""Error on linear F of n <= d orthogonal directions of length :math:`\sqrt d`.
+    r"""Mean squared error of the gradient of a linear function from orthogonal directions of length :math:`\sqrt d`.
 
-    It is :math:`(d/n - 1)|a|^2`, zero at n = d; on other F such directions are biased.
+    Parameters
+    ----------
+    gradient : array of shape (..., d)
+        Gradient a of the function.
+    n : int
+        Number of directions, at most d.
+
+    Returns
+    -------
+    ndarray of shape (...)
+        :math:`(d/n - 1)|a|^2`, which is zero at n = d.
+
+    Notes
+    -----
+    On functions that are not linear, directions of fixed length are biased.
     """
     a = check_vectors("fixed_length_gradient_mse", gradient)
     if check_count("fixed_length_gradient_mse", "n", n) > a.shape[-1]:
@@ -198,13 +293,26 @@ def fixed_length_gradient_mse(gradient: Any, n: int) -> np.ndarray:
 
 
 def log_uniform_similarity(d: int, rate: Any) -> np.ndarray:
-    r"""Logarithm of :math:`c(d, \lambda) = E\,e^{-\lambda\,\mathrm{angle}(x, U)}`, U uniform on the sphere, any unit x.
+    r"""Logarithm of the mean similarity of a point to a uniform point on the sphere, the constant of the discrepancy.
+
+    Parameters
+    ----------
+    d : int
+        Dimension.
+    rate : float or array
+        Rate :math:`\lambda \ge 0` of the similarity :math:`e^{-\lambda\,\mathrm{angle}(x, y)}`.
+
+    Returns
+    -------
+    ndarray
+        Logarithm of :math:`c(d, \lambda) = E\,e^{-\lambda\,\mathrm{angle}(x, U)}`, U uniform on the sphere and x any
+        unit vector.
 
     Notes
     -----
-    :math:`c = e^{-\pi\lambda/2}\,\Gamma(d/2)^2/|\Gamma(d/2 + i\lambda/2)|^2`.  The squared discrepancy of
-    the law of X to the uniform one is :math:`E\,e^{-\lambda\,\mathrm{angle}(X, X')} - c` (OMC Sec. 6.1,
-    where the constant is not given); the unbiased estimate of it may be negative.
+    :math:`c = e^{-\pi\lambda/2}\,\Gamma(d/2)^2/|\Gamma(d/2 + i\lambda/2)|^2`.  The squared discrepancy between the law
+    of X and the uniform law is :math:`E\,e^{-\lambda\,\mathrm{angle}(X, X')} - c` (OMC Sec. 6.1, which does not give
+    the constant).  Its unbiased estimate may be negative.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The numbers of a pair of points that every closed form is written in, and the checks of the arguments of closed forms."""
+"""Squared norms of pairs of points, in which every closed form is written, and checks of the arguments of closed forms."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ LARGEST = 1e150
 class Pairs:
     r"""Squared norms of pairs of points: :math:`|x|^2`, :math:`|y|^2`, :math:`|x+y|^2` and :math:`|x-y|^2`.
 
+    The relative errors of Gaussian and softmax features depend on these four numbers only.  Use `Pairs.of` to compute
+    them.
+
     Attributes
     ----------
-    x2, y2, plus, minus : arrays of one shape
-        In the order above.
+    x2, y2, plus, minus : ndarray
+        The four squared norms, in the order above; all have the same shape.
 
     Notes
     -----
-    Relative errors of Gaussian and softmax features depend on these alone.  The Gaussian kernel is
-    :math:`\exp(-|x-y|^2/2)`, the softmax kernel :math:`\exp(x \cdot y)`; a kernel with a lengthscale or a scale is one of
-    them at scaled points.
+    The Gaussian kernel is :math:`\exp(-|x-y|^2/2)` and the softmax kernel is :math:`\exp(x \cdot y)`.  For a kernel
+    with a lengthscale or a scale, pass the scaled points.
 
     Examples
     --------
@@ -43,7 +45,17 @@ class Pairs:
 
     @classmethod
     def of(cls, X: Any, Y: Any) -> Pairs:
-        """Pairs of rows of X and Y, whose leading axes broadcast: ``Pairs.of(X[:, None], Y)`` is a whole Gram matrix."""
+        """Compute the squared norms for pairs of rows of X and Y.
+
+        Parameters
+        ----------
+        X, Y : array of shape (..., d)
+            Points as rows.  Leading axes broadcast: ``Pairs.of(X[:, None], Y)`` gives all pairs, as in a Gram matrix.
+
+        Returns
+        -------
+        Pairs
+        """
         X, Y = check_paired_rows("Pairs.of", X, Y)
         x2, y2 = np.broadcast_arrays((X**2).sum(-1), (Y**2).sum(-1))
         return cls(x2, y2, ((X + Y) ** 2).sum(-1), ((X - Y) ** 2).sum(-1))
@@ -60,7 +72,7 @@ class Pairs:
 
     @property
     def angle(self) -> np.ndarray:
-        """Angle between x and y, in a form that keeps its digits near 0 and pi; pi/2 with a zero vector."""
+        """Angle between x and y, accurate near 0 and pi; pi/2 if either vector is zero."""
         x, y = np.sqrt(self.x2), np.sqrt(self.y2)
         near = np.maximum(self.minus - (x - y) ** 2, 0.0)  # 2|x||y|(1 - cos): |x/|x| - y/|y|| up to the factor |x||y|
         far = np.maximum(self.plus - (x - y) ** 2, 0.0)
@@ -68,7 +80,7 @@ class Pairs:
 
 
 def check_numbers(owner: str, name: str, value: Any, need: str, holds: Callable[[np.ndarray], Any]) -> np.ndarray:
-    """Return ``value`` as a float64 array all of whose entries hold; ``need`` says what they must be."""
+    """Return ``value`` as a float64 array if ``holds`` is true for all entries; ``need`` describes the condition."""
     try:
         array = as_numpy(value)
     except (TypeError, ValueError):

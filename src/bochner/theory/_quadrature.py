@@ -54,21 +54,39 @@ def _series(d: int, own: float, cross: float, vertices: str, radii: str) -> np.n
 def spherical_radial_variance(
     minus: Any, d: int, vertices: str = "simplex", radii: str = "own", n_rules: int = 1
 ) -> np.ndarray:
-    r"""Variance of n spherical-radial rules, signed at the origin, for the Gaussian kernel at :math:`V = |x-y|^2`.
+    r"""Variance of randomly rotated spherical-radial quadrature rules for the Gaussian kernel.
+
+    Parameters
+    ----------
+    minus : array
+        Squared distances :math:`V = |x-y|^2`.
+    d : int
+        Dimension of the points.
+    vertices : {"simplex", "orthoplex"}, default "simplex"
+        Points of the rule on the sphere.
+    radii : {"own", "shared"}, default "own"
+        Whether each vertex has its own radius, or all vertices of a rule share one.  Orthoplex rules need "own".
+    n_rules : int, default 1
+        Number of independent rules that are averaged.
+
+    Returns
+    -------
+    ndarray
+        Variances, of the shape of ``minus``.
 
     Notes
     -----
-    One rule (QBF Eq. 5 for a shared radius, Eq. 6 for own ones) with Haar rotation, :math:`k = e^{-t}`, :math:`t = V/2`,
-    :math:`F(t) = {}_1F_1(\frac{d-2}2; \frac d2; -t)`:
+    The rules carry a signed weight at the origin.  For one rule (QBF Eq. 5 for a shared radius, Eq. 6 for own radii)
+    with a Haar rotation, :math:`k = e^{-t}`, :math:`t = V/2` and :math:`F(t) = {}_1F_1(\frac{d-2}2; \frac d2; -t)`:
 
     .. math:: \mathrm{Var} = \tfrac{d^2}{d+1}h_2 + \tfrac{d^3}{d+1}h_{11} - (1-k)^2, \qquad
               h_2 = \frac{\frac32 - 2F(t) + \frac12F(4t)}{d(d-2)},
 
-    with :math:`h_{11} = (\sigma_{-1/d} - 2k + 1)/d^2` for a radius per vertex and
-    :math:`(\frac12F(2t(1-\frac1d)) + \frac12F(2t(1+\frac1d)) - 2F(t) + 1)/(d(d-2))` for one shared radius; orthoplex
-    vertices have :math:`d\,h_2 + \frac{d-1}d(\sigma_0 - 2k + 1) - (1-k)^2`.  Finite for every d.  The paper has bounds
-    only, and calls the summands independent, which the shared rotation forbids.  Below V = 1 a series is
-    summed whose first four terms vanish: :math:`\mathrm{Var} \approx V^4/(24d)` for large d (less for small).
+    with :math:`h_{11} = (\sigma_{-1/d} - 2k + 1)/d^2` for one radius per vertex and :math:`(\frac12F(2t(1-\frac1d)) +
+    \frac12F(2t(1+\frac1d)) - 2F(t) + 1)/(d(d-2))` for a shared radius.  Orthoplex vertices have :math:`d\,h_2 +
+    \frac{d-1}d(\sigma_0 - 2k + 1) - (1-k)^2`.  The variance is finite for every d.  The paper only gives bounds, and
+    treats the summands as independent although they share the rotation.  Below V = 1 the variance is computed as a
+    series whose first four terms vanish: :math:`\mathrm{Var} \approx V^4/(24d)` for large d, and less for small d.
 
     Examples
     --------
@@ -130,7 +148,7 @@ N_NODES = 400
 
 
 class OriginWeight(NamedTuple):
-    """Probability that the weight at the origin is not negative, and its mean given that."""
+    """Probability that the weight at the origin is not negative, and its mean under that condition."""
 
     probability: float
     conditional_mean: float
@@ -148,17 +166,28 @@ def _characteristic_function(u: np.ndarray, d: int) -> np.ndarray:
 
 
 def origin_weight(d: int) -> OriginWeight:
-    r"""The law of :math:`a_0^2 = 1 - \sum_j \frac d{(d+1)\rho_j^2}`, :math:`\rho_j \sim \chi_{d+2}`, at its sign.
+    r"""Probability that a quadrature rule has a non-negative weight at the origin, and the conditional mean of that weight.
+
+    Parameters
+    ----------
+    d : int
+        Dimension of the points.
+
+    Returns
+    -------
+    OriginWeight
+        Named tuple with ``probability`` and ``conditional_mean``.
 
     Notes
     -----
-    :math:`E a_0^2 = 0`, so a rule resampled until :math:`a_0^2 \ge 0`, as QBF does, is biased: by
-    :math:`E[a_0^2 \mid a_0^2 \ge 0]` at large distances, for the Gaussian kernel, however many rules are averaged; and by
-    :math:`(\frac12 - k_0)` times that for the arc-cosine kernel of order 0.  The signed weight is unbiased.  "Two draws"
-    on average hold only as d grows.
+    The weight is :math:`a_0^2 = 1 - \sum_j \frac d{(d+1)\rho_j^2}`, :math:`\rho_j \sim \chi_{d+2}`, and
+    :math:`E a_0^2 = 0`.  A rule that is resampled until :math:`a_0^2 \ge 0`, as in QBF, is therefore biased, however
+    many rules are averaged.  The bias is :math:`E[a_0^2 \mid a_0^2 \ge 0]` at large distances for the Gaussian kernel,
+    and :math:`(\frac12 - k_0)` times that for the arc-cosine kernel of order 0.  The signed weight is unbiased.  The
+    "two draws" that resampling takes on average according to the paper are the limit for large d.
 
-    By inversion of the characteristic function of :math:`S = \sum_j\rho_j^{-2}`, whose mean :math:`(d+1)/d` is the
-    threshold:
+    Both numbers are computed by inverting the characteristic function of :math:`S = \sum_j\rho_j^{-2}`, whose mean
+    :math:`(d+1)/d` is the threshold:
     :math:`P(S \le x) = \frac12 - \frac1\pi\int\mathrm{Im}[e^{-iux}\phi(u)]\frac{du}u` and
     :math:`E|S - x| = \frac2\pi\int(1 - \mathrm{Re}[e^{-iux}\phi(u)])\frac{du}{u^2}`.
 
@@ -181,12 +210,25 @@ def origin_weight(d: int) -> OriginWeight:
 
 
 def fixed_norm_bias(minus: Any, d: int) -> np.ndarray:
-    r"""Mean minus kernel for trigonometric features with Haar rows of length :math:`\sqrt d`, :math:`V = |x-y|^2`.
+    r"""Bias of trigonometric features for the Gaussian kernel when all rows have length :math:`\sqrt d`.
+
+    Parameters
+    ----------
+    minus : array
+        Squared distances :math:`V = |x-y|^2`, finite.
+    d : int
+        Dimension of the points.
+
+    Returns
+    -------
+    ndarray
+        Mean of the estimate minus the kernel, of the shape of ``minus``.
 
     Notes
     -----
-    :math:`E\cos(\sqrt d\,u\cdot z) - e^{-V/2}`, about :math:`-V^2e^{-V/2}/(4d)` (SORF, and the ROM of QBF).
-    By Gauss-Legendre over the angle, since SciPy's ``hyp0f1`` fails at large d; beyond V = 10000 by Bessel's function.
+    For Haar rows u the bias is :math:`E\cos(\sqrt d\,u\cdot z) - e^{-V/2}`, about :math:`-V^2e^{-V/2}/(4d)`.  SORF and
+    the ROM of QBF have such rows.  The mean is computed by Gauss-Legendre quadrature over the angle, since SciPy's
+    ``hyp0f1`` fails at large d, and by a Bessel function beyond V = 10000.
     """
     d = check_count("fixed_norm_bias", "d", d)
     V = check_finite_squares("fixed_norm_bias", "minus", minus)

@@ -69,8 +69,8 @@ def sine_law(d: int) -> tuple[np.ndarray, np.ndarray]:
     independent of :math:`s = \sin\varphi`, whose angle has density proportional to :math:`\sin^{d-1}\varphi` on
     :math:`(0, \pi)`.  So :math:`|w_i \pm w_j|^2 = r^2(1 \pm cs)` at cosine c.
 
-    The density is :math:`1/\sqrt d` wide.  Over the whole of :math:`(0, \pi)` 120 nodes miss it from d of about 2000 on;
-    here they cover :math:`20/\sqrt d` on either side of :math:`\pi/2`, beyond which it is below :math:`10^{-80}`.
+    The density is :math:`1/\sqrt d` wide.  Over the whole of :math:`(0, \pi)` 120 nodes miss it from d of about 2000
+    on; here they cover :math:`20/\sqrt d` on either side of :math:`\pi/2`, beyond which it is below :math:`10^{-80}`.
 
     Examples
     --------

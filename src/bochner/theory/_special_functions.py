@@ -1,7 +1,8 @@
 r"""Logarithms of small differences and large sums, Poisson series, and Kummer's function 1F1(d; d/2; t).
 
-A power series with positive coefficients is a mean over a Poisson count: :math:`\sum_k \frac{V^k}{k!} a_k = e^V\,E[a_K]`
-with K Poisson of mean V.  The coefficients do not depend on V, so all pairs share them, and no term overflows.
+A power series with positive coefficients is a mean over a Poisson count: :math:`\sum_k \frac{V^k}{k!} a_k =
+e^V\,E[a_K]` with K Poisson of mean V.  The coefficients do not depend on V, so all pairs share them, and no term
+overflows.
 """
 
 from __future__ import annotations
@@ -103,7 +104,8 @@ def log_rising_ratio(n: int, d: int) -> np.ndarray:
 def log_hyp1f1(d: int, t: Any) -> np.ndarray:
     r"""Logarithm of :math:`{}_1F_1(d; d/2; t)` for t >= 0, at any d and t.
 
-    The series :math:`\sum_k \frac{(2t)^k}{k!} r_k` (see `log_rising_ratio`) has positive terms; it is summed in logarithms.
+    The series :math:`\sum_k \frac{(2t)^k}{k!} r_k` (see `log_rising_ratio`) has positive terms; it is summed in
+    logarithms.
 
     Examples
     --------
@@ -124,9 +126,9 @@ def hyp1f1_negative(d: int, t: Any) -> np.ndarray:
     r""":math:`{}_1F_1(d; d/2; -t)` for t >= 0, at any t.
 
     For even d = 2n it is :math:`e^{-t} L_n^{(n-1)}(t)/\binom{2n-1}n`; it changes sign.  SciPy's is right to
-    :math:`10^{-15}` (absolute) against 60-digit values for d up to 4096 and t up to 400; its ``hyp0f1``, by which papers
-    write some of these means, is not a number at large d and small t.  From t = 400 on SciPy's may not return, and the
-    asymptotic series is summed.
+    :math:`10^{-15}` (absolute) against 60-digit values for d up to 4096 and t up to 400; its ``hyp0f1``, by which
+    papers write some of these means, is not a number at large d and small t.  From t = 400 on SciPy's may not return,
+    and the asymptotic series is summed.
     """
     from scipy.special import hyp1f1
 
@@ -138,8 +140,8 @@ def hyp1f1_negative(d: int, t: Any) -> np.ndarray:
 def _asymptotic(d: int, t: np.ndarray) -> np.ndarray:
     r""":math:`\frac{\Gamma(d/2)}{\Gamma(-d/2)}t^{-d}\sum_k\frac{(d)_k(d/2+1)_k}{k!\,t^k}`, for t >= 400.
 
-    What is left out is below :math:`e^{-t/2}`; so is all of it for even d, where the first factor is zero, and from d = 9
-    on it is below :math:`10^{-18}`.
+    What is left out is below :math:`e^{-t/2}`; so is all of it for even d, where the first factor is zero, and from d =
+    9 on it is below :math:`10^{-18}`.
     """
     if d % 2 == 0 or d > 9:
         return np.zeros_like(t)

@@ -1,8 +1,8 @@
-"""Everything that is done on lanes: rows moved in and out, Walsh-Hadamard levels, plane rotations, the simplex product.
+"""All operations on lanes: moving rows in and out, Walsh-Hadamard levels, plane rotations, the simplex product.
 
-Rows are transposed in squares of one vector's width.  The Walsh-Hadamard transform of n lines is done radix eight (three
-levels to a pass over memory) and depth first: once a part of the data fits the first-level cache, all its remaining
-levels are done there.  All transforms work in place.
+Rows are transposed in squares of one vector's width.  The Walsh-Hadamard transform of n lines is done radix eight
+(three levels to a pass over memory) and depth first: once a part of the data fits the first-level cache, all its
+remaining levels are done there.  All transforms work in place.
 """
 
 from __future__ import annotations
