@@ -14,6 +14,7 @@ import numpy as np
 from bochner._validation import check_count, check_flag, check_option
 
 from ._coupling import conformity_gap, even_excess, trigonometric_excess
+from ._norm_coupling import norm_coupled_cross
 from ._optimal_positive import (
     antithetic_positive_log_relative_variance,
     check_A,
@@ -93,6 +94,8 @@ def _hyperbolic_cross(V: np.ndarray, m: int, d: int, coupling: str) -> np.ndarra
 
 def _trigonometric_cross(V: np.ndarray, m: int, d: int, coupling: str) -> np.ndarray:
     """Covariances over k^2 e^V of features with s = -1, summed over coupled pairs."""
+    if coupling == "norm-coupled":
+        return norm_coupled_cross(V, m, d)
     total = np.zeros_like(V)
     for fraction, c in coupled_pairs(m, d, coupling):
         total += fraction * trigonometric_excess(V, d, c)
