@@ -7,9 +7,10 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
-from bochner.cli import bench, main
+from bochner.cli import bench, bench_projections, main
 from bochner.cli.bench import at_least, at_most, best_of
 
 
@@ -64,6 +65,11 @@ def test_bench_prints_json(monkeypatch, capsys):
     printed = json.loads(capsys.readouterr().out)
     assert [r["met"] for r in printed["results"]] == [True, False]
     assert printed["environment"]["threads"].isdigit()
+
+
+def test_bench_measures_gram_matrices():
+    results = list(bench_projections._gram(60, 4, 16, np.float32))
+    assert [result.goal for result in results] == ["<= 1.15 x"] * 2 and all(result.value > 0 for result in results)
 
 
 def test_best_of_runs_once_more_than_it_counts():

@@ -212,7 +212,7 @@ def test_balanced_weights_do_not_stream_from_the_start(in_this_thread):
 
 def test_classes_of_the_first_call_stay(in_this_thread):
     model = distributed.KernelClassifier(n_components=8).partial_fit(blocks(X), blocks((Y > 0) * 1), [0, 1, 2])
-    with pytest.raises(ValueError, match=r"classes must be those of the first call, \[0 1 2\], got \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"classes must be those of the first call, \[0, 1, 2\], got \[0, 1\]"):
         model.partial_fit(blocks(X), blocks((Y > 0) * 1), [0, 1])
 
 

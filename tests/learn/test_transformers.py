@@ -204,3 +204,10 @@ def test_refusals_of_projections():
         RandomProjection(3).fit(X).inverse_transform(X)
     with pytest.warns(DataDimensionalityWarning, match=r"n_components=9 is above the 6 columns of X"):
         RandomProjection(9).fit(X)
+
+
+@pytest.mark.parametrize("estimator", ALL, ids=str)
+def test_masked_entries_are_refused(estimator):
+    masked = np.ma.array(X, mask=X > 2)
+    with pytest.raises(ValueError, match=rf"{type(estimator).__name__}: expected an array without missing numbers"):
+        clone(estimator).fit(masked, Y > 0)

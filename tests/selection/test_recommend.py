@@ -173,6 +173,11 @@ def test_a_tolerance_out_of_reach_is_said():
     assert advice.warnings and advice.ranking[0].error > 0.001 and "Warning: no mechanism" in str(advice)
 
 
+def test_a_tolerance_near_zero_is_out_of_reach():
+    with pytest.warns(UserWarning, match="no mechanism reaches the tolerance 1e-300"):
+        bochner.recommend(X, kernel=kernels.Laplacian(), n_features=256, tolerance=1e-300, rng=0)
+
+
 def test_long_vectors_under_softmax_are_said():
     message = r"\|x\|\^2 averages 180.*softmax features cannot estimate this kernel; normalise or lower the scale"
     with pytest.warns(UserWarning, match=message):

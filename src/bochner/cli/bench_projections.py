@@ -1,4 +1,4 @@
-"""Benchmarks of transforms and projections."""
+"""Benchmarks of transforms, projections and Gram matrices."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ import numpy as np
 
 from .. import catalogue
 from .._table import seconds, size
+from ..approximation import Approximation
+from ..kernels import Gaussian
 from ..linalg import fwht
 from ..projections import Orthogonal, Simplex
 from ..projections._structured import StructuredOperator
 from ..rotations import Hadamard, Rotation, StructuredGivens
 from .bench import Result, at_least, at_most, best_of, best_of_each
+
+_SHAPES = ((1, 128), (64, 300), (4000, 64), (4000, 100), (4000, 128), (4000, 256), (4000, 512))
+"""Rows and dimensions at which the rule between products and transforms is held to its choice."""
 
 
 def run() -> Iterator[Result]:
@@ -23,9 +28,13 @@ def run() -> Iterator[Result]:
     yield from _transform()
     yield from _fast_projections()
     yield from _large()
+    yield from _gram(4000, 64, 1024, np.float32)
+    yield from _gram(4000, 16, 256, np.float64)
     for rotation in catalogue.rotations().values():
-        if isinstance(Orthogonal(rotation).sample(64, 64, 0), StructuredOperator):
-            yield _rule(rotation)
+        operators = [(n, Orthogonal(rotation).sample(d, 1024, 0)) for n, d in _SHAPES]
+        structured = [(n, P) for n, P in operators if isinstance(P, StructuredOperator)]
+        if structured:
+            yield _rule(rotation, structured)
 
 
 def _imports() -> Iterator[Result]:
@@ -72,19 +81,37 @@ def _large() -> Iterator[Result]:
     yield at_most("the same applied to one row", row, 0.2, "s", seconds(row))
 
 
-def _rule(rotation: Rotation) -> Result:
+def _gram(n: int, d: int, width: int, dtype: type) -> Iterator[Result]:
+    """The estimated Gram matrix against its features and the product that it cannot do without."""
+    X: np.ndarray = np.random.default_rng(0).standard_normal((n, d)).astype(dtype)
+    Y = X + dtype(0.5)
+    phi = Approximation(Gaussian(d**0.5)).with_width(width).draw(d, 0)
+
+    def bare(keys: np.ndarray | None) -> np.ndarray:
+        queries = phi.queries(X)
+        return np.asarray(queries @ (queries if keys is None else phi.keys(keys)).T)
+
+    whole, product, between, products = best_of_each(
+        [lambda: phi.gram(X), lambda: bare(None), lambda: phi.gram(X, Y), lambda: bare(Y)], 9
+    )
+    shape = f"{n} x {d} -> {width} {np.dtype(dtype)}"
+    times = f"{seconds(whole)}; features and product {seconds(product)}"
+    yield at_most(f"gram(X) / queries(X) and the bare product, {shape}", whole / product, 1.15, "x", times)
+    times = f"{seconds(between)}; features and product {seconds(products)}"
+    yield at_most(
+        f"gram(X, Y) / queries(X), keys(Y) and the bare product, {shape}", between / products, 1.15, "x", times
+    )
+
+
+def _rule(rotation: Rotation, operators: list[tuple[int, StructuredOperator]]) -> Result:
     """The worst case of the rule that chooses between a product with W and the transforms: rows, dimensions, padding."""
     worst, where = np.inf, ""
-    for n, d in ((1, 128), (64, 300), (4000, 64), (4000, 100), (4000, 128), (4000, 256), (4000, 512)):
-        P = Orthogonal(rotation).sample(d, 1024, 0)
-        assert isinstance(P, StructuredOperator)
-        X, out = np.ones((n, d), np.float32), np.empty((n, 1024), np.float32)
-        W = P.to_dense().astype(np.float32)
+    for n, P in operators:
+        (m, d), W = P.shape, P.to_dense().astype(np.float32)
+        X, out = np.ones((n, d), np.float32), np.empty((n, m), np.float32)
         product, transform = best_of_each([lambda X=X, W=W: X @ W.T, lambda P=P, X=X, out=out: P.transform(X, out)], 5)  # type: ignore[misc]
         taken, other = (product, transform) if P.product_is_faster(n) else (transform, product)
         if other / taken < worst:
-            worst, where = (
-                other / taken,
-                f"n = {n}, d = {d}: product {seconds(product)}, transform {seconds(transform)}",
-            )
+            worst = other / taken
+            where = f"n = {n}, d = {d}: product {seconds(product)}, transform {seconds(transform)}"
     return at_least(f"other path / path taken, at worst, m = 1024, {rotation!r}", worst, 0.7, "x", where)

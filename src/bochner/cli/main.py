@@ -13,6 +13,7 @@ from .._table import printable
 from . import bench, compare, info, recommend
 
 COMMANDS = (compare, recommend, bench, info)
+_LONGEST = 2000
 
 
 class Parser(argparse.ArgumentParser):
@@ -50,5 +51,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _complain(command: str, message: str, code: int = 2) -> int:
-    print(f"bochner {command}: {printable(message)}", file=sys.stderr)
+    shown = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}..."
+    print(f"bochner {command}: {printable(shown)}", file=sys.stderr)
     return code

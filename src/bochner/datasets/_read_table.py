@@ -43,7 +43,7 @@ def read_table(path: str | Path, *, drop: Sequence[str] = (), drop_constant: boo
     Parameters
     ----------
     path : str or Path
-        ``.csv``, ``.tsv``, ``.txt`` (also ``.gz``): the separator is found out, a first row without numbers is the header.
+        ``.csv``, ``.tsv``, ``.txt`` (also ``.gz``): the separator is detected, a first row without numbers is the header.
         ``.npz``, ``.npy``: the array ``X``, or the only matrix there is; a matrix ``Y`` of the same width holds keys.
         ``.parquet``: every column (needs the extra ``parquet``).
     drop : sequence of str

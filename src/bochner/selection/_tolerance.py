@@ -63,7 +63,7 @@ def _reaches(c: Candidate, tolerance: float, most: int) -> bool:
 
 
 def _scaled(c: Candidate, tolerance: float) -> int:
-    return max(1, math.ceil(min(c.spec.n_projections * (c.bound / tolerance) ** 2, 1e12)))
+    return max(1, math.ceil(min(c.spec.n_projections * min(c.bound / tolerance, 1e6) ** 2, 1e9)))
 
 
 def _sized(c: Candidate, m: int, predictor: Predictor) -> Candidate:
