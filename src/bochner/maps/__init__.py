@@ -6,6 +6,7 @@ softmax; `AngularHybrid`, `GaussianHybrid` and `ClusterHybrid` mix several; `Poi
 and returns `Features`.
 """
 
+from .._facts import publish
 from . import coefficients
 from ._classical import Hyperbolic, Positive, Trigonometric
 from ._cluster_hybrid import ClusterHybrid
@@ -58,3 +59,5 @@ __all__ = [
     "Trigonometric",
     "coefficients",
 ]
+
+publish(globals())
