@@ -13,11 +13,14 @@ DOCS = Path(__file__).parent
 WIDTH, ROW, GAP, LEFT, TOP = 900, 46, 8, 150, 16
 
 ROLES = {
-    "cli": "the commands compare, recommend, bench and info",
+    "cli": "the commands compare, recommend, reproduce, bench and info",
+    "experiments": "experiments of the papers, with figures and verdicts",
     "datasets": "data sets by name, and tables read from files",
+    "_environment": "versions and processor",
     "distributed": "the estimators on Dask collections",
     "learn": "estimators for scikit-learn",
-    "nn": "attention and layers for PyTorch",
+    "nn": "attention for PyTorch",
+    "optimize": "black-box optimisation",
     "selection": "recommend: which mechanism, how many features",
     "catalogue": "every part and mechanism by name",
     "approximation": "specification, plan, draw; files; the stabilised ratio",
@@ -38,7 +41,11 @@ ROLES = {
 }
 """What each package is for, in a few words."""
 BANDS = (
-    ("for users", "#dbe9f6", ("cli", "datasets", "distributed", "learn", "nn")),
+    (
+        "for users",
+        "#dbe9f6",
+        ("cli", "experiments", "datasets", "_environment", "distributed", "learn", "nn", "optimize"),
+    ),
     ("choosing", "#e3f1dc", ("selection", "catalogue")),
     ("features", "#fdf0d2", ("approximation", "maps")),
     ("closed forms", "#ece2f3", ("theory",)),
