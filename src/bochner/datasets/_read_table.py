@@ -1,4 +1,4 @@
-"""`read_table`: a user's file becomes a checked table of numbers."""
+"""`read_table`: read a user's file as a checked table of numbers."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ class Table:
     Attributes
     ----------
     name : str
-        Of the file.
+        Name of the file.
     X : float array (n, d)
+        The numbers.
     columns : tuple of str
+        Names of the columns.
     keys : float array (p, d) or None
-        A second matrix, where the file holds queries and keys.
+        A second matrix, if the file contains queries and keys.
     """
 
     name: str
@@ -43,9 +45,9 @@ def read_table(path: str | Path, *, drop: Sequence[str] = (), drop_constant: boo
     Parameters
     ----------
     path : str or Path
-        ``.csv``, ``.tsv``, ``.txt`` (also ``.gz``): the separator is detected, a first row without numbers is the header.
-        ``.npz``, ``.npy``: the array ``X``, or the only matrix there is; a matrix ``Y`` of the same width holds keys.
-        ``.parquet``: every column (needs the extra ``parquet``).
+        ``.csv``, ``.tsv``, ``.txt`` (also ``.gz``): the separator is detected, a first row without numbers is the
+        header.  ``.npz``, ``.npy``: the array ``X``, or the only matrix there is; a matrix ``Y`` of the same width
+        holds keys.  ``.parquet``: every column (needs the extra ``parquet``).
     drop : sequence of str
         Columns left out before anything is checked, by name or by position from 1: a target, an identifier.
     drop_constant : bool
@@ -84,7 +86,7 @@ def read_table(path: str | Path, *, drop: Sequence[str] = (), drop_constant: boo
 
 
 def _kept(columns: Sequence[str], drop: Sequence[str], name: str) -> list[int]:
-    """Positions of the columns that are not dropped, by name or by position counted from 1."""
+    """Positions of the columns that are not dropped."""
     positions = {str(k + 1): k for k in range(len(columns))} | {column: k for k, column in enumerate(columns)}
     unknown = [column for column in drop if column not in positions]
     if unknown:
@@ -97,7 +99,7 @@ def _kept(columns: Sequence[str], drop: Sequence[str], name: str) -> list[int]:
 def _check_numbers(
     values: np.ndarray, columns: Sequence[str], kept: list[int], name: str, first_line: int | None = None
 ) -> None:
-    """Refuse too few rows, no columns, and cells that are missing or infinite; ``first_line`` is the first row's line."""
+    """Raise a `TableError` for too few rows, no columns, and missing or infinite cells."""
     if not kept:
         raise TableError(f"{name}: no columns are left.")
     if len(values) < MINIMUM_ROWS:
