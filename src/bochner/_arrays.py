@@ -39,7 +39,7 @@ def like(values: np.ndarray, x: Any) -> Any:
 
     xp = array_api_compat.array_namespace(x)
     with _concrete(x):
-        return xp.asarray(np.ascontiguousarray(values), dtype=x.dtype, device=array_api_compat.device(x))
+        return xp.asarray(np.require(values, requirements=("C", "W")), dtype=x.dtype, device=array_api_compat.device(x))
 
 
 def _concrete(x: Any) -> Any:

@@ -78,3 +78,16 @@ def classes(module: Any, kind: type) -> list[type]:
     exported = [getattr(module, name) for name in module.__all__]
     found = [cls for cls in exported if isinstance(cls, type) and issubclass(cls, kind)]
     return found + [cls for cls in _registered if issubclass(cls, kind) and cls not in found]
+
+
+def publish(module: dict[str, Any]) -> None:
+    """Let the classes that a public module exports name it as theirs: files and pickles then hold no private path.
+
+    Parameters
+    ----------
+    module : dict
+        Its ``globals()``.
+    """
+    for name in module["__all__"]:
+        if isinstance(module[name], type):
+            module[name].__module__ = module["__name__"]

@@ -45,3 +45,13 @@ def streams(rng: RNG, *names: str) -> tuple[np.random.Generator, ...]:
     return tuple(
         np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(zlib.crc32(name.encode()),))) for name in names
     )
+
+
+def entropy_of(rng: RNG) -> tuple[int, ...]:
+    """Four numbers of 32 bits, from which `numbered_stream` makes as many independent streams as are asked for."""
+    return tuple(as_generator(rng).integers(2**32, size=4, dtype=np.uint32).tolist())
+
+
+def numbered_stream(entropy: tuple[int, ...], number: int) -> np.random.Generator:
+    """Stream ``number`` of this entropy: a pure function of both, so that a loop can resume at any of its steps."""
+    return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(number,)))

@@ -81,6 +81,10 @@ def listed(*, planned, uses_rows=True):
     return [m for m in found if m.planned == planned and m.uses_rows == uses_rows]
 
 
+LISTED: list[Projection] = distinct(*catalogue.projections().values())
+"""What the catalogue lists, without more parameters: for laws that hardly depend on which rotation it is."""
+
+
 # Maps with their constants given, which need no data; d = 3 in the tests that use them.
 FIXED_MAPS: list[maps.Map] = distinct(
     *(m for m in listed(planned=True) if m != maps.AngularHybrid()),  # a narrower one below

@@ -307,7 +307,8 @@ class Approximation:
         """Plan on checked data."""
         if self.planned:
             return self
-        data = Data(self.at_unit_scale(X), self.at_unit_scale(Y))
+        x = self.at_unit_scale(X)
+        data = Data(x, x if Y is X else self.at_unit_scale(Y))
         return replace(self, map=self.map.plan(data, self.projection, self.kernel, streams(seed, "plan")[0]))
 
     def _draw(self, d: int, seed: int) -> FeatureMap:

@@ -7,6 +7,7 @@ save or load them.
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import io
 import json
@@ -21,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from .. import geometries, kernels, maps, projections, radii, rotations
-from .._facts import Catalogued, classes
+from .._facts import classes
 from .._validation import check_count
 from ..maps import Pointwise, coefficients
 from ._feature_map import FeatureMap
@@ -29,13 +30,13 @@ from ._specification import Approximation
 
 FORMAT = 1
 """Format version that `save` writes; `load` reads this version and all earlier ones."""
-_MODULES: dict[str, tuple[Any, type]] = {
+_MODULES: dict[str, tuple[Any, Any]] = {
     "kernels": (kernels, kernels.Kernel),
     "rotations": (rotations, rotations.Rotation),
     "geometries": (geometries, geometries.Geometry),
     "radii": (radii, radii.RadialLaw),
     "projections": (projections, projections.Projection),
-    "maps": (maps, maps.Map),
+    "maps": (maps, (maps.Map, maps.Frame)),
     "maps.coefficients": (coefficients, coefficients.Coefficient),
 }
 _LARGEST_JSON = 1 << 26
@@ -228,6 +229,9 @@ def _encode(value: Any) -> Any:
         return {"complex": [value.real, value.imag]}
     if isinstance(value, tuple | list):
         return [_encode(part) for part in value]
+    if isinstance(value, np.ndarray):
+        numbers = np.ascontiguousarray(value, dtype="<f8")
+        return {"array": list(value.shape), "float64": base64.b64encode(numbers.tobytes()).decode()}
     name = _public_name(type(value))
     if name is None:
         raise TypeError(
@@ -248,6 +252,8 @@ def _decode(value: Any, depth: int) -> Any:
         if not (isinstance(parts, list) and len(parts) == 2 and all(isinstance(p, int | float) for p in parts)):
             raise ValueError(f"bochner.load: expected a complex number as two numbers, got {parts!r}.")
         return complex(*parts)
+    if set(value) == {"array", "float64"}:
+        return _array(value["array"], value["float64"])
     name = value.pop("type", None)
     cls = _public_class(name)
     if cls is None:
@@ -256,6 +262,13 @@ def _decode(value: Any, depth: int) -> Any:
             f"own, register it first."
         )
     return _built(cls, str(name), value, depth)
+
+
+def _array(shape: Any, text: Any) -> np.ndarray:
+    try:
+        return np.frombuffer(base64.b64decode(text, validate=True), dtype="<f8").reshape(shape)
+    except (TypeError, ValueError):
+        raise ValueError(f"bochner.load: the plan holds an array of shape {shape!r} that cannot be read.") from None
 
 
 def _built(cls: type, name: str, fields: dict[str, Any], depth: int) -> Any:
@@ -282,7 +295,7 @@ def _public_classes() -> dict[str, type]:
     found = {}
     for module, (exported, kind) in _MODULES.items():
         for cls in classes(exported, kind):
-            if dataclasses.is_dataclass(cls) and (issubclass(cls, Catalogued) or module == "maps.coefficients"):
+            if dataclasses.is_dataclass(cls):
                 found[f"{module}.{cls.__name__}"] = cls
     found.pop("maps.Pointwise", None)  # its parameter is a function
     return found

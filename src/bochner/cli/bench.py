@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import argparse
 import math
-import platform
 import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
+from .._environment import environment
 from .._table import as_json, format_table
-from ..linalg.engine import available_threads
 
 
 @dataclass(frozen=True)
@@ -123,23 +120,3 @@ def peak_memory() -> float:
 
     unit = 1 if sys.platform == "darwin" else 1024
     return float(unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-
-
-def environment() -> dict[str, str]:
-    """Where numbers were measured: versions, processor and threads."""
-    facts = {"bochner": __version__, "python": platform.python_version()}
-    for package in ("numpy", "scipy", "numba", "scikit-learn", "torch"):
-        try:
-            facts[package] = version(package)
-        except PackageNotFoundError:
-            facts[package] = "not installed"
-    return facts | {"processor": _processor(), "threads": str(available_threads())}
-
-
-def _processor() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()

@@ -94,8 +94,13 @@ def _bidirectional() -> Iterator[Result]:
     inputs = _inputs()
     with torch.no_grad():
         ours, bare = best_of_each([_ours(*inputs, causal=False), _products(*inputs)], 9)
-        yield at_most(f"linear_attention / its matrix products, {_SHAPE}", ours / bare, 2.2, "x",
-                      f"{seconds(ours)}; products {seconds(bare)}")  # fmt: skip
+        yield at_most(
+            f"linear_attention / its matrix products, {_SHAPE}",
+            ours / bare,
+            2.2,
+            "x",
+            f"{seconds(ours)}; products {seconds(bare)}",
+        )
         yield from _against(inputs, ours, causal=False, performer_goal=2, exact_goal=6)
 
 
@@ -118,8 +123,13 @@ def _against(inputs: Any, ours: float, *, causal: bool, performer_goal: float, e
         (theirs,) = best_of_each([performer], 1)
         yield at_least(case, theirs / ours, performer_goal, "x", f"{seconds(ours)}; performer {seconds(theirs)}")
     (exact,) = best_of_each([_exact(*inputs, causal=causal)], 1)
-    yield at_least(f"scaled_dot_product_attention / linear_attention, {kind}{_SHAPE}", exact / ours, exact_goal, "x",
-                   f"{seconds(ours)}; exact {seconds(exact)}")  # fmt: skip
+    yield at_least(
+        f"scaled_dot_product_attention / linear_attention, {kind}{_SHAPE}",
+        exact / ours,
+        exact_goal,
+        "x",
+        f"{seconds(ours)}; exact {seconds(exact)}",
+    )
 
 
 def _break_even() -> Iterator[Result]:

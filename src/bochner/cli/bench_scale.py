@@ -34,8 +34,13 @@ def run() -> Iterator[Result]:
         f"RBFSampler + normal equations / KernelRidge, {shape}", theirs["time"] / ours["time"], 1, "x", times
     )
     errors = f"relative test error {fewer['error']:.3g} at width {FEWER}; RBFSampler {theirs['error']:.3g} at {WIDTH}"
-    yield at_most(f"test error at width {FEWER} / that of RBFSampler at {WIDTH}, same rows",
-                  fewer["error"] / theirs["error"], 1, "x", errors)  # fmt: skip
+    yield at_most(
+        f"test error at width {FEWER} / that of RBFSampler at {WIDTH}, same rows",
+        fewer["error"] / theirs["error"],
+        1,
+        "x",
+        errors,
+    )
     times = f"{seconds(fewer['time'])}; RBFSampler and NumPy {seconds(theirs['time'])}"
     yield at_least("the same in time, at no larger error", theirs["time"] / fewer["time"], 2, "x", times)
 

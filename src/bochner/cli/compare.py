@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from .._environment import environment
 from .._progress import progress
 from .._table import as_json, format_table, printable, seconds, size
 from ..approximation import Approximation
 from ..selection._applicable import label_of, planned, rows_within
-from .bench import environment
 from .measurement import Ground, Measurement, measure
 from .problem import Problem, add_arguments, check_range, read_problem, writable
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from .._environment import environment
 from .._table import as_json, printable, seconds, size
-from .bench import environment
 from .compare import Comparison
 from .measurement import Measurement
 

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from .. import catalogue
+from .._environment import environment
 from .._table import format_table, label, seconds, size
 from ..projections import Operator
-from .bench import best_of, environment
+from .bench import best_of
 from .problem import check_range, writable
 
 MOST_ENTRIES = 2**26

@@ -10,9 +10,9 @@ from typing import NoReturn
 
 from .. import __version__
 from .._table import printable
-from . import bench, compare, info, recommend
+from . import bench, compare, info, recommend, reproduce
 
-COMMANDS = (compare, recommend, bench, info)
+COMMANDS = (compare, recommend, reproduce, bench, info)
 _LONGEST = 2000
 
 

@@ -90,13 +90,15 @@ TABLES: dict[str, Entry] = {
     "machine_cpu": Entry("machine_cpu.csv.gz", (209, 6), "machine_cpu", "PRP", ("vendor", "model", "ERP")),
     "mnist": Entry("mnist.npz", (70000, 784), "mnist_784", n_train=60000),
     "nursery": Entry("nursery.csv.gz", (12960, 8), "nursery"),
-    "parkinsons": Entry("parkinsons_telemonitoring.csv.gz", (5875, 19), None, "total_UPDRS", ("subject#", "motor_UPDRS")),
+    "parkinsons": Entry(
+        "parkinsons_telemonitoring.csv.gz", (5875, 19), None, "total_UPDRS", ("subject#", "motor_UPDRS")
+    ),
     "usps": Entry("usps.npz", (9298, 256), "USPS", divide=1000.0),
     "wifi": Entry("wifi_localization.npz", (2000, 7)),
     "wine-quality-red": Entry("winequality_red.npz", (1599, 11), "wine-quality-red"),
     "wine-quality-white": Entry("winequality_white.npz", (4898, 11), "wine-quality-white"),
     "yeast": Entry("yeast.csv.gz", (1484, 8), "yeast", drop=("seq",)),
-}  # fmt: skip
+}
 
 TEXTS: dict[str, str] = {"wikitext-2": "wikitext-2.{part}.txt.xz"}
 

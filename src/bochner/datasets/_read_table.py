@@ -45,13 +45,13 @@ def read_table(path: str | Path, *, drop: Sequence[str] = (), drop_constant: boo
     Parameters
     ----------
     path : str or Path
-        ``.csv``, ``.tsv``, ``.txt`` (also ``.gz``): the separator is detected, a first row without numbers is the
-        header.  ``.npz``, ``.npy``: the array ``X``, or the only matrix there is; a matrix ``Y`` of the same width
-        holds keys.  ``.parquet``: every column (needs the extra ``parquet``).
+        The file.  ``.csv``, ``.tsv``, ``.txt`` (also ``.gz``): the separator is detected, and a first row without
+        numbers is the header.  ``.npz``, ``.npy``: the array ``X``, or the only matrix in the file; a matrix ``Y`` of the
+        same width contains keys.  ``.parquet``: every column (needs the extra ``parquet``).
     drop : sequence of str
-        Columns left out before anything is checked, by name or by position from 1: a target, an identifier.
+        Columns to leave out before anything is checked, such as a target or an identifier, by name or by position.
     drop_constant : bool
-        Whether constant columns are left out, too; otherwise they are refused.
+        Whether to leave out constant columns as well; otherwise they raise an error.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def read_table(path: str | Path, *, drop: Sequence[str] = (), drop_constant: boo
     Raises
     ------
     TableError
-        Naming the row and the column, what is there, and what to do.
+        If the file cannot be read.  The message names the row and the column, the content of the cell, and a remedy.
     """
     if not isinstance(path, str | Path):
         raise TypeError(f"read_table: path must be a string or a Path, got {type(path).__name__}.")

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from .._table import format_table, seconds
-from .._validation import check_count, check_positive
+from .._validation import check_count, check_instance, check_positive, shown
 from ._dask_rows import SPLIT_EVERY
 
 
@@ -118,6 +118,9 @@ def fit_time(work: Work, cluster: Cluster, split_every: int = SPLIT_EVERY) -> Fi
     >>> bool(9 < one.total / ten.total <= 10)
     True
     """
+    check_instance("fit_time", "work", work, Work, "Work(n_rows=10**6, n_columns=10, n_features=256)")
+    check_instance("fit_time", "cluster", cluster, Cluster, "Cluster(n_workers=10)")
+    split_every = check_count("fit_time", "split_every", split_every, 2)
     busy = min(cluster.n_workers, work.n_blocks)  # no more workers than blocks have something to do
     blocks_each = -(-work.n_blocks // busy)
     rows = min(blocks_each * work.block_rows, work.n_rows) * work.flops_per_row / cluster.flops
@@ -136,12 +139,16 @@ def cost_table(work: Work, workers: Sequence[int] = (1, 10, 100, 1000)) -> str:
     >>> print(cost_table(Work(n_rows=1_000_000, n_columns=10, n_features=256), [1, 10]).splitlines()[0])
     workers    rows     tree    tasks   solve   total  gain
     """
+    if not isinstance(workers, Sequence):
+        raise TypeError(
+            f"cost_table: workers must be a sequence of integers such as (1, 10, 100), got {shown(workers)}."
+        )
     alone = fit_time(work, Cluster(1)).total
     lines = []
     for p in workers:
         parts = fit_time(work, Cluster(p))
-        shown = [_shown(value) for value in (*parts, parts.total)]
-        lines.append([str(p), *shown, f"{alone / parts.total:.1f}"])
+        texts = [_shown(value) for value in (*parts, parts.total)]
+        lines.append([str(p), *texts, f"{alone / parts.total:.1f}"])
     return format_table(["workers", *FitTime._fields, "total", "gain"], lines)
 
 

@@ -42,12 +42,15 @@ class Data:
     Parameters
     ----------
     X, Y : arrays (..., n, d) and (..., p, d)
-        Leading axes are flattened; tensors are detached.
+        Leading axes are flattened; tensors are detached.  Passing the same object twice means the same points.
     """
 
     def __init__(self, X: Any, Y: Any) -> None:
-        self.X, self.Y = (_points(Z) for Z in (X, Y))
-        self.queries, self.keys = Moments.of(self.X), Moments.of(self.Y)
+        self.same = X is Y
+        self.X = _points(X)
+        self.Y = self.X if self.same else _points(Y)
+        self.queries = Moments.of(self.X)
+        self.keys = self.queries if self.same else Moments.of(self.Y)
 
     @property
     def d(self) -> int:
@@ -58,6 +61,15 @@ class Data:
         r"""Mean of :math:`|x + s y|^2` over all pairs: :math:`E|x|^2 + E|y|^2 + 2 s\, Ex \cdot Ey` (CRT Eq. 8)."""
         cross = float(self.queries.mean @ self.keys.mean)
         return max(float(self.queries.square.sum() + self.keys.square.sum()) + 2 * s * cross, 0.0)
+
+    def covariance(self, *, key: bool) -> np.ndarray:
+        """Covariance of the keys or of the queries, (d, d), in one pass of O(n d^2) in float64."""
+        points, mean = (self.Y, self.keys.mean) if key else (self.X, self.queries.mean)
+        total = np.zeros((self.d, self.d))
+        for start in range(0, len(points), _CHUNK):
+            part = points[start : start + _CHUNK] - mean
+            total += part.T @ part
+        return total / len(points)
 
     def pairs(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Return ``count`` random pairs, or all pairs if there are no more than that."""

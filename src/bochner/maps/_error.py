@@ -92,6 +92,8 @@ class ErrorCase:
 
         For the Gaussian kernel they are computed directly, since relative errors lose digits at large distances.
         """
+        if self.projection.coupling == "norm-coupled":
+            return self.of_gaussian(theory.trigonometric_mse(self.pairs.minus, self.m, self.dim, "norm-coupled", A))
         if isinstance(self.kernel, Gaussian):
             return theory.trigonometric_mse(self.pairs.minus, self.m, self.dim, self.coupling, A)
         return self.absolute(theory.gerf_log_relative_mse(A, -1, self.pairs.minus, self.m, self.dim, self.coupling))

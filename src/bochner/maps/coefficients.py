@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._arrays import array_namespace
+from .._facts import publish
 from .._validation import check_count, check_positive, shown
 from ..projections import Operator
 from ._data import Data
@@ -273,3 +274,6 @@ def cosines_and_sines(u: Any) -> Any:
     """Cosines then sines on the last axis."""
     xp = array_namespace(u)
     return xp.concat([xp.cos(u), xp.sin(u)], axis=-1)
+
+
+publish(globals())

@@ -1,0 +1,60 @@
+"""The experiments of the five papers: every one runs, is plotted, and ends in a verdict on the paper's claim.
+
+`experiments()` are all of them by name, `experiment(name)` is one; `run` computes the parts of one and writes them as JSON,
+`draw` makes the figure from that file, and `write_site` collects everything as a set of HTML pages.  Adding an
+experiment is one file in the folder of its paper, with a subclass of `Experiment`.
+
+>>> from bochner import experiments
+>>> experiments.experiment("simrf-fig6").item
+'Figure 6'
+"""
+
+from ._estimates import Estimate, power_law
+from ._experiment import (
+    CANNOT_RUN,
+    FAILS,
+    HOLDS,
+    IN_PART,
+    PAPERS,
+    Absent,
+    Experiment,
+    Finding,
+    Results,
+    Row,
+    absent,
+    by_profile,
+    experiment,
+    experiments,
+    printed,
+    statement,
+)
+from ._figures import draw
+from ._runner import read_result, read_results, result_path, run
+from ._site import write_site
+
+__all__ = [
+    "CANNOT_RUN",
+    "FAILS",
+    "HOLDS",
+    "IN_PART",
+    "PAPERS",
+    "Absent",
+    "Estimate",
+    "Experiment",
+    "Finding",
+    "Results",
+    "Row",
+    "absent",
+    "by_profile",
+    "draw",
+    "experiment",
+    "experiments",
+    "power_law",
+    "printed",
+    "read_result",
+    "read_results",
+    "result_path",
+    "run",
+    "statement",
+    "write_site",
+]

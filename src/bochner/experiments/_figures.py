@@ -1,0 +1,78 @@
+"""The figure of an experiment, drawn from its result file."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._estimates import BEYOND, Estimate
+from ._experiment import CANNOT_RUN, Results, experiment
+from ._runner import read_result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MARKERS = "osD^v<>PX*"
+
+
+def draw(result: Path) -> Path:
+    """Draw the figure of a result, ``figure.png`` beside it; return its path.
+
+    Parameters
+    ----------
+    result : Path
+        The file that `run` wrote; nothing is computed again.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ValueError("figures need matplotlib; pip install 'bochner[experiments]'.")
+    from matplotlib.figure import Figure
+
+    found = read_result(result)
+    if found["verdict"] == CANNOT_RUN:
+        raise ValueError(f"{found['experiment']} has no figure, since it could not be run: {found['missing']}")
+    one = experiment(found["experiment"])
+    figure = Figure(figsize=(9, 4.2), layout="constrained")
+    one.plot(Results(found["parameters"], {name: part["numbers"] for name, part in found["parts"].items()}), figure)
+    figure.suptitle(f"{one.paper.upper()}, {one.item} ({found['profile']} profile)", fontsize="medium")
+    path = result.with_name("figure.png")
+    figure.savefig(path, dpi=110)
+    return path
+
+
+def panels(figure: Figure, titles: Sequence[str], x: str, y: str, *, columns: int = 4, scale: str = "log") -> list[Any]:
+    """Axes in a grid, one per title, with common labels; the figure grows with the number of rows."""
+    columns = min(columns, len(titles))
+    rows = -(-len(titles) // columns)
+    figure.set_size_inches(max(5.5, 3.3 * columns), max(4.2, 2.7 * rows + 0.8))
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for ax in grid.flat[len(titles) :]:
+        ax.set_axis_off()
+    for ax, title in zip(grid.flat, titles, strict=False):
+        ax.set_title(title, fontsize="small")
+        ax.set_yscale(scale)
+        ax.tick_params(labelsize="x-small")
+    figure.supxlabel(x, fontsize="small")
+    figure.supylabel(y, fontsize="small")
+    return list(grid.flat[: len(titles)])
+
+
+def curve(ax: Any, x: Any, y: Estimate, label: str, k: int) -> None:
+    """A curve with bars of two standard errors, in the k-th colour and marker."""
+    style = {
+        "color": f"C{k % 10}",
+        "marker": MARKERS[k % len(MARKERS)],
+        "markersize": 3.5,
+        "linewidth": 1,
+        "capsize": 2,
+    }
+    ax.errorbar(np.asarray(x), y.mean, BEYOND * y.error, label=label, **style)
+
+
+def legend(figure: Figure, ax: Any) -> None:
+    """One legend for all axes, above them."""
+    handles, labels = ax.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 8), fontsize="x-small")

@@ -1,0 +1,1 @@
+"""Experiments of Demystifying Orthogonal Monte Carlo and Beyond."""

@@ -1,0 +1,1 @@
+"""Experiments of Quadrature-based Features for Kernel Approximation."""

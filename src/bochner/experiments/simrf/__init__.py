@@ -1,0 +1,1 @@
+"""Experiments of Simplex Random Features."""
