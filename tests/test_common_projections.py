@@ -25,6 +25,7 @@ from support.projection_laws import (
     check_dense_equals_apply,
     check_exponential_mean,
     check_normal_law,
+    check_rows_and_combinations,
     check_second_moments,
 )
 
@@ -46,6 +47,7 @@ def test_dense_equals_apply(projection, d, seed):
         P = projection.sample(d, m, seed)
         assert P.shape == (m, d)
         check_dense_equals_apply(P, seed)
+        check_rows_and_combinations(P, seed)
 
 
 @every_projection

@@ -33,6 +33,16 @@ def check_dense_equals_apply(P: Operator, seed: int = 0) -> None:
             np.testing.assert_allclose(adjoined, Z @ W, atol=atol)
 
 
+def check_rows_and_combinations(P: Operator, seed: int = 0) -> None:
+    """P.rows are rows of the matrix, across blocks too, and P.combine(Z) is the product, to rounding."""
+    m, W = P.shape[0], P.to_dense()
+    atol = 1e-13 * np.linalg.norm(W, axis=1).max()
+    for start, stop in {(0, m), (m // 3, max(2 * m // 3, m // 3 + 1)), (m - 1, m)}:
+        np.testing.assert_allclose(P.rows(start, stop), W[start:stop], atol=atol)
+    Z = np.random.default_rng(seed).standard_normal((3, m))
+    np.testing.assert_allclose(P.combine(Z), Z @ W, atol=m * atol)
+
+
 def check_adjoint_identity(P: Operator, seed: int = 0) -> None:
     """<P(x), z> = <x, P.adjoint(z)>."""
     rng = np.random.default_rng(seed)

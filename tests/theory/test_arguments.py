@@ -64,7 +64,7 @@ PAIRS = theory.Pairs.of(X, X)
         (lambda: theory.origin_weight(0), "origin_weight: d must be an integer of at least 1, got 0"),
         (lambda: theory.fixed_norm_bias(np.inf, 4), "minus must be a finite squared length, zero or more, got inf"),
         (lambda: theory.smoothing_gradient_mse([1.0], 1, sigma=0.0), "sigma must be a positive number, got 0"),
-        (lambda: theory.fixed_length_gradient_mse([1.0, 2.0], 3), "n must be at most d = 2, got 3"),
+        (lambda: theory.fixed_length_gradient_mse([1.0, 2.0], 0), "n must be an integer of at least 1, got 0"),
         (lambda: theory.log_uniform_similarity(3, -1.0), "rate must be a finite number, zero or more, got -1"),
         (lambda: theory.log_tail_bound(PAIRS, 0.0, 4, -0.1, 2), "epsilon must be positive, got 0"),
         (

@@ -94,23 +94,37 @@ def test_chi_rows_against_simulation(coupling):
     check_mean((total / m - x @ y) ** 2, float(theory.dot_product_mse(x, y, m, coupling)))
 
 
-@pytest.mark.parametrize("estimator", ["antithetic", "difference", "forward"])
+def orthogonal_rows(d, n, R, rng):
+    """Unit rows in blocks of d orthogonal ones, the last block cut: (R, n, d)."""
+    return np.concatenate([haar(d, R, rng) for _ in range(-(-n // d))], axis=1)[:, :n]
+
+
+@pytest.mark.parametrize("n", [1, 3, 4, 6, 8])
+def test_fixed_length_gradient_against_simulation(n):
+    rng, d, a = np.random.default_rng(7), 4, np.array([0.5, -1.0, 0.3, 0.2])
+    g = 2 * orthogonal_rows(d, n, 20_000, rng)
+    errors = np.einsum("rn,rnd->rd", g @ a, g) / n - a
+    check_mean((errors**2).sum(1), float(theory.fixed_length_gradient_mse(a, n)))
+
+
+@pytest.mark.parametrize("estimator", ["antithetic", "forward", "plain"])
 @pytest.mark.parametrize("coupling", ["iid", "orthogonal"])
-def test_smoothing_gradient_against_simulation(estimator, coupling):
-    rng, d, n, sigma, f0, R = np.random.default_rng(6), 4, 4, 0.5, 0.7, 60_000
+@pytest.mark.parametrize("n", [2, 4, 9])
+def test_smoothing_gradient_against_simulation(n, estimator, coupling):
+    rng, d, sigma, f0, R = np.random.default_rng(6), 4, 0.5, 0.7, 40_000
     a = np.array([0.5, -1.0, 0.3, 0.2])
     H = np.array([[1, 0.2, 0, 0], [0.2, -0.5, 0.1, 0], [0, 0.1, 0.3, 0], [0, 0, 0, 0.4]])
     g = rng.standard_normal((R, n, d))
     if coupling == "orthogonal":
-        g = haar(d, R, rng) * np.sqrt(rng.chisquare(d, (R, n, 1)))
+        g = orthogonal_rows(d, n, R, rng) * np.sqrt(rng.chisquare(d, (R, n, 1)))
 
     def F(e):
         return f0 + e @ a + np.einsum("...i,ij,...j->...", e, H, e) / 2
 
     values = {
         "antithetic": (F(sigma * g) - F(-sigma * g)) / 2,
-        "difference": F(sigma * g) - f0,
-        "forward": F(sigma * g),
+        "forward": F(sigma * g) - f0,
+        "plain": F(sigma * g),
     }[estimator]
     estimate = np.einsum("rn,rnd->rd", values, g) / (n * sigma)
     expected = theory.smoothing_gradient_mse(

@@ -82,6 +82,14 @@ class Operator(ABC):
     def to_dense(self) -> np.ndarray:
         """Return the matrix W, (m, d), in float64."""
 
+    @abstractmethod
+    def rows(self, start: int, stop: int) -> np.ndarray:
+        """Return rows ``start`` to ``stop - 1`` of W, float64, without forming the others where the rotation is fast."""
+
+    @abstractmethod
+    def combine(self, Z: np.ndarray) -> np.ndarray:
+        """Return :math:`Z W` for float64 ``Z`` (k, m), as `adjoint` does, but keep nothing: for a W that is used once."""
+
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the numbers that define the draw under stable names, for `Projection.restore`.
 
@@ -171,6 +179,16 @@ class DenseOperator(Operator):
     def to_dense(self) -> np.ndarray:
         """Return a copy of W, (m, d), in float64."""
         return self.W.copy()
+
+    def rows(self, start: int, stop: int) -> np.ndarray:
+        """Return a copy of these rows."""
+        return self.W[start:stop].copy()
+
+    def combine(self, Z: np.ndarray) -> np.ndarray:
+        """Return the product."""
+        out = np.empty((len(Z), self.shape[1]))
+        multiply(Z, self.W, out)
+        return out
 
     def _own_arrays(self) -> dict[str, np.ndarray]:
         return {"W": self.W}

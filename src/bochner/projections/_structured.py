@@ -55,6 +55,31 @@ class StructuredOperator(Operator):
     def to_dense(self) -> np.ndarray:
         return np.ascontiguousarray(self._apply_rows(np.eye(self.shape[1])).T)
 
+    def rows(self, start: int, stop: int) -> np.ndarray:
+        """Return these rows: transforms of the blocks that they belong to."""
+        from ..linalg.compiled.lanes import load, store_scaled
+
+        out, ones = np.empty((stop - start, self.shape[1])), np.ones(self.shape[1])
+        for block, own in self._blocks():
+            first, last = max(start, own.start), min(stop, own.stop)
+            if first >= last:
+                continue
+            n, size = last - first, self.block_sizes[block]
+            axes = np.zeros((n, size))
+            axes[np.arange(n), np.arange(first, last) - own.start] = self.radii[first:last]
+            lanes = np.empty((-(-n // LANES), self._capacity, LANES))
+            load(axes, lanes, self.dim)
+            self.geometry.adjoint_lanes(lanes, size, self.dim)
+            self.rotation.lanes(lanes, block, back=True)
+            store_scaled(lanes, ones, out[first - start : last - start])
+        return out
+
+    def combine(self, Z: np.ndarray) -> np.ndarray:
+        """Return the product, by transforms."""
+        out = np.empty((len(Z), self.shape[1]))
+        self.transform_back(Z, out)
+        return out
+
     def _dense(self) -> np.ndarray:
         """W for products, by the compiled transforms: much faster than `to_dense`, up to rounding the same."""
         rows = np.empty((self.shape[1], self.shape[0]))

@@ -213,12 +213,12 @@ def smoothing_gradient_mse(
     gradient : array of shape (..., d)
         Gradient a of the function.
     n : int
-        Number of directions.  An antithetic estimate takes 2n evaluations of the function, a difference n + 1, and the
-        forward estimate n.
+        Number of directions.  An antithetic estimate takes 2n evaluations of the function, a forward difference n + 1, and
+        the plain estimate n.
     coupling : {"iid", "orthogonal", "simplex"}, default "iid"
         Coupling of the directions.
-    estimator : {"antithetic", "difference", "forward"}, default "antithetic"
-        The estimator of the gradient.
+    estimator : {"antithetic", "forward", "plain"}, default "antithetic"
+        The estimator of the gradient, as `bochner.optimize.smoothed_gradient` names it.
     sigma : float, default 1.0
         Width of the smoothing.
     hessian : array of shape (..., d, d), optional
@@ -237,7 +237,7 @@ def smoothing_gradient_mse(
     lengths.  OMC Sec. 6.3 uses these estimators; their errors are not in the papers.  The antithetic estimator has the
     error :math:`|a|^2[\frac{d+1}n + \sum_bf_b(c_b^2d - 1)]`, with the fractions and cosines of `coupled_pairs`.
     Forward differences add :math:`\frac{\sigma^2}{4n}(d+4)((\mathrm{tr}H)^2 + 2\,\mathrm{tr}H^2)`, and the plain
-    forward estimator adds a further :math:`\frac1n(f_0^2d/\sigma^2 + f_0(d+2)\mathrm{tr}H)`, for independent and
+    estimator adds a further :math:`\frac1n(f_0^2d/\sigma^2 + f_0(d+2)\mathrm{tr}H)`, for independent and
     orthogonal directions.
 
     Examples
@@ -247,7 +247,7 @@ def smoothing_gradient_mse(
     12.5
     """
     owner = "smoothing_gradient_mse"
-    check_option(owner, "estimator", estimator, ("antithetic", "difference", "forward"))
+    check_option(owner, "estimator", estimator, ("antithetic", "forward", "plain"))
     a = check_vectors("smoothing_gradient_mse", gradient)
     n, d, sigma = check_count(owner, "n", n), a.shape[-1], check_positive(owner, "sigma", sigma)
     pairs = coupled_pairs(n, d, coupling)
@@ -262,34 +262,43 @@ def smoothing_gradient_mse(
     value = check_numbers(owner, "value", value, "finite numbers", np.isfinite)
     trace, square = np.trace(H, axis1=-2, axis2=-1), (H * np.swapaxes(H, -1, -2)).sum((-1, -2))
     total = total + sigma**2 / (4 * n) * (d + 4) * (trace**2 + 2 * square)
-    if estimator == "difference":
+    if estimator == "forward":
         return np.asarray(total)
     return np.asarray(total + (value**2 * d / sigma**2 + value * (d + 2) * trace) / n)
 
 
 def fixed_length_gradient_mse(gradient: Any, n: int) -> np.ndarray:
-    r"""Mean squared error of the gradient of a linear function from orthogonal directions of length :math:`\sqrt d`.
+    r"""Mean squared error of the antithetic gradient estimate from orthogonal directions of length :math:`\sqrt d`.
+
+    The function is linear or quadratic.
 
     Parameters
     ----------
     gradient : array of shape (..., d)
         Gradient a of the function.
     n : int
-        Number of directions, at most d.
+        Number of directions, in blocks of d; the last one is cut.
 
     Returns
     -------
     ndarray of shape (...)
-        :math:`(d/n - 1)|a|^2`, which is zero at n = d.
+        Mean of :math:`|\hat g - a|^2`.
 
     Notes
     -----
-    On functions that are not linear, directions of fixed length are biased.
+    With :math:`r = n \bmod d` directions in the cut block it is :math:`r(d-r)|a|^2/n^2`: :math:`(d/n - 1)|a|^2` below d, and
+    zero where d divides n.  On other functions such directions are biased.  The nodes of an orthoplex quadrature
+    (`bochner.projections.Quadrature`) have the same error, and no bias on any function.
+
+    Examples
+    --------
+    >>> from bochner.theory import fixed_length_gradient_mse
+    >>> [float(fixed_length_gradient_mse([3.0, 0, 0, 4.0], n)) for n in (1, 4, 5, 8)]
+    [75.0, 0.0, 3.0, 0.0]
     """
     a = check_vectors("fixed_length_gradient_mse", gradient)
-    if check_count("fixed_length_gradient_mse", "n", n) > a.shape[-1]:
-        raise ValueError(f"fixed_length_gradient_mse: n must be at most d = {a.shape[-1]}, got {n}.")
-    return np.asarray((a.shape[-1] / n - 1) * (a**2).sum(-1))
+    n, d = check_count("fixed_length_gradient_mse", "n", n), a.shape[-1]
+    return np.asarray((n % d) * (d - n % d) / n**2 * (a**2).sum(-1))
 
 
 def log_uniform_similarity(d: int, rate: Any) -> np.ndarray:

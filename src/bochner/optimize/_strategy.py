@@ -1,0 +1,314 @@
+"""The evolution strategy: ask for points, tell their values, step; its update rules and shapings of values."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._random import RNG, entropy_of, numbered_stream
+from .._validation import check_count, check_fraction, check_option, check_positive, shown, stored_array
+from ..projections import Projection
+from ._gradient import ESTIMATORS, Candidates, GradientEstimate, as_projection, as_vector
+
+
+class UpdateRule(ABC):
+    """How a gradient becomes a step.
+
+    A rule of one's own is a frozen dataclass that names the vectors it keeps in ``memory`` and writes `step`.
+    """
+
+    memory: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def step(self, gradient: np.ndarray, memory: dict[str, np.ndarray], t: int) -> np.ndarray:
+        """The step to subtract, for a learning rate of one; ``memory`` is updated in place and ``t`` counts from one."""
+
+
+@dataclass(frozen=True)
+class SGD(UpdateRule):
+    """The gradient itself."""
+
+    def step(self, gradient: np.ndarray, memory: dict[str, np.ndarray], t: int) -> np.ndarray:
+        """As it is."""
+        return gradient
+
+
+@dataclass(frozen=True)
+class Momentum(UpdateRule):
+    """A geometric sum of past gradients.
+
+    Parameters
+    ----------
+    decay : float
+        Factor of the past, below one.
+    """
+
+    decay: float = 0.9
+    memory: ClassVar[tuple[str, ...]] = ("velocity",)
+
+    def __post_init__(self) -> None:
+        check_fraction("Momentum", "decay", self.decay)
+
+    def step(self, gradient: np.ndarray, memory: dict[str, np.ndarray], t: int) -> np.ndarray:
+        """The velocity."""
+        memory["velocity"] = self.decay * memory["velocity"] + gradient
+        return memory["velocity"]
+
+
+@dataclass(frozen=True)
+class Adam(UpdateRule):
+    """Averages of the gradient over the root of averages of its square, coordinate by coordinate.
+
+    Parameters
+    ----------
+    beta1, beta2 : float
+        Factors of the past in both averages.
+    epsilon : float
+        Added to the root.
+    """
+
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+    memory: ClassVar[tuple[str, ...]] = ("mean", "square")
+
+    def __post_init__(self) -> None:
+        check_fraction("Adam", "beta1", self.beta1)
+        check_fraction("Adam", "beta2", self.beta2)
+        check_positive("Adam", "epsilon", self.epsilon)
+
+    def step(self, gradient: np.ndarray, memory: dict[str, np.ndarray], t: int) -> np.ndarray:
+        """The ratio, with both averages corrected for their start at zero."""
+        memory["mean"] = self.beta1 * memory["mean"] + (1 - self.beta1) * gradient
+        memory["square"] = self.beta2 * memory["square"] + (1 - self.beta2) * gradient**2
+        mean, square = memory["mean"] / (1 - self.beta1**t), memory["square"] / (1 - self.beta2**t)
+        return np.asarray(mean / (np.sqrt(square) + self.epsilon))
+
+
+_RULES: dict[str, type[UpdateRule]] = {"sgd": SGD, "momentum": Momentum, "adam": Adam}
+
+
+def standardized(values: np.ndarray) -> np.ndarray:
+    """Values with mean zero and deviation one; zeros where all are equal."""
+    centred, deviation = values - values.mean(), values.std()
+    return np.asarray(centred / deviation if deviation > 0 else 0 * centred)
+
+
+def centred_ranks(values: np.ndarray) -> np.ndarray:
+    """Ranks from -1/2 (lowest) to 1/2, equal values alike: invariant under increasing functions of the values."""
+    from scipy.stats import rankdata
+
+    return np.asarray((rankdata(values) - (len(values) + 1) / 2) / max(len(values) - 1, 1))
+
+
+SHAPINGS = {"raw": None, "standardized": standardized, "ranks": centred_ranks}
+
+
+class EvolutionStrategy:
+    r"""Minimise a black box step by step, with the loop in your hands: ask for points, evaluate them, tell their values.
+
+    Use it where evaluations are not calls of a Python function: rollouts on a cluster, experiments, games.  Otherwise
+    `minimize` is shorter.
+
+    Parameters
+    ----------
+    x0 : array (d,)
+        Where the search starts.
+    sigma : float
+        Width of the smoothing, the scale of the perturbations.
+    learning_rate : float
+        Factor of each step.
+    projection : Projection or str, optional
+        Law of the directions; orthogonal ones by exact fast rotations by default.
+    n_directions : int, optional
+        Directions per step; d by default.
+    estimator : {"antithetic", "forward", "plain"}
+        As in `smoothed_gradient`.
+    optimizer : {"adam", "momentum", "sgd"} or UpdateRule
+        How gradients become steps.
+    shaping : {"raw", "standardized", "ranks"}
+        What is done to the values of a step first: nothing, mean zero and deviation one, or ranks from -1/2 to 1/2.  The
+        last two make the search invariant under scaling f, or under any increasing function of it; the gradient is then
+        that of the shaped values.
+    rng : int, numpy.random.Generator or None
+        Source of randomness.
+
+    Attributes
+    ----------
+    x : array (d,)
+        The present centre.
+    sigma, learning_rate : float
+        May be changed between steps.
+    estimate : GradientEstimate or None
+        Gradient and standard error of the last step.
+    n_steps, n_evaluations, n_failed : int
+        Counts so far.
+
+    See Also
+    --------
+    minimize : the whole loop.
+
+    Notes
+    -----
+    The directions of step t are a pure function of the seed and of t.  So `ask` may be called twice, or not at all in the
+    process that calls `tell`, and the state is small: the centre, the vectors of the optimiser, and counts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner.optimize import EvolutionStrategy
+    >>> es = EvolutionStrategy(np.ones(8), sigma=0.1, learning_rate=0.1, rng=0)
+    >>> for _ in range(100):
+    ...     points = es.ask()
+    ...     _ = es.tell([float(x @ x) for x in points])
+    >>> bool(np.linalg.norm(es.x) < 0.1)
+    True
+    """
+
+    def __init__(
+        self,
+        x0: Any,
+        *,
+        sigma: float = 0.1,
+        learning_rate: float = 0.01,
+        projection: Projection | str | None = None,
+        n_directions: int | None = None,
+        estimator: str = "antithetic",
+        optimizer: str | UpdateRule = "adam",
+        shaping: str = "raw",
+        rng: RNG = None,
+    ) -> None:
+        owner = "EvolutionStrategy"
+        self.x = as_vector(owner, "x0", x0)
+        self.sigma, self.learning_rate = sigma, learning_rate
+        self.projection = as_projection(owner, projection)
+        n = len(self.x) if n_directions is None else n_directions
+        self.n_directions = check_count(owner, "n_directions", n)
+        check_option(owner, "estimator", estimator, ESTIMATORS)
+        check_option(owner, "shaping", shaping, SHAPINGS)
+        self.estimator, self.shaping, self.optimizer = estimator, shaping, _rule(owner, optimizer)
+        self.estimate: GradientEstimate | None = None
+        self.n_steps = self.n_evaluations = self.n_failed = 0
+        self._memory = {name: np.zeros_like(self.x) for name in self.optimizer.memory}
+        self._entropy = entropy_of(rng)
+        self._asked: Candidates | None = None
+
+    @property
+    def sigma(self) -> float:
+        """Width of the smoothing."""
+        return self._sigma
+
+    @sigma.setter
+    def sigma(self, value: Any) -> None:
+        self._sigma, self._asked = check_positive("EvolutionStrategy", "sigma", value), None
+
+    @property
+    def learning_rate(self) -> float:
+        """Factor of each step."""
+        return self._learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, value: Any) -> None:
+        self._learning_rate = check_positive("EvolutionStrategy", "learning_rate", value)
+
+    def ask(self) -> Candidates:
+        """Return the points of this step: a sequence of vectors, computed when they are looked at."""
+        if self._asked is None:
+            stream = numbered_stream(self._entropy, self.n_steps)
+            operator = self.projection.sample(len(self.x), self.n_directions, stream)
+            self._asked = Candidates(self.x.copy(), self.sigma, operator, self.estimator)
+        return self._asked
+
+    def tell(self, values: Any) -> GradientEstimate:
+        """Take a step, given the values at the points of `ask`.
+
+        Parameters
+        ----------
+        values : array (len(ask()),)
+            In the order of the points; NaN where an evaluation failed.  Its direction is then left out, and counted.
+
+        Returns
+        -------
+        GradientEstimate
+            What the step was made of, also kept as ``estimate``.
+        """
+        points = self.ask()
+        values = np.asarray(values, dtype=np.float64)
+        if values.shape != (len(points),):
+            raise ValueError(
+                f"EvolutionStrategy.tell: expected {len(points)} values, one per point of ask(), got shape {values.shape}."
+            )
+        try:
+            found = points.estimate(values, SHAPINGS[self.shaping])
+        except FloatingPointError as error:
+            raise FloatingPointError(f"EvolutionStrategy.tell: {error}") from None
+        self.n_steps += 1
+        self.n_evaluations += found.n_evaluations
+        self.n_failed += found.n_failed
+        self.x = self.x - self.learning_rate * self.optimizer.step(found.gradient, self._memory, self.n_steps)
+        self.estimate, self._asked = found, None
+        return found
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that a strategy built with the same arguments needs to go on, bit for bit: arrays, numbers, strings."""
+        return {
+            "version": 1,
+            "settings": self._settings(),
+            "x": self.x.copy(),
+            "memory": {name: vector.copy() for name, vector in self._memory.items()},
+            "entropy": list(self._entropy),
+            "sigma": self.sigma,
+            "learning_rate": self.learning_rate,
+            "counts": {name: getattr(self, name) for name in ("n_steps", "n_evaluations", "n_failed")},
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state: the next step is the one that would have followed.
+
+        Parameters
+        ----------
+        state : mapping
+            What `state_dict` returned, of a strategy with the same directions, estimator, optimiser and shaping.
+        """
+        owner = "EvolutionStrategy.load_state_dict"
+        if not isinstance(state, Mapping) or state.get("version") != 1:
+            raise ValueError(f"{owner}: state must be what state_dict() returned, got {shown(state)}.")
+        for name, own in self._settings().items():
+            stored = state["settings"].get(name)
+            if stored != own:
+                raise ValueError(
+                    f"{owner}: the state has {name} = {stored!r}, this strategy {own!r}; build it with the same arguments."
+                )
+        memory = {name: stored_array(owner, state["memory"], name, self.x.shape) for name in self._memory}
+        self.x = stored_array(owner, state, "x", self.x.shape)
+        self._memory, self._entropy = memory, tuple(int(number) for number in state["entropy"])
+        self.sigma, self.learning_rate = state["sigma"], state["learning_rate"]
+        for name, count in state["counts"].items():
+            setattr(self, name, check_count(owner, name, count, 0))
+        self.estimate = self._asked = None
+
+    def _settings(self) -> dict[str, Any]:
+        names = ("projection", "n_directions", "estimator", "optimizer", "shaping")
+        written = {
+            name: value if isinstance(value := getattr(self, name), int | str) else repr(value) for name in names
+        }
+        return {"d": len(self.x)} | written
+
+    def __repr__(self) -> str:
+        error = math.nan if self.estimate is None else self.estimate.standard_error
+        return (
+            f"<EvolutionStrategy: d={len(self.x)}, {self.n_directions} directions of {self.projection!r}, "
+            f"{self.n_steps} steps, standard error of the gradient {error:.3g}>"
+        )
+
+
+def _rule(owner: str, optimizer: Any) -> UpdateRule:
+    if isinstance(optimizer, UpdateRule):
+        return optimizer
+    check_option(owner, "optimizer", optimizer, _RULES)
+    return _RULES[optimizer]()
