@@ -75,7 +75,7 @@ class DiscreteMap(ExponentialMap):
         """One feature per row of the table; positive on data that do not fall below the shift."""
         return Layout(1, 0, True, self.positive)
 
-    def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator) -> Map:
+    def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator, m: int) -> Map:
         """The shift, a little below the data, and the best parameter at the shifted points."""
         shift = self.shift
         if self.positive and shift is None:

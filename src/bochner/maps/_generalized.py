@@ -118,7 +118,7 @@ class GeneralizedExponential(ExponentialMap):
     def _sign(self) -> int:
         return self.s or 1
 
-    def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator) -> Map:
+    def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator, m: int) -> Map:
         """A and s of least variance at the mean of the data."""
         if not isinstance(self.A, str):
             return replace(self, s=self._sign)
@@ -241,7 +241,7 @@ class OptimalPositive(ExponentialMap):
         """Simplex rows, unless reflections undo what they gain."""
         return "orthogonal" if self.antithetic else "simplex"
 
-    def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator) -> Map:
+    def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator, m: int) -> Map:
         """The best A for the data in the dimension of the rows."""
         if self.A is not None:
             return self

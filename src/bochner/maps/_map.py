@@ -93,7 +93,7 @@ class Map(Catalogued, ABC):
         """Whether every constant has a value."""
         return True
 
-    def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator) -> Map:
+    def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator, m: int) -> Map:
         """The same map with every constant filled in.
 
         Parameters
@@ -105,6 +105,8 @@ class Map(Catalogued, ABC):
         kernel : Kernel or None
         rng : numpy.random.Generator
             For subsamples of the data.
+        m : int
+            Number of rows, or of landmarks.
         """
         return self
 
