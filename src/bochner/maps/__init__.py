@@ -1,9 +1,9 @@
 """Maps: nonlinearities that turn random projections into features of a kernel.
 
-Each map is a plain value.  `Trigonometric` serves every shift-invariant kernel; `OptimalPositive` is the default for
-softmax; `AngularHybrid`, `GaussianHybrid` and `ClusterHybrid` mix several; `Poisson` and `Geometric` use powers; `Sign`,
-`Rectified` and `Identity` have kernels of their own, and `Pointwise` takes any function.  A new map subclasses `Map`
-and returns `Features`.
+Each map is an immutable value.  `Trigonometric` works for every shift-invariant kernel, and `OptimalPositive` is the
+default for softmax.  `AngularHybrid`, `GaussianHybrid` and `ClusterHybrid` mix several maps; `Poisson` and `Geometric`
+use powers of the coordinates; `Sign`, `Rectified` and `Identity` are for the angular, arc-cosine and linear kernels;
+and `Pointwise` applies any function.  To add your own map, derive from `Map` and return `Features`.
 """
 
 from .._facts import publish
