@@ -209,7 +209,10 @@ def whitening(unit: Kernel, points: np.ndarray, jitter: float | None = None) -> 
     """
     from scipy.linalg import solve_triangular
 
-    K = np.asarray(unit(points), dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        K = np.asarray(unit(points), dtype=np.float64)
+    if not np.isfinite(K).all():
+        raise ValueError(f"Landmarks: {unit!r} overflows between the landmarks; rescale the data.")
     size = float(np.trace(K)) / len(K) or 1.0
     for share in _JITTERS if jitter is None else (jitter,):
         try:
