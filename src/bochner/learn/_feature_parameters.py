@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,12 +64,14 @@ def draw_features(parameters: FeatureParameters, rows: RowSource, random_state: 
     """
     rng, owner = as_generator(random_state), rows.owner
     spec = _approximation(parameters, rows, rng)
+    width = check_count(owner, "n_components", parameters.n_components)
     if not spec.planned:
+        if not spec.map.uses_rows:  # landmarks: as many as there are features
+            spec = replace(spec, n_projections=width)
         spec = spec.plan(rows.glance(), rng=rng)
     if symmetric:
         _check_symmetric(owner, spec)
-    spec = _with_width(owner, spec, check_count(owner, "n_components", parameters.n_components))
-    return spec.draw(rows.shape[1], rng)
+    return _with_width(owner, spec, width).draw(rows.shape[1], rng)
 
 
 def as_generator(random_state: Any) -> np.random.Generator:
