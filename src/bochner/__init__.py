@@ -34,6 +34,8 @@ _NAMES = {
     "FeatureMap": "approximation",
     "NoClosedForm": "approximation",
     "citation": "_citation",
+    "expectation": "_expectation",
+    "haar_distance": "_haar_distance",
     "load": "approximation",
     "mechanism": "catalogue",
     "recommend": "selection",

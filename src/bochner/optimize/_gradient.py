@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import catalogue
 from .._random import RNG, as_generator
-from .._validation import as_real, check_count, check_instance, check_option, check_positive, check_rows
+from .._validation import as_real, check_count, check_option, check_positive, check_rows
+from ..catalogue import as_projection
 from ..linalg.engine import rows_per_tile
 from ..projections import Operator, Orthogonal, Projection
 from ..rotations import StructuredGivens
@@ -166,14 +166,9 @@ def as_vector(owner: str, name: str, x: Any) -> np.ndarray:
     return np.asarray(check_rows(f"{owner}: {name}", x, len(x)))
 
 
-def as_projection(owner: str, projection: Any) -> Projection:
-    """The projection itself, or by its name; without one, orthogonal directions by exact fast rotations."""
-    if projection is None:
-        return Orthogonal(StructuredGivens())
-    if isinstance(projection, str):
-        return catalogue.projection(projection)
-    check_instance(owner, "projection", projection, Projection, "projections.Orthogonal()")
-    return projection  # type: ignore[no-any-return]
+def directions_of(owner: str, projection: Projection | str | None) -> Projection:
+    """The law of the directions: orthogonal ones by exact fast rotations, unless another one is asked for."""
+    return Orthogonal(StructuredGivens()) if projection is None else as_projection(owner, projection)
 
 
 def smoothed_gradient(
@@ -257,7 +252,7 @@ def smoothed_gradient(
     check_option(owner, "estimator", estimator, ESTIMATORS)
     n = len(theta) if n_directions is None else check_count(owner, "n_directions", n_directions)
     evaluator = Evaluator(owner, f, batched, map)
-    operator = as_projection(owner, projection).sample(len(theta), n, as_generator(rng))
+    operator = directions_of(owner, projection).sample(len(theta), n, as_generator(rng))
     points = Candidates(theta, sigma, operator, estimator)
     values = evaluator.values(points.tiles())
     try:

@@ -13,7 +13,7 @@ import numpy as np
 from .._random import RNG, entropy_of, numbered_stream
 from .._validation import check_count, check_fraction, check_option, check_positive, shown, stored_array
 from ..projections import Projection
-from ._gradient import ESTIMATORS, Candidates, GradientEstimate, as_projection, as_vector
+from ._gradient import ESTIMATORS, Candidates, GradientEstimate, as_vector, directions_of
 
 
 class UpdateRule(ABC):
@@ -186,7 +186,7 @@ class EvolutionStrategy:
         owner = "EvolutionStrategy"
         self.x = as_vector(owner, "x0", x0)
         self.sigma, self.learning_rate = sigma, learning_rate
-        self.projection = as_projection(owner, projection)
+        self.projection = directions_of(owner, projection)
         n = len(self.x) if n_directions is None else n_directions
         self.n_directions = check_count(owner, "n_directions", n)
         check_option(owner, "estimator", estimator, ESTIMATORS)
