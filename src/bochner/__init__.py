@@ -1,6 +1,6 @@
-"""Random features for kernels: every mechanism of the field as one product, unbiased, fast, with a known error.
+"""Random features for kernels: all random-feature mechanisms in one library, unbiased, fast, and with known errors.
 
-``import bochner`` loads next to nothing; every part is loaded when it is first used.
+``import bochner`` is fast: submodules are imported when they are first used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which array library an array belongs to, and bringing our drawn numbers into it."""
+"""Array libraries: which library an array belongs to, and conversion of drawn numbers to it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def array_namespace(x: Any) -> Any:
-    """The array-API namespace of ``x``: NumPy's without any import, another library's through array-api-compat."""
+    """Return the array-API namespace of ``x``: NumPy itself, or a wrapper by array-api-compat."""
     if isinstance(x, np.ndarray):
         return np
     import array_api_compat
@@ -23,7 +23,7 @@ def is_numpy(x: Any) -> bool:
 
 
 def is_torch(x: Any) -> bool:
-    """Whether ``x`` is a tensor of torch, which need not be imported."""
+    """Whether ``x`` is a torch tensor; does not import torch."""
     return _comes_from(type(x), "torch")
 
 
@@ -32,18 +32,18 @@ def _comes_from(kind: type, library: str) -> bool:
 
 
 def like(values: np.ndarray, x: Any) -> Any:
-    """``values`` as an array of the library, type and device of ``x``, whose values may be traced but need not be."""
+    """Return ``values`` as an array of the library, type and device of ``x``, which may be traced."""
     if isinstance(x, np.ndarray):
         return values.astype(x.dtype, copy=False)
     import array_api_compat
 
     xp = array_api_compat.array_namespace(x)
     with _concrete(x):
-        return xp.asarray(np.ascontiguousarray(values), dtype=x.dtype, device=array_api_compat.device(x))
+        return xp.asarray(np.require(values, requirements=("C", "W")), dtype=x.dtype, device=array_api_compat.device(x))
 
 
 def _concrete(x: Any) -> Any:
-    """A context in which JAX makes constants that outlive the trace of ``x``, so that operators may keep them."""
+    """A context in which JAX creates constants that outlive the trace of ``x``, so that operators may cache them."""
     if not is_traced(x):
         return nullcontext()
     import jax
@@ -52,22 +52,22 @@ def _concrete(x: Any) -> Any:
 
 
 def is_traced(x: Any) -> bool:
-    """Whether ``x`` stands for an array inside a JAX transformation, and so has no values to look at."""
+    """Whether ``x`` stands for an array inside a JAX transformation, and therefore has no values."""
     return any(kind.__name__ == "Tracer" for kind in type(x).__mro__)
 
 
 def has_values(x: Any) -> bool:
-    """Whether there are numbers to look at: neither inside a JAX transformation nor on torch's meta device."""
+    """Whether ``x`` has values: it is neither inside a JAX transformation nor on torch's meta device."""
     return not (is_traced(x) or getattr(x, "is_meta", False))
 
 
 def may_hold(condition: Any) -> bool:
-    """Whether an array of conditions may hold anywhere: false only where a look is free, at NumPy arrays."""
+    """Whether a condition may hold anywhere in an array; only False if that can be checked for free, for NumPy arrays."""
     return not isinstance(condition, np.ndarray | np.bool_) or bool(condition.any())
 
 
 def pad_last(x: Any, width: int) -> Any:
-    """``x`` with zeros after its last axis up to ``width``; ``x`` itself where that is its width already."""
+    """Pad the last axis of ``x`` with zeros to ``width``; ``x`` itself if it has that width already."""
     missing = width - x.shape[-1]
     if not missing:
         return x
@@ -76,20 +76,20 @@ def pad_last(x: Any, width: int) -> Any:
 
 
 def in_working_precision(x: Any) -> Any:
-    """``x`` in float32 if it came in half precision, and otherwise as it is."""
+    """Return ``x`` in float32 if it has half precision, and unchanged otherwise."""
     xp = array_namespace(x)
     return cast(x, working_dtype(xp, x.dtype))
 
 
 def cast(x: Any, dtype: Any) -> Any:
-    """``x`` in another type; ``x`` itself where that is its type already."""
+    """Return ``x`` in another type; ``x`` itself if it has that type already."""
     if isinstance(x, np.ndarray):
         return x.astype(dtype, copy=False)
     return x if x.dtype == dtype else array_namespace(x).astype(x, dtype)
 
 
 def as_numpy(x: Any) -> np.ndarray:
-    """``x`` as a NumPy array, without its gradient: for what is not differentiated."""
+    """Return ``x`` as a NumPy array, detached from its gradient."""
     if is_traced(x):
         raise TypeError(
             "bochner: expected an array with values, got one that JAX traces; call this outside of jit, grad or vmap."
@@ -100,7 +100,7 @@ def as_numpy(x: Any) -> np.ndarray:
 
 
 def common_namespace(owner: str, X: Any, Y: Any) -> Any:
-    """The namespace that ``X`` and ``Y`` share."""
+    """Return the namespace that ``X`` and ``Y`` share."""
     if isinstance(X, np.ndarray) != isinstance(Y, np.ndarray) or array_namespace(X) is not array_namespace(Y):
         raise TypeError(
             f"{owner}: X and Y must come from the same array library, "
@@ -110,17 +110,17 @@ def common_namespace(owner: str, X: Any, Y: Any) -> Any:
 
 
 def working_dtype(xp: Any, dtype: Any) -> Any:
-    """The type to compute in: half precisions accumulate in float32, the others in themselves."""
+    """Return the type to compute in: half precisions accumulate in float32, others in their own type."""
     return xp.float32 if "float16" in str(dtype) else dtype
 
 
 def detached(x: Any) -> Any:
-    """``x`` without its gradient: for shifts and scalings that cancel, and so must not be differentiated."""
+    """Return ``x`` detached from its gradient, for shifts and scalings that cancel and must not be differentiated."""
     return x.detach() if hasattr(x, "detach") else x
 
 
 def root(xp: Any, q: Any) -> Any:
-    """The square root of ``q`` >= 0, with gradient 0 in place of infinity where ``q`` is 0."""
+    """Square root of ``q`` >= 0, with gradient 0 in place of infinity at ``q`` = 0."""
     if xp is np:
         return np.sqrt(q)
     positive = q > 0

@@ -1,4 +1,4 @@
-"""BibTeX for what was used."""
+"""BibTeX entries for the methods that were used."""
 
 from __future__ import annotations
 
@@ -10,12 +10,17 @@ from typing import Any
 
 
 def citation(*objects: Any) -> str:
-    r"""BibTeX entries of the papers behind the given objects and everything inside them.
+    r"""Return BibTeX entries of the papers behind the given objects and their parts.
 
     Parameters
     ----------
     *objects : kernels, rotations, projections, ...
-        Values of this library.
+        Objects of this library.
+
+    Returns
+    -------
+    str
+        BibTeX entries.
 
     Examples
     --------
@@ -31,7 +36,7 @@ def citation(*objects: Any) -> str:
 
 
 def bibliography() -> dict[str, str]:
-    """Readable references by key: authors, title, year."""
+    """Return readable references (authors, title, year) by key."""
     readable = {}
     for key, entry in _entries().items():
         title, author, year = (re.search(rf"{name} = {{([^{{}}]*)}}", entry) for name in ("title", "author", "year"))

@@ -1,4 +1,4 @@
-"""What every named part of the library declares about itself, read by the catalogue and by `citation`."""
+"""The declarations of every named part of the library, which the catalogue and `citation` read."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import Any, ClassVar
 
 
 class Catalogued:
-    """A frozen value that can be found by name: a kernel, rotation, geometry, radial law, projection or map.
+    """Base class of kernels, rotations, geometries, radial laws, projections and maps, which can be found by name.
 
-    A subclass declares its facts once, and `bochner.catalogue`, `recommend`, the command line, the documentation and the
+    A subclass declares its facts once; `bochner.catalogue`, `recommend`, the command line, the documentation and the
     common tests read them.
 
     Attributes
     ----------
     name : str
-        The name of the instance without arguments; empty for classes that are not listed (abstract ones, and those that
-        need arguments of the user's own).
+        The name of the default instance; empty for classes that are not listed (abstract classes, and those that need
+        arguments).
     references : tuple of str
         Keys of the bibliography.
     """
@@ -25,7 +25,7 @@ class Catalogued:
 
     @classmethod
     def variants(cls) -> dict[str, Any]:
-        """Instances by name: the default one; a class with aliases or useful parameters lists those as well."""
+        """Return instances by name: the default one, and further ones for aliases or useful parameters."""
         return {cls.name: cls()} if cls.name else {}
 
 
@@ -33,15 +33,20 @@ _registered: list[type[Catalogued]] = []
 
 
 def register(cls: type[Catalogued]) -> type[Catalogued]:
-    """Add a class of your own to the catalogue: a kernel, rotation, geometry, radial law, projection or map.
+    """Add your own class to the catalogue: a kernel, rotation, geometry, radial law, projection or map.
 
-    Usable as a decorator.  From then on its named variants are found by name, tried by `recommend` and `compare`, and can
-    be saved to and loaded from files.
+    It can be used as a decorator.  From then on the named variants of the class are found by name, tried by `recommend`
+    and `compare`, and can be saved to and loaded from files.
 
     Parameters
     ----------
     cls : type
         A subclass of `Kernel`, `Rotation`, `Geometry`, `RadialLaw`, `Projection` or `Map`.
+
+    Returns
+    -------
+    type
+        The class itself.
     """
     if not (isinstance(cls, type) and issubclass(cls, Catalogued)):
         raise TypeError(
@@ -56,7 +61,13 @@ def register(cls: type[Catalogued]) -> type[Catalogued]:
 
 
 def unregister(cls: type[Catalogued]) -> None:
-    """Take a registered class out of the catalogue again."""
+    """Remove a registered class from the catalogue.
+
+    Parameters
+    ----------
+    cls : type
+        A class that was passed to `register`.
+    """
     if cls not in _registered:
         raise ValueError(f"catalogue.unregister: {cls!r} is not registered.")
     _registered.remove(cls)
@@ -67,3 +78,16 @@ def classes(module: Any, kind: type) -> list[type]:
     exported = [getattr(module, name) for name in module.__all__]
     found = [cls for cls in exported if isinstance(cls, type) and issubclass(cls, kind)]
     return found + [cls for cls in _registered if issubclass(cls, kind) and cls not in found]
+
+
+def publish(module: dict[str, Any]) -> None:
+    """Let the classes that a public module exports name it as theirs: files and pickles then hold no private path.
+
+    Parameters
+    ----------
+    module : dict
+        Its ``globals()``.
+    """
+    for name in module["__all__"]:
+        if isinstance(module[name], type):
+            module[name].__module__ = module["__name__"]

@@ -1,4 +1,4 @@
-"""The one door for progress bars."""
+"""Progress bars."""
 
 from __future__ import annotations
 
@@ -13,20 +13,25 @@ SECONDS_BEFORE_SHOWN = 2.0
 def progress(
     items: Iterable[T], *, total: int | None = None, label: str = "", shown: bool = True, delay: float | None = None
 ) -> Iterable[T]:
-    """The items, with a bar on stderr once they have taken more than a few seconds.
+    """Iterate over items, with a progress bar on stderr once this has taken more than a few seconds.
 
     Parameters
     ----------
     items : iterable
-        What is walked over.
+        The items.
     total : int, optional
-        How many there are, where ``len`` does not tell.
+        Number of items, if ``len`` does not tell.
     label : str
-        What is being done.
+        Text in front of the bar.
     shown : bool
-        Whether there is a bar at all.
+        Whether to show a bar at all.
     delay : float, optional
-        Seconds before it appears; 2 without it.
+        Seconds before the bar appears; 2 by default.
+
+    Returns
+    -------
+    iterable
+        The same items.
 
     Examples
     --------

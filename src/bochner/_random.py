@@ -1,7 +1,7 @@
-"""The one door for randomness: seeds come in, named independent streams come out.
+"""Randomness: turns seeds into named independent streams.
 
 Every draw in the library is a pure function of its parameters and of streams made here.  Each ingredient (directions,
-lengths, ...) has a stream of its own, so that adding an ingredient changes no other.
+lengths, ...) has its own stream, so that adding an ingredient does not change the others.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def _seed(value: Any) -> int:
 
 
 def streams(rng: RNG, *names: str) -> tuple[np.random.Generator, ...]:
-    """One independent Generator for each name.
+    """Return one independent Generator per name.
 
-    A stream depends on ``rng`` and its own name alone.  A Generator is advanced by the call, so two calls with the
-    same one give different streams; an int gives the same streams each time.
+    A stream depends only on ``rng`` and its own name.  A Generator is advanced by the call, so two calls with the same
+    Generator return different streams; an int always returns the same streams.
     """
     entropy = as_generator(rng).integers(2**32, size=4, dtype=np.uint32).tolist()
     return tuple(

@@ -1,4 +1,4 @@
-"""Results as text: tables, units, what is safe to print, and JSON."""
+"""Results as text: tables, units, printable text, and JSON."""
 
 from __future__ import annotations
 

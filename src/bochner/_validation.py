@@ -1,8 +1,8 @@
-"""The one door for checks: what may come in, and the sentence said when it may not.
+"""Validation of arguments, with error messages of one form.
 
-Every message has one shape: the object and its parameter, what is required, what came, and a remedy where there is
-one.  Functions here are called at the public doors (constructors, ``sample``, calls on drawn objects); private code
-trusts its caller.
+Every message names the object and its parameter, what is required, what was given, and a remedy if there is one.  The
+functions are called where arguments enter the library (constructors, ``sample``, calls on drawn objects); private code
+does not check again.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import numpy as np
 
 FLOAT_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 LARGEST_COUNT = 2**31 - 1
-"""The largest number of rows, columns or repetitions that is asked for in earnest; what memory allows is less."""
+"""Largest number of rows, columns or repetitions that is accepted; the available memory is usually a smaller limit."""
 
 
 def shown(value: Any) -> str:
-    """``value`` for a message: one short line, whatever it is; arrays by their shape alone."""
+    """Return ``value`` for a message: one short line; arrays by their shape only."""
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and shape:
         return f"{type(value).__name__} of shape {tuple(shape)}"
@@ -63,7 +63,7 @@ def check_fraction(owner: str, name: str, value: Any) -> float:
 
 
 def _as_float(sentence: str, value: Any) -> float:
-    """A real number as a float; one that is too large for that, or no number, is refused by ``sentence``."""
+    """Return a real number as a float; raise an error with ``sentence`` if it is too large or not a number."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(sentence)
     try:
@@ -73,7 +73,7 @@ def _as_float(sentence: str, value: Any) -> float:
 
 
 def check_option(owner: str, name: str, value: Any, options: Iterable[Any]) -> None:
-    """Refuse a ``value`` that is not one of ``options``, and list them."""
+    """Raise a ValueError that lists ``options`` if ``value`` is not one of them."""
     options = tuple(options)
     if not any(value is option or (type(value) is type(option) and value == option) for option in options):
         listed = ", ".join(repr(option) for option in options)
@@ -81,19 +81,19 @@ def check_option(owner: str, name: str, value: Any, options: Iterable[Any]) -> N
 
 
 def check_flag(owner: str, name: str, value: Any) -> None:
-    """Refuse anything but True and False."""
+    """Raise a TypeError if ``value`` is not True or False."""
     if not isinstance(value, bool):
         raise TypeError(f"{owner}: {name} must be True or False, got {shown(value)}.")
 
 
 def check_instance(owner: str, name: str, value: Any, kind: type, remedy: str) -> None:
-    """Refuse a ``value`` that is no ``kind``; ``remedy`` shows one that is."""
+    """Raise a TypeError if ``value`` is not an instance of ``kind``; ``remedy`` is an example of one."""
     if not isinstance(value, kind):
         raise TypeError(f"{owner}: {name} must be a {kind.__name__.lower()} such as {remedy}, got {shown(value)}.")
 
 
 def is_array_api(X: Any) -> bool:
-    """Whether ``X`` is an array of another library than NumPy (a torch tensor, say)."""
+    """Whether ``X`` is an array of a library other than NumPy, such as a torch tensor."""
     if isinstance(X, np.ndarray):
         return False
     modules = {kind.__module__.partition(".")[0] for kind in type(X).__mro__}
@@ -103,16 +103,16 @@ def is_array_api(X: Any) -> bool:
 def check_rows(owner: str, X: Any, width: int, *, remedy: str = "") -> Any:
     """Return ``X`` as a finite floating array with ``width`` numbers on its last axis.
 
-    float32 and float64 stay; float16 stays too and its users accumulate in float32; integers become float64.
-    Tensors of other libraries pass with their shape and type checked, but not their values: looking at those would
-    stall a device and break a traced graph.
+    Types float16, float32 and float64 are kept (float16 is accumulated in float32 later), and integers become float64.
+    For tensors of other libraries only shape and type are checked: reading their values would stall a device and break
+    a traced graph.
     """
     X = as_real(owner, X)
     if is_array_api(X):
         _check_tensor(owner, X, width, remedy)
         return X
     _check_width(owner, X.shape, width, remedy)
-    with np.errstate(all="ignore"):  # one pass without a temporary; a sum that is not finite is looked into
+    with np.errstate(all="ignore"):  # one pass without a temporary; a sum that is not finite is investigated
         total = X.sum(dtype=X.dtype if X.dtype in FLOAT_DTYPES else np.float32)
     if not np.isfinite(total):
         _refuse_non_finite(owner, X)
@@ -134,7 +134,7 @@ def check_points(owner: str, X: Any) -> Any:
 
 
 def as_real(owner: str, X: Any) -> Any:
-    """A tensor as it is, and anything else as a NumPy array of real numbers in native byte order."""
+    """Return a tensor unchanged, and anything else as a NumPy array of real numbers in native byte order."""
     if is_array_api(X):
         return X
     if hasattr(X, "tocsr"):
@@ -157,9 +157,9 @@ def as_real(owner: str, X: Any) -> Any:
 
 
 def as_host_rows(owner: str, X: Any) -> Any:
-    """``X`` as scikit-learn's checks can read it, whose own errors on it, or silence about it, would mislead.
+    """Return ``X`` in a form that the checks of scikit-learn can handle, and reject input on which they mislead.
 
-    Tensors come without their gradient and with at least single precision; arrays, tables and sparse matrices as they are.
+    Tensors are detached and converted to at least single precision; arrays, tables and sparse matrices are not changed.
     """
     if getattr(X, "is_meta", False):
         raise TypeError(
@@ -180,7 +180,7 @@ def as_host_rows(owner: str, X: Any) -> Any:
 
 
 def _check_columns(owner: str, X: Any) -> None:
-    """Refuse a table with a column that does not hold numbers."""
+    """Raise a ValueError if a table has a column that does not contain numbers."""
     for name, dtype in X.dtypes.items():
         if getattr(dtype, "kind", "O") not in "fiub":
             try:
@@ -190,7 +190,7 @@ def _check_columns(owner: str, X: Any) -> None:
 
 
 def _check_objects(owner: str, X: Any) -> None:
-    """Refuse Python numbers that are too large for a float; all else is for scikit-learn to judge."""
+    """Raise a ValueError for Python numbers that are too large for a float; scikit-learn checks everything else."""
     try:
         array = np.asarray(X)
         if array.dtype == object:
@@ -229,7 +229,7 @@ def _check_width(owner: str, shape: tuple[int, ...], width: int, remedy: str) ->
 
 
 def _refuse_non_finite(owner: str, X: np.ndarray) -> None:
-    """Raise for the first NaN or infinity; a sum of finite numbers that overflows is no offence."""
+    """Raise a ValueError for the first NaN or infinity; finite numbers whose sum overflows are accepted."""
     bad = np.argwhere(~np.isfinite(X))
     if len(bad):
         where = ", ".join(str(i) for i in bad[0])
@@ -240,7 +240,7 @@ def _refuse_non_finite(owner: str, X: np.ndarray) -> None:
 
 
 def check_memory(owner: str, n_bytes: float, remedy: str) -> None:
-    """Refuse work whose results alone are larger than the memory of the machine."""
+    """Raise a ValueError if the results alone are larger than the memory of the machine."""
     memory = _memory_of_the_machine()
     if n_bytes > memory:
         raise ValueError(
@@ -250,7 +250,7 @@ def check_memory(owner: str, n_bytes: float, remedy: str) -> None:
 
 
 def _memory_of_the_machine() -> float:
-    """Bytes of memory; where the system does not say, what no machine has."""
+    """Size of the memory in bytes; a very large number if the system does not tell."""
     try:
         return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -260,7 +260,7 @@ def _memory_of_the_machine() -> float:
 def stored_array(
     owner: str, arrays: Mapping[str, Any], name: str, shape: tuple[int, ...], dtype: Any = np.float64
 ) -> np.ndarray:
-    """Return a copy of the stored array of that name, refused if its shape, type or values are not as they must be."""
+    """Return a copy of the stored array of that name, after checking its shape, type and values."""
     if name not in arrays:
         raise ValueError(f"{owner}: the stored arrays have no {name!r}; they are {', '.join(arrays) or 'none'}.")
     array = np.asarray(arrays[name])

@@ -2,7 +2,7 @@
 
 Each class declares its facts once (`name`, variants, references, what it serves, when it is worth trying).  This module
 collects them, and `recommend`, `compare`, the command line, the benchmarks, the tables of the documentation, the error
-messages and the common tests iterate over it.  A class of your own joins by `register`.
+messages and the common tests iterate over it.  Use `register` to add your own class.
 
 >>> from bochner import catalogue
 >>> sorted(catalogue.rotations())
@@ -57,39 +57,69 @@ __all__ = [
 
 T = TypeVar("T")
 LARGE_DIMENSION = 1024
-"""Above it, mechanisms that take seconds to draw are not tried."""
+"""Largest dimension in which mechanisms that take seconds to draw are tried."""
 
 
 def kernels() -> dict[str, Kernel]:
-    """Kernels at unit scale, by name."""
+    """Return all kernels at unit scale, by name.
+
+    Returns
+    -------
+    dict of str to Kernel
+    """
     return _variants(_kernels, Kernel)
 
 
 def rotations() -> dict[str, Rotation]:
-    """Rotations R, by name."""
+    """Return all rotations R, by name.
+
+    Returns
+    -------
+    dict of str to Rotation
+    """
     return _variants(_rotations, Rotation)
 
 
 def geometries() -> dict[str, Geometry]:
-    """Geometries S, by name."""
+    """Return all geometries S, by name.
+
+    Returns
+    -------
+    dict of str to Geometry
+    """
     return _variants(_geometries, Geometry)
 
 
 def radii() -> dict[str, RadialLaw]:
-    """Radial laws D, by name."""
+    """Return all radial laws D, by name.
+
+    Returns
+    -------
+    dict of str to RadialLaw
+    """
     return _variants(_radii, RadialLaw)
 
 
 def maps() -> dict[str, Map]:
-    """Maps, by name."""
+    """Return all maps, by name.
+
+    Returns
+    -------
+    dict of str to Map
+    """
     return _variants(_maps, Map)
 
 
 def projections() -> dict[str, Projection]:
-    """Projections, by name: those that declare one, and W = D S R for every other rotation, geometry and radial law.
+    """Return all projections by name: the declared ones, and W = D S R for every other rotation, geometry and radial law.
 
-    A rotation R that no declared projection uses appears as ``"orthogonal-R"``, a geometry S as ``"S"`` (with Haar
-    rotations) and, where its products are fast, as ``"fast-S"`` (with Hadamard ones), a radial law D as ``"orthogonal-D"``.
+    A rotation R that no declared projection uses appears as ``"orthogonal-R"``.  A geometry S appears as ``"S"`` (with
+    Haar rotations) and, if its products are fast, as ``"fast-S"`` (with Hadamard rotations).  A radial law D appears as
+    ``"orthogonal-D"``.
+
+    Returns
+    -------
+    dict of str to Projection
     """
     found = _variants(_projections, Projection)
     R, S, D = (
@@ -107,7 +137,15 @@ def projections() -> dict[str, Projection]:
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A mechanism by the name that its paper gave it: names of its parts, and the kernel it was made for."""
+    """A mechanism of the literature: the names of its parts, and the kernel for which it was proposed.
+
+    Attributes
+    ----------
+    map, projection, kernel : str
+        Names of the parts in the catalogue.
+    paper : str
+        Key of the paper in the bibliography.
+    """
 
     map: str
     projection: str | Projection
@@ -116,7 +154,12 @@ class Mechanism:
 
 
 def mechanisms() -> dict[str, Mechanism]:
-    """Mechanisms of the papers, by name."""
+    """Return all mechanisms of the literature, by name.
+
+    Returns
+    -------
+    dict of str to Mechanism
+    """
     return dict(_MECHANISMS)
 
 
@@ -149,6 +192,7 @@ _MECHANISMS: dict[str, Mechanism] = {
     "favor": Mechanism("trigonometric", "orthogonal", "softmax", "choromanski2021"),
     "favor+": Mechanism("positive", "orthogonal", "softmax", "choromanski2021"),
     "favor++": Mechanism("optimal-positive", "orthogonal", "softmax", "crt"),
+    "favor#": Mechanism("dense-uncentred", "orthogonal", "softmax", "likhosherstov2023"),
     "simrf-performer": Mechanism("positive", "simplex", "softmax", "simrf"),
     "oprf": Mechanism("optimal-positive", "iid", "softmax", "crt"),
     "gerf": Mechanism("generalized-exponential", "iid", "softmax", "crt"),
@@ -165,36 +209,80 @@ _MECHANISMS: dict[str, Mechanism] = {
 
 
 def kernel(name: str) -> Kernel:
-    """The kernel of that name, at unit scale."""
-    return _look_up("kernel", name, kernels())
-
-
-def rotation(name: str) -> Rotation:
-    """The rotation of that name."""
-    return _look_up("rotation", name, rotations())
-
-
-def projection(name: str) -> Projection:
-    """The projection of that name."""
-    return _look_up("projection", name, projections())
-
-
-def map(name: str) -> Map:
-    """The map of that name."""
-    return _look_up("map", name, maps())
-
-
-def mechanism(name: str, kernel: Kernel | str | None = None, n_projections: int = 256) -> Approximation:
-    """The mechanism of that name, as a specification.
+    """Return the kernel of that name, at unit scale.
 
     Parameters
     ----------
     name : str
-        As in its paper: "rff", "orf", "sorf", "simrf", "favor+", "favor++", "qbf-h", ...
+        One of the names in `kernels()`.
+
+    Returns
+    -------
+    Kernel
+    """
+    return _look_up("kernel", name, kernels())
+
+
+def rotation(name: str) -> Rotation:
+    """Return the rotation of that name.
+
+    Parameters
+    ----------
+    name : str
+        One of the names in `rotations()`.
+
+    Returns
+    -------
+    Rotation
+    """
+    return _look_up("rotation", name, rotations())
+
+
+def projection(name: str) -> Projection:
+    """Return the projection of that name.
+
+    Parameters
+    ----------
+    name : str
+        One of the names in `projections()`.
+
+    Returns
+    -------
+    Projection
+    """
+    return _look_up("projection", name, projections())
+
+
+def map(name: str) -> Map:
+    """Return the map of that name.
+
+    Parameters
+    ----------
+    name : str
+        One of the names in `maps()`.
+
+    Returns
+    -------
+    Map
+    """
+    return _look_up("map", name, maps())
+
+
+def mechanism(name: str, kernel: Kernel | str | None = None, n_projections: int = 256) -> Approximation:
+    """Return the specification of a mechanism by its name in the literature.
+
+    Parameters
+    ----------
+    name : str
+        The name of the mechanism: "rff", "orf", "sorf", "simrf", "favor+", "favor++", "qbf-h", ...
     kernel : Kernel or str, optional
-        The kernel; the one it was made for without it.
+        The kernel; by default the one for which the mechanism was proposed.
     n_projections : int
         Number of rows.
+
+    Returns
+    -------
+    Approximation
 
     Examples
     --------
@@ -238,17 +326,22 @@ def as_projection(owner: str, projection: Projection | str) -> Projection:
 def as_specification(
     owner: str, spec: Approximation | str, kernel: Kernel | str | None = None, n_projections: int = 256
 ) -> Approximation:
-    """A specification as it is, or that of a mechanism's name: for arguments ``spec`` that accept both.
+    """Return a specification given as a value or by the name of a mechanism, for arguments that accept both.
 
     Parameters
     ----------
     owner : str
-        Who asks, for the messages.
+        Name of the caller, for error messages.
     spec : Approximation or str
+        A specification, which is returned unchanged, or a name.
     kernel : Kernel or str, optional
-        For a name: the kernel; the one that the mechanism was made for without it.
+        The kernel of a named mechanism; by default the one for which it was proposed.
     n_projections : int
-        For a name: number of rows.
+        Number of rows of a named mechanism.
+
+    Returns
+    -------
+    Approximation
     """
     if isinstance(spec, str):
         try:
@@ -260,18 +353,19 @@ def as_specification(
 
 
 def candidates(kernel: Kernel, d: int) -> Iterator[Approximation]:
-    """Every map and projection that work together for a kernel in d dimensions and are worth trying.
+    """Yield every pair of map and projection that works for a kernel in d dimensions and is worth trying.
 
     Parameters
     ----------
     kernel : Kernel
+        The kernel.
     d : int
         Dimension of the data; above 1024, projections that do not scale are left out.
 
     Yields
     ------
     Approximation
-        With one projection; ``with_width`` gives it as many as fit.
+        A specification with one projection; use ``with_width`` to set the number of features.
 
     Examples
     --------
@@ -294,7 +388,7 @@ def candidates(kernel: Kernel, d: int) -> Iterator[Approximation]:
 
 
 def _variants(module: Any, kind: Any) -> dict[str, Any]:
-    """Instances that the classes of a module and the registered ones declare; a name taken twice is refused."""
+    """Collect the instances that the classes of a module and registered classes declare; duplicate names are refused."""
     found: dict[str, Any] = {}
     for cls in classes(module, kind):
         for name, value in cls.variants().items():  # type: ignore[attr-defined]

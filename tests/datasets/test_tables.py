@@ -182,7 +182,11 @@ def test_an_unclosed_quote(tmp_path):
         read_table(path)
 
 
-@pytest.mark.parametrize("content", [b"a,b\n1,2\n", gzip.compress(b"a,b\n1,2\n" * 100)[:-9], b"\x1f\x8b\x08\x00junk"])
+@pytest.mark.parametrize(
+    "content",
+    [b"a,b\n1,2\n", gzip.compress(b"a,b\n1,2\n" * 100)[:-9], b"\x1f\x8b\x08\x00junk"],
+    ids=["plain", "cut", "junk"],
+)
 def test_files_that_are_not_gzip(tmp_path, content):
     (tmp_path / "data.csv.gz").write_bytes(content)
     with pytest.raises(TableError, match="not a complete gzip file"):

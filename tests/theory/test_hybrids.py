@@ -13,7 +13,7 @@ from bochner.theory._bounds import (
     log_small_angle_slope,
     trigonometric_log_relative_rmse,
 )
-from bochner.theory._hybrid import (
+from bochner.theory._hybrid_errors import (
     CoefficientMoments,
     angular_coefficient,
     bipolar_log_relative_mse,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bochner import theory
-from bochner.theory._complex_exponential import complex_exponential_relative_covariance
+from bochner.theory._complex_exponential_errors import complex_exponential_relative_covariance
 from bochner.theory._rows import COUPLINGS, block_sizes, sum_density
 from support.checks import check_mean
 from support.points import DIAGONAL, XD, YD, X, Y

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from bochner import theory
-from bochner.theory._complex_exponential import complex_exponential_relative_covariance
-from bochner.theory._exponential import (
+from bochner.theory._complex_exponential_errors import complex_exponential_relative_covariance
+from bochner.theory._exponential_errors import (
     gerf_log_relative_variance,
     hyperbolic_log_relative_variance,
     positive_log_relative_variance,
     trigonometric_log_relative_variance,
 )
-from bochner.theory._hybrid import bipolar_relative_covariance
+from bochner.theory._hybrid_errors import bipolar_relative_covariance
 from bochner.theory._optimal_positive import (
     antithetic_positive_log_relative_variance,
     gerf_log_relative_second_moment,

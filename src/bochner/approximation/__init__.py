@@ -1,5 +1,6 @@
 """Approximation: kernel x map x projection, from specification to plan to draw."""
 
+from .._facts import publish
 from ..maps import NoClosedForm
 from ._feature_map import FeatureMap
 from ._simulation import SimulatedError, squared_errors
@@ -19,3 +20,5 @@ __all__ = [
     "plan_to_json",
     "squared_errors",
 ]
+
+publish(globals())

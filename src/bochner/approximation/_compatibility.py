@@ -1,4 +1,4 @@
-"""Which kernels, maps and projections work together, what is the default, and the sentence said when they do not."""
+"""Which kernels, maps and projections work together, the defaults, and the errors for incompatible parts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..rotations import Haar
 
 
 def default_map(kernel: Kernel) -> Map:
-    """The map that declares itself the default for the kernel; else the first that serves it."""
+    """Return the map that declares itself the default for the kernel, or else the first that serves it."""
     for cls in classes(maps, Map):
         found: Map | None = cls.default_for(kernel)  # type: ignore[attr-defined]
         if found is not None:
@@ -26,7 +26,7 @@ def default_map(kernel: Kernel) -> Map:
 
 
 def default_projection(kernel: Kernel | None, feature_map: Map) -> Projection:
-    """Haar rows, coupled as suits the map; independent ones where there is no W, or no radial law."""
+    """Return Haar rows with the coupling that suits the map, or independent rows if there is no W or no radial law."""
     if not feature_map.uses_rows or (kernel is not None and kernel.spectrum == "product"):
         return IID()
     return {
@@ -38,7 +38,7 @@ def default_projection(kernel: Kernel | None, feature_map: Map) -> Projection:
 
 
 def check_map(kernel: Kernel | None, feature_map: Map) -> None:
-    """Refuse a map that does not estimate the kernel."""
+    """Raise a ValueError if the map does not estimate the kernel."""
     if feature_map.serves(kernel):
         return
     if kernel is None:
@@ -53,7 +53,7 @@ def check_map(kernel: Kernel | None, feature_map: Map) -> None:
 
 
 def check_projection(kernel: Kernel | None, feature_map: Map, projection: Projection) -> None:
-    """Refuse a projection that the map or the kernel cannot use."""
+    """Raise a ValueError if the map or the kernel cannot use the projection."""
     if projection.coupling == "iid":
         return
     if not feature_map.uses_rows:

@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 
 
 class FeatureMap:
-    r"""Features :math:`\phi_q`, :math:`\phi_k` with :math:`k(x, y) \approx \phi_q(x)\cdot\phi_k(y)`, all numbers drawn.
+    r"""Drawn features :math:`\phi_q`, :math:`\phi_k` with :math:`k(x, y) \approx \phi_q(x)\cdot\phi_k(y)`.
 
-    Made by `Approximation.fit` and `Approximation.draw`, and by `bochner.load` from a file.
+    Returned by `Approximation.fit`, `Approximation.draw` and `bochner.load`.
 
     Attributes
     ----------
     spec : Approximation
-        The plan that it was drawn from, with every constant.
+        The plan from which the features were drawn, with every constant.
     features : Features
-        The drawn map, on data at unit scale.
+        The drawn map, which acts on data at unit scale.
     n_features_in, n_features_out : int
         Dimension of the data, width of the features.
     symmetric : bool
         Whether queries and keys have the same features.
     positive : bool
-        Whether all features are positive; for shifted discrete maps, on data that do not fall below what was planned.
+        Whether all features are positive; for shifted discrete maps, on data that do not fall below the planned shift.
     nbytes : int
-        Bytes of the drawn numbers.
+        Size of the drawn numbers in bytes.
     """
 
     def __init__(self, spec: Approximation, draws: Draws) -> None:
@@ -49,31 +49,83 @@ class FeatureMap:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the drawn numbers."""
+        """Size of the drawn numbers in bytes."""
         return self._draws.nbytes
 
     def queries(self, X: Any) -> Any:
-        """Features of X (..., n, d), shape (..., n, n_features_out)."""
+        """Return the features of queries.
+
+        Parameters
+        ----------
+        X : array (..., n, d)
+            Points as rows.
+
+        Returns
+        -------
+        array (..., n, n_features_out)
+        """
         return self._evaluate("queries", X, key=False)
 
     def keys(self, Y: Any) -> Any:
-        """Features of Y (..., p, d), shape (..., p, n_features_out)."""
+        """Return the features of keys.
+
+        Parameters
+        ----------
+        Y : array (..., p, d)
+            Points as rows.
+
+        Returns
+        -------
+        array (..., p, n_features_out)
+        """
         return self._evaluate("keys", Y, key=True)
 
     def log_queries(self, X: Any) -> Any:
-        """Logarithms of the features of X, which do not overflow; for positive maps."""
+        """Return the logarithms of the features of queries, which do not overflow; only for positive maps.
+
+        Parameters
+        ----------
+        X : array (..., n, d)
+            Points as rows.
+
+        Returns
+        -------
+        array (..., n, n_features_out)
+        """
         return self._logarithms("log_queries", X, key=False)
 
     def log_keys(self, Y: Any) -> Any:
-        """Logarithms of the features of Y, which do not overflow; for positive maps."""
+        """Return the logarithms of the features of keys, which do not overflow; only for positive maps.
+
+        Parameters
+        ----------
+        Y : array (..., p, d)
+            Points as rows.
+
+        Returns
+        -------
+        array (..., p, n_features_out)
+        """
         return self._logarithms("log_keys", Y, key=True)
 
     def log_features(self, X: Any, *, key: bool) -> LogFeatures:
-        """Features of checked rows X (..., n, d) as mantissa times exponential, for stabilised ratios."""
+        """Return features as mantissa times exponential, for stabilised ratios.
+
+        Parameters
+        ----------
+        X : array (..., n, d)
+            Checked rows.
+        key : bool
+            Whether the rows are keys.
+
+        Returns
+        -------
+        LogFeatures
+        """
         return log_features(self.features, self.spec.at_unit_scale(X), key=key)
 
     def gram(self, X: Any, Y: Any = None, *, normalize: bool = False) -> Any:
-        r"""Estimated Gram matrix ``queries(X) @ keys(Y).T``; of NumPy matrices, in tiles of bounded memory.
+        r"""Return the estimated Gram matrix ``queries(X) @ keys(Y).T``, in tiles of bounded memory for NumPy arrays.
 
         Parameters
         ----------
@@ -82,9 +134,10 @@ class FeatureMap:
         Y : array (..., p, d), optional
             Keys; None means X.
         normalize : bool
-            Whether rows are divided by their sums, as softmax attention does.  The logarithms are stabilised where that
-            cancels exactly, so the result is finite however large the data; an estimate that is not positive can have
-            a row sum of zero or near it, which no stabiliser repairs.  All features of the keys are held at once.
+            Whether rows are divided by their sums, as in softmax attention.  The logarithms are stabilised by factors
+            that cancel exactly, so the result is finite for data of any size.  If features are not all positive, a row
+            sum can be zero or close to it, which stabilisation cannot prevent.  All features of the keys are held in
+            memory.
 
         Returns
         -------
@@ -103,20 +156,32 @@ class FeatureMap:
         return cast(self._normalized(xp, x, y) if normalize else self._products(xp, x, y), dtype)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """All drawn numbers, as arrays under stable names: with the plan, they rebuild the features without a draw."""
+        """Return all drawn numbers as arrays under stable names.
+
+        Together with the plan they rebuild the features without drawing, see `from_arrays`.
+
+        Returns
+        -------
+        dict of str to array
+        """
         return self._draws.to_arrays()
 
     @classmethod
     def from_arrays(cls, plan: Approximation, d: int, arrays: Mapping[str, np.ndarray]) -> FeatureMap:
-        """The features of a plan from the arrays of an earlier draw; nothing is drawn.
+        """Rebuild the features of a plan from the arrays of an earlier draw, without drawing.
 
         Parameters
         ----------
         plan : Approximation
+            The ``spec`` of the drawn features.
         d : int
             Dimension of the data.
         arrays : mapping of str to array
-            As `to_arrays` gives them; names, shapes and types are checked.
+            Result of `to_arrays`; names, shapes and types are checked.
+
+        Returns
+        -------
+        FeatureMap
         """
         try:
             return cls(plan, Draws(plan.projection, d, plan.n_projections, plan.kernel, arrays=arrays))
@@ -124,12 +189,16 @@ class FeatureMap:
             raise ValueError(f"FeatureMap.from_arrays: these arrays do not belong to {plan!r}: {error}") from None
 
     def with_kernel(self, kernel: Kernel) -> FeatureMap:
-        """The same drawn numbers for a kernel of the same kind with another lengthscale or scale.
+        """Return features with the same drawn numbers for a kernel with another lengthscale or scale.
 
         Parameters
         ----------
         kernel : Kernel
-            Of the class of ``spec.kernel``.
+            A kernel of the class of ``spec.kernel``.
+
+        Returns
+        -------
+        FeatureMap
         """
         if type(kernel) is not type(self.spec.kernel):
             raise TypeError(f"FeatureMap.with_kernel: expected a kernel such as {self.spec.kernel!r}, got {kernel!r}.")
@@ -142,7 +211,7 @@ class FeatureMap:
         Parameters
         ----------
         path : str or path
-            Where to write; an existing file is replaced when the new one is complete.
+            Where to write.  An existing file is replaced once the new one is complete.
         """
         from .files import save
 
@@ -199,7 +268,7 @@ class FeatureMap:
         return out
 
     def _products_in_logarithms(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Products of features that overflow: the largest of each row is taken out on both sides and given back last."""
+        """Products of features that overflow: the largest of each row is factored out on both sides and restored last."""
         queries, keys = self.log_features(X, key=False), self.log_features(Y, key=True)
         tops = [np.clip(side.log.max(axis=1), NOTHING, None) for side in (queries, keys)]
         x, y = (key_values(side, top[:, None]) for side, top in zip((queries, keys), tops, strict=True))

@@ -1,4 +1,4 @@
-"""The mean squared error of an approximation by simulation: redraws of one plan."""
+"""The mean squared error of an approximation, estimated by redrawing its plan."""
 
 from __future__ import annotations
 
@@ -15,14 +15,40 @@ if TYPE_CHECKING:
 
 
 class SimulatedError(NamedTuple):
-    """Mean squared errors estimated over redraws, and their standard errors."""
+    """Mean squared errors estimated over redraws, and their standard errors.
+
+    Attributes
+    ----------
+    mse : float64 array (n, p)
+        Mean squared error of each entry of the Gram matrix.
+    standard_error : float64 array (n, p)
+        Standard error of ``mse``.
+    """
 
     mse: np.ndarray
     standard_error: np.ndarray
 
 
 def squared_errors(plan: Approximation, X: Any, Y: Any, n_draws: int, rng: RNG) -> Iterator[np.ndarray]:
-    """Squared errors of the Gram matrix for independent draws of a plan."""
+    """Yield the squared errors of the Gram matrix for independent draws of a plan.
+
+    Parameters
+    ----------
+    plan : Approximation
+        An approximation with all constants chosen.
+    X : array (n, d)
+        Queries.
+    Y : array (p, d)
+        Keys.
+    n_draws : int
+        Number of draws.
+    rng : int, numpy.random.Generator or None
+        Source of randomness.
+
+    Yields
+    ------
+    float64 array (n, p)
+    """
     assert plan.kernel is not None
     rng, exact = as_generator(rng), plan.kernel(X, Y)
     for _ in range(n_draws):
@@ -31,7 +57,7 @@ def squared_errors(plan: Approximation, X: Any, Y: Any, n_draws: int, rng: RNG) 
 
 
 def simulate(plan: Approximation, X: Any, Y: Any, n_draws: int, rng: RNG) -> SimulatedError:
-    """Mean of squared errors over redraws, and its standard error."""
+    """Return the mean of squared errors over redraws, and its standard error."""
     total, squares = np.zeros((len(X), len(Y))), np.zeros((len(X), len(Y)))
     for error in squared_errors(plan, X, Y, n_draws, rng):
         total += error

@@ -1,4 +1,4 @@
-"""The specification of random features: what was asked for, the plan with every constant, and the draw."""
+"""Specifications of random features, and how they are planned (constants chosen from data) and drawn."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from ._feature_map import FeatureMap
 from ._simulation import SimulatedError, simulate
 
 _CASE_NUMBERS = 1 << 22
-"""Numbers of the pairs whose closed-form errors are computed at a time."""
+"""Size of the pairs whose closed-form errors are computed at a time."""
 
 
 @dataclass(frozen=True)
 class Approximation:
-    r"""Random features of a kernel: which kernel, which nonlinearity, which rows, and how many.
+    r"""Specification of random features: the kernel, the map, the projection and the number of rows.
 
-    A plain value: ``repr`` rebuilds it, ``==`` compares it, and nothing in it is random.  Parts that do not work together
-    are refused at construction, with the reason and what would work.  Its life has three stages: the specification;
-    the plan, `plan(X, Y)`, which is again an `Approximation`, with every constant that depends on data filled in; and
-    the draw, a `FeatureMap` with :math:`k(x, y) \approx \phi_q(x)\cdot\phi_k(y)`.  A specification without such constants
-    is already a plan, and `fit` is plan and draw in one.
+    An `Approximation` is an immutable value: ``repr`` rebuilds it, ``==`` compares it, and nothing in it is random.
+    Parts that do not work together are refused at construction, with an explanation.  Random features are made in three
+    steps: the specification; the plan, `plan(X, Y)`, which is again an `Approximation`, with every constant that
+    depends on data filled in; and the draw, a `FeatureMap` with :math:`k(x, y) \approx \phi_q(x)\cdot\phi_k(y)`.  A
+    specification without such constants is already a plan.  `fit` plans and draws in one call.
 
     Parameters
     ----------
     kernel : Kernel, optional
-        The kernel; left out for `maps.Pointwise`, whose function induces its own.
+        The kernel; omitted for `maps.Pointwise`, whose function induces its own.
     map : Map, optional
-        The nonlinearity; a good default for the kernel without it.
+        The nonlinearity; by default the one recommended for the kernel.
     projection : Projection, optional
-        The law of the rows; a good default for the map without it.
+        The law of the rows of W; by default the one recommended for the map.
     n_projections : int
-        Number of rows m.  The width of the features, `n_features_out`, depends on the map.
+        Number m of rows.  The width of the features, `n_features_out`, depends on the map.
 
     Attributes
     ----------
@@ -51,14 +51,14 @@ class Approximation:
     symmetric : bool
         Whether queries and keys have the same features.
     positive : bool
-        Whether all features are positive; for shifted discrete maps, on data that do not fall below what was planned.
+        Whether all features are positive; for shifted discrete maps, on data that do not fall below the planned shift.
     unbiased : bool
         Whether the mean of the estimate is exactly the kernel.
 
     See Also
     --------
     bochner.recommend : Choose the map, the projection and the width from data.
-    bochner.mechanism : A specification by the name that a paper gave it.
+    bochner.mechanism : A specification by its name in the literature.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class Approximation:
 
     @property
     def layout(self) -> Layout:
-        """Features per row, symmetry and sign; a ValueError where they depend on constants still to be planned."""
+        """Features per row, symmetry and sign; raises a ValueError if they depend on constants that are not planned yet."""
         try:
             return self.map.layout(self.projection)
         except ValueError as error:
@@ -131,20 +131,20 @@ class Approximation:
         return self.map.unbiased(self.projection)
 
     def with_width(self, width: int, *, exactly: bool = False) -> Approximation:
-        """The same with as many rows as fit in a width of the features.
+        """Return the same specification with as many rows as fit in a given width of the features.
 
         Parameters
         ----------
         width : int
-            Most features.
+            Largest number of features.
         exactly : bool
-            Whether a last feature that two per row leave free is filled by a single one, where the map can.
+            Whether an odd width is filled by a single last feature if the map has two features per row and supports it.
 
         Returns
         -------
         Approximation
-            Its ``n_features_out`` is at most ``width``; with ``exactly``, equal to it for cosines and for maps of one
-            feature per row.
+            Its ``n_features_out`` is at most ``width``; with ``exactly`` it is equal to ``width`` for cosines and for
+            maps of one feature per row.
 
         Examples
         --------
@@ -168,7 +168,7 @@ class Approximation:
         return replace(self, n_projections=rows)
 
     def plan(self, X: Any, Y: Any = None, rng: RNG = None) -> Approximation:
-        """The same with every constant that depends on data filled in.
+        """Return the same specification with every constant that depends on data filled in.
 
         Parameters
         ----------
@@ -177,12 +177,12 @@ class Approximation:
         Y : array (..., p, d), optional
             Keys; None means X.
         rng : int, numpy.random.Generator or None
-            For maps that look at a random part of the data only.
+            Source of randomness, for maps that use a random subset of the data.
 
         Returns
         -------
         Approximation
-            A plan: print it to see what was chosen.
+            The plan; print it to see the chosen constants.
 
         Examples
         --------
@@ -226,6 +226,10 @@ class Approximation:
             Dimension of the data.
         rng : int, numpy.random.Generator or None
             Source of randomness.
+
+        Returns
+        -------
+        FeatureMap
         """
         d = check_count("Approximation.draw", "d", d)
         if not self.planned:
@@ -251,7 +255,7 @@ class Approximation:
         Raises
         ------
         NoClosedForm
-            Where no closed form is known; the message names the nearest that has one, and `simulate_mse` estimates.
+            If no closed form is known.  The message names the nearest case that has one; `simulate_mse` always works.
 
         Examples
         --------
@@ -270,7 +274,7 @@ class Approximation:
         return np.concatenate(parts)
 
     def simulate_mse(self, X: Any, Y: Any = None, n_draws: int = 100, rng: RNG = None) -> SimulatedError:
-        """Mean squared error of each entry of the estimated Gram matrix over redraws, with its standard error.
+        """Mean squared error of each entry of the estimated Gram matrix, estimated over redraws.
 
         Parameters
         ----------
@@ -282,6 +286,11 @@ class Approximation:
             Number of redraws.
         rng : int, numpy.random.Generator or None
             Source of randomness.
+
+        Returns
+        -------
+        SimulatedError
+            Named tuple of ``mse`` and ``standard_error``.
         """
         if self.kernel is None:
             raise ValueError(f"Approximation.simulate_mse: {self.map!r} induces a kernel that has no exact value here.")
@@ -290,7 +299,7 @@ class Approximation:
         return simulate(self._plan(X, Y, 0), X, Y, n_draws, rng)
 
     def at_unit_scale(self, X: Any) -> Any:
-        """Checked data in working precision, divided by the kernel's lengthscale: what the features act on."""
+        """Return checked data in working precision, divided by the lengthscale of the kernel, on which the features act."""
         X = in_working_precision(X)
         return X if self.kernel is None else self.kernel.at_unit_scale(X)
 
@@ -298,11 +307,12 @@ class Approximation:
         """Plan on checked data."""
         if self.planned:
             return self
-        data = Data(self.at_unit_scale(X), self.at_unit_scale(Y))
+        x = self.at_unit_scale(X)
+        data = Data(x, x if Y is X else self.at_unit_scale(Y))
         return replace(self, map=self.map.plan(data, self.projection, self.kernel, streams(seed, "plan")[0]))
 
     def _draw(self, d: int, seed: int) -> FeatureMap:
-        """Draw a plan; a lengthscale for other columns is refused here."""
+        """Draw a plan, after checking that the lengthscales fit d columns."""
         if self.kernel is not None:
             self.kernel.check_columns(d)
         draws = Draws(self.projection, d, self.n_projections, self.kernel, seed)

@@ -1,12 +1,13 @@
-"""Files of drawn features: a format version, the plan as JSON, and arrays under stable names; nothing that executes.
+"""Files of drawn features: a format version, the plan as JSON, and arrays under stable names; no executable code.
 
-The JSON of a plan names public classes by their public module (``"maps.OptimalPositive"``) and holds their parameters, so
-files outlive changes of the private modules.  Classes of a user's own must be registered (`bochner.catalogue.register`)
-before they can be saved or loaded.
+The JSON of a plan names public classes by their public module (``"maps.OptimalPositive"``) and holds their parameters,
+so files do not depend on the private modules.  Register your own classes with `bochner.catalogue.register` before you
+save or load them.
 """
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import io
 import json
@@ -21,21 +22,21 @@ from typing import Any
 import numpy as np
 
 from .. import geometries, kernels, maps, projections, radii, rotations
-from .._facts import Catalogued, classes
+from .._facts import classes
 from .._validation import check_count
 from ..maps import Pointwise, coefficients
 from ._feature_map import FeatureMap
 from ._specification import Approximation
 
 FORMAT = 1
-"""Version of what `save` writes; `load` reads this one and all earlier ones."""
-_MODULES: dict[str, tuple[Any, type]] = {
+"""Format version that `save` writes; `load` reads this version and all earlier ones."""
+_MODULES: dict[str, tuple[Any, Any]] = {
     "kernels": (kernels, kernels.Kernel),
     "rotations": (rotations, rotations.Rotation),
     "geometries": (geometries, geometries.Geometry),
     "radii": (radii, radii.RadialLaw),
     "projections": (projections, projections.Projection),
-    "maps": (maps, maps.Map),
+    "maps": (maps, (maps.Map, maps.Frame)),
     "maps.coefficients": (coefficients, coefficients.Coefficient),
 }
 _LARGEST_JSON = 1 << 26
@@ -43,7 +44,16 @@ _DEEPEST = 64
 
 
 def plan_to_json(spec: Approximation) -> str:
-    """The specification as JSON: public names of classes, and their parameters.
+    """Return a specification as JSON, with the public names of its classes and their parameters.
+
+    Parameters
+    ----------
+    spec : Approximation
+        A specification or a plan.
+
+    Returns
+    -------
+    str
 
     Examples
     --------
@@ -58,7 +68,17 @@ def plan_to_json(spec: Approximation) -> str:
 
 
 def plan_from_json(text: str | bytes) -> Approximation:
-    """The specification that the JSON describes; anything but plain values of public classes is refused."""
+    """Rebuild a specification from JSON; anything except plain values of public classes is refused.
+
+    Parameters
+    ----------
+    text : str or bytes
+        Result of `plan_to_json`.
+
+    Returns
+    -------
+    Approximation
+    """
     if len(text) > _LARGEST_JSON:
         raise ValueError(
             f"bochner.load: the description of the plan has {len(text)} characters, more than {_LARGEST_JSON}."
@@ -74,7 +94,15 @@ def plan_from_json(text: str | bytes) -> Approximation:
 
 
 def save(phi: FeatureMap, path: str | os.PathLike[str]) -> None:
-    """Write drawn features to a file; an existing one is replaced when the new one is complete."""
+    """Write drawn features to a file; an existing file is replaced once the new one is complete.
+
+    Parameters
+    ----------
+    phi : FeatureMap
+        The drawn features.
+    path : str or path
+        Where to write.
+    """
     target = Path(path)
     state = to_state(phi)
     if "plan" not in state:
@@ -97,22 +125,23 @@ def save(phi: FeatureMap, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> FeatureMap:
     """Read drawn features from a file that `FeatureMap.save` wrote.
 
-    Nothing in the file is executed and nothing is drawn: the plan is rebuilt from public names, and the arrays are checked
-    against it.
+    Nothing in the file is executed and nothing is drawn: the plan is rebuilt from public names, and the arrays are
+    checked against it.
 
     Parameters
     ----------
     path : str or path
+        The file to read.
 
     Returns
     -------
     FeatureMap
-        With the same features, bit for bit.
+        The same features, bit for bit.
 
     Raises
     ------
     ValueError
-        Where the file is not of this format, is of a later version, or does not fit its own plan.
+        If the file does not have this format, has a later version, or is inconsistent with its own plan.
 
     Examples
     --------
@@ -144,9 +173,18 @@ def load(path: str | os.PathLike[str]) -> FeatureMap:
 
 
 def to_state(phi: FeatureMap) -> dict[str, Any]:
-    """Drawn features as plain data: what `save` writes and what a pickle holds.
+    """Return drawn features as plain data, for `save` and for pickles.
 
-    A plan with a function of the user's own has no JSON: a pickle holds the specification itself.
+    A plan with a user-defined function has no JSON; the state then holds the specification itself.
+
+    Parameters
+    ----------
+    phi : FeatureMap
+        The drawn features.
+
+    Returns
+    -------
+    dict
     """
     state: dict[str, Any] = {"format": FORMAT, "d": phi.n_features_in, "arrays": phi.to_arrays()}
     if isinstance(phi.spec.map, Pointwise):
@@ -155,7 +193,17 @@ def to_state(phi: FeatureMap) -> dict[str, Any]:
 
 
 def from_state(state: Mapping[str, Any]) -> FeatureMap:
-    """The features of `to_state`."""
+    """Rebuild drawn features from the result of `to_state`.
+
+    Parameters
+    ----------
+    state : mapping
+        Result of `to_state`.
+
+    Returns
+    -------
+    FeatureMap
+    """
     version = state.get("format")
     if not isinstance(version, int) or version < 1:
         raise ValueError(f"bochner.load: expected a format version, got {version!r}.")
@@ -181,6 +229,9 @@ def _encode(value: Any) -> Any:
         return {"complex": [value.real, value.imag]}
     if isinstance(value, tuple | list):
         return [_encode(part) for part in value]
+    if isinstance(value, np.ndarray):
+        numbers = np.ascontiguousarray(value, dtype="<f8")
+        return {"array": list(value.shape), "float64": base64.b64encode(numbers.tobytes()).decode()}
     name = _public_name(type(value))
     if name is None:
         raise TypeError(
@@ -201,6 +252,8 @@ def _decode(value: Any, depth: int) -> Any:
         if not (isinstance(parts, list) and len(parts) == 2 and all(isinstance(p, int | float) for p in parts)):
             raise ValueError(f"bochner.load: expected a complex number as two numbers, got {parts!r}.")
         return complex(*parts)
+    if set(value) == {"array", "float64"}:
+        return _array(value["array"], value["float64"])
     name = value.pop("type", None)
     cls = _public_class(name)
     if cls is None:
@@ -209,6 +262,13 @@ def _decode(value: Any, depth: int) -> Any:
             f"own, register it first."
         )
     return _built(cls, str(name), value, depth)
+
+
+def _array(shape: Any, text: Any) -> np.ndarray:
+    try:
+        return np.frombuffer(base64.b64decode(text, validate=True), dtype="<f8").reshape(shape)
+    except (TypeError, ValueError):
+        raise ValueError(f"bochner.load: the plan holds an array of shape {shape!r} that cannot be read.") from None
 
 
 def _built(cls: type, name: str, fields: dict[str, Any], depth: int) -> Any:
@@ -231,18 +291,18 @@ def _public_class(name: Any) -> type | None:
 
 
 def _public_classes() -> dict[str, type]:
-    """All classes that a plan may hold, by public name; registered ones under the module of their kind."""
+    """All classes that a plan may contain, by public name; registered classes appear under the module of their kind."""
     found = {}
     for module, (exported, kind) in _MODULES.items():
         for cls in classes(exported, kind):
-            if dataclasses.is_dataclass(cls) and (issubclass(cls, Catalogued) or module == "maps.coefficients"):
+            if dataclasses.is_dataclass(cls):
                 found[f"{module}.{cls.__name__}"] = cls
     found.pop("maps.Pointwise", None)  # its parameter is a function
     return found
 
 
 def _members(path: Path) -> dict[str, np.ndarray]:
-    """Arrays of an ``.npz`` file, with nothing unpickled and no more bytes than the file itself accounts for."""
+    """Arrays of an ``.npz`` file, without unpickling, and with no more bytes than the file itself accounts for."""
     try:
         data = path.read_bytes()
         with zipfile.ZipFile(io.BytesIO(data)) as archive:

@@ -1,13 +1,14 @@
-r"""The stabilised ratio, written once: features as logarithms, and sums over keys that cannot overflow.
+r"""Stabilised ratios: features as logarithms, and sums over keys that do not overflow.
 
 Normalised kernel estimates divide one sum over keys by another,
 
 .. math:: \frac{\sum_j \phi_q(x)\cdot\phi_k(y_j)\,v_j}{\sum_j \phi_q(x)\cdot\phi_k(y_j)},
 
-so any factor per feature that is taken from the keys and given to the queries, and any factor per query, cancels.  With
-features written as mantissa times :math:`e^l`, the keys are divided by :math:`e^{c_m}`, :math:`c_m` the largest logarithm of
-feature m over the keys; queries are multiplied by it and divided by their own largest product.  Nothing overflows,
-however long the vectors, and for positive features each denominator is at least one key's weight.
+so any factor per feature that is moved from the keys to the queries cancels, and so does any factor per query.  With
+features written as mantissa times :math:`e^l`, the keys are divided by :math:`e^{c_m}`, where :math:`c_m` is the
+largest logarithm of feature m over the keys; queries are multiplied by it and divided by their own largest product.
+Nothing overflows, however long the vectors, and for positive features each denominator is at least the weight of one
+key.
 
 The normalised Gram matrix, Nadaraya-Watson averages, linear attention, kernel sampling and the attention report all use
 these functions, on the arrays of NumPy, torch or JAX.  `LogFeatures` own their arrays: functions that turn them into
@@ -24,7 +25,7 @@ from .._arrays import array_namespace, detached, is_numpy, is_torch
 from ..maps import Features
 
 NOTHING = -1e30
-"""Stabiliser of a feature that no key has: finite, so that differences are numbers, and below every logarithm."""
+"""Stabiliser of a feature that is zero for all keys: finite, so that differences are defined, and below every logarithm."""
 
 
 class LogFeatures(NamedTuple):
@@ -33,21 +34,21 @@ class LogFeatures(NamedTuple):
     Attributes
     ----------
     mantissa : array that broadcasts to (..., n, D), or None
-        None means one.
+        The mantissa; None means one.
     log : array (..., n, D)
-        Minus infinity where the mantissa is zero, since such a feature must not set a maximum.
+        The logarithm; minus infinity where the mantissa is zero, so that such a feature does not determine a maximum.
     """
 
     mantissa: Any
     log: Any
 
     def values(self) -> Any:
-        """The features themselves, in place of their logarithms."""
+        """Return the features themselves, overwriting the logarithms if possible."""
         return _scaled(self.mantissa, _exp(self.log))
 
 
 def log_features(features: Features, X: Any, *, key: bool) -> LogFeatures:
-    """Features of checked rows X (..., n, d) at unit scale, with a fresh array of logarithms.
+    """Return the features of checked rows as mantissa times exponential, with a new array of logarithms.
 
     Parameters
     ----------
@@ -57,6 +58,10 @@ def log_features(features: Features, X: Any, *, key: bool) -> LogFeatures:
         Rows at the kernel's unit scale.
     key : bool
         Whether the rows are keys.
+
+    Returns
+    -------
+    LogFeatures
     """
     xp, shape = array_namespace(X), (*X.shape[:-1], features.width)
     mantissa, log = features.scaled(X, key=key)
@@ -68,7 +73,19 @@ def log_features(features: Features, X: Any, *, key: bool) -> LogFeatures:
 
 
 def stabiliser(keys: LogFeatures, floor: Any = None) -> Any:
-    """Largest logarithm of each feature over the keys, (..., 1, D), at least ``floor``: no gradient, since it cancels."""
+    """Return the largest logarithm of each feature over the keys; it has no gradient, since it cancels.
+
+    Parameters
+    ----------
+    keys : LogFeatures
+        Features of the keys.
+    floor : array, optional
+        Lower bound of the result.
+
+    Returns
+    -------
+    array (..., 1, D)
+    """
     xp = array_namespace(keys.log)
     log = detached(keys.log)
     if not log.shape[-2]:
@@ -79,12 +96,36 @@ def stabiliser(keys: LogFeatures, floor: Any = None) -> Any:
 
 
 def key_values(keys: LogFeatures, shift: Any) -> Any:
-    """Features of keys divided by the exponential of the stabiliser, in place of their logarithms."""
+    """Return the features of keys divided by the exponential of the stabiliser, overwriting their logarithms if possible.
+
+    Parameters
+    ----------
+    keys : LogFeatures
+        Features of the keys.
+    shift : array (..., 1, D)
+        The stabiliser.
+
+    Returns
+    -------
+    array (..., p, D)
+    """
     return _scaled(keys.mantissa, _exp(_subtracted(keys.log, shift)))
 
 
 def query_values(queries: LogFeatures, shift: Any) -> Any:
-    """Features of queries times the stabiliser's exponential, the largest of each row one, in place of their logarithms."""
+    """Return the features of queries times the exponential of the stabiliser, scaled so that the largest per row is one.
+
+    Parameters
+    ----------
+    queries : LogFeatures
+        Features of the queries; their logarithms are overwritten if possible.
+    shift : array (..., 1, D)
+        The stabiliser.
+
+    Returns
+    -------
+    array (..., n, D)
+    """
     log = _added(queries.log, shift)
     xp = array_namespace(log)
     top = _at_least(xp, xp.max(detached(log), axis=-1, keepdims=True), 2 * NOTHING)
@@ -94,14 +135,14 @@ def query_values(queries: LogFeatures, shift: Any) -> Any:
 class KeySums(NamedTuple):
     r"""Sums of key features times values, under a stabiliser: :math:`S_m = \sum_j \phi_m(y_j) e^{-c_m} v_j^T`.
 
-    Immutable: adding keys gives new sums, so an interruption leaves what was there.
+    The sums are immutable: adding keys returns new sums, so an interrupted update leaves the old sums intact.
 
     Attributes
     ----------
     values : array (..., D, e)
-        The sums; give the values a last column of ones to have the denominators among them.
+        The sums; append a column of ones to the values to include the denominators.
     shift : array (..., 1, D)
-        The stabiliser c; `NOTHING` for features that no key has.
+        The stabiliser c; `NOTHING` for features that are zero for all keys.
     """
 
     values: Any
@@ -109,13 +150,13 @@ class KeySums(NamedTuple):
 
     @classmethod
     def of(cls, keys: LogFeatures, values: Any, shift: Any = None) -> KeySums:
-        """Sums over keys with values (..., n, e), under their own stabiliser or a higher one."""
+        """Sum over keys with values (..., n, e), with their own stabiliser or a higher one."""
         shift = stabiliser(keys) if shift is None else shift
         xp = array_namespace(values)
         return cls(xp.matmul(xp.matrix_transpose(key_values(keys, shift)), values), shift)
 
     def absorb(self, keys: LogFeatures, values: Any) -> KeySums:
-        """These sums with more keys."""
+        """Return these sums with more keys added."""
         added = KeySums.of(keys, values, stabiliser(keys, self.shift))
         return KeySums(self.at(added.shift) + added.values, added.shift)
 
@@ -127,28 +168,50 @@ class KeySums(NamedTuple):
         return KeySums(self.at(shift) + other.at(shift), shift)
 
     def at(self, shift: Any) -> Any:
-        """The sums under another stabiliser, nowhere lower than their own."""
+        """Return the sums under another stabiliser, which must not be lower than their own."""
         xp = array_namespace(self.values)
         return self.values * xp.matrix_transpose(xp.exp(self.shift - shift))
 
     def read(self, queries: LogFeatures) -> Any:
-        """Sums seen by queries, (..., n, e), each row up to a positive factor, which cancels in a ratio of its entries."""
+        """Return the sums weighted by queries, (..., n, e), each row up to a positive factor that cancels in a ratio."""
         return array_namespace(self.values).matmul(query_values(queries, self.shift), self.values)
 
     @property
     def seen(self) -> Any:
-        """Whether there is any key in the sums, (..., 1)."""
+        """Whether the sums contain any key, (..., 1)."""
         return array_namespace(self.shift).any(self.shift > NOTHING, axis=-1)
 
 
 def normalized_weights(queries: LogFeatures, keys: LogFeatures) -> Any:
-    """Estimated kernel (..., n, p) with rows divided by their sums."""
+    """Return the estimated kernel with rows divided by their sums.
+
+    Parameters
+    ----------
+    queries, keys : LogFeatures
+        Features of n queries and p keys.
+
+    Returns
+    -------
+    array (..., n, p)
+    """
     shift = stabiliser(keys)
     return weights_of(query_values(queries, shift), key_values(keys, shift))
 
 
 def weights_of(queries: Any, keys: Any) -> Any:
-    """Products of stabilised features with rows divided by their sums."""
+    """Return products of stabilised features with rows divided by their sums.
+
+    Parameters
+    ----------
+    queries : array (..., n, D)
+        Result of `query_values`.
+    keys : array (..., p, D)
+        Result of `key_values`.
+
+    Returns
+    -------
+    array (..., n, p)
+    """
     xp = array_namespace(queries)
     weights = xp.matmul(queries, xp.matrix_transpose(keys))
     return weights / xp.sum(weights, axis=-1, keepdims=True)

@@ -1,7 +1,7 @@
-"""Data sets by name, and tables of the user's own.
+"""Data sets by name, and tables from your own files.
 
-`load` looks for embedded data first, then in the folder that the environment variable ``BOCHNER_DATA`` names, and
-downloads last.  `read_table` reads a CSV, NPZ or Parquet file, and explains what is wrong with it by row and column.
+`load` returns embedded data, or reads a file from the folder given by the environment variable ``BOCHNER_DATA``, or
+downloads it, in this order.  `read_table` reads a CSV, NPZ or Parquet file; its errors name the row and the column.
 """
 
 from ._entries import Dataset, Text, names

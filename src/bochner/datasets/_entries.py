@@ -1,4 +1,4 @@
-"""What a data set is, which ones there are by name, where each is found, and how its file is read."""
+"""Data sets: their type, the known names, where each is found, and how its file is read."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ class Dataset:
     Attributes
     ----------
     name : str
+        Name of the data set.
     X : float array (n, d)
-        Points as rows, as they are in the source: not scaled.
+        Points as rows, not scaled.
     y : array (n,)
-        Target: numbers, or integers that count the classes.
+        Target: numbers, or class labels 0, 1, 2, ...
     feature_names : tuple of str
+        Names of the columns.
     source : str
-        Where it came from: "embedded", a file, or "download".
+        Where the data came from: "embedded", a file, or "download".
     n_train : int, optional
-        The first rows that are for training, where the data come with a split.
+        Number of leading rows for training, if the data come with a split.
     """
 
     name: str
@@ -35,7 +37,17 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Text:
-    """A corpus in three parts, tokens separated by spaces."""
+    """A corpus in three parts, with tokens separated by spaces.
+
+    Attributes
+    ----------
+    name : str
+        Name of the corpus.
+    train, valid, test : str
+        The three parts.
+    source : str
+        Where the corpus came from.
+    """
 
     name: str
     train: str = field(repr=False)
@@ -48,8 +60,8 @@ class Text:
 class Entry:
     """Where one data set is found: its file in the local folder, its shape, and its name in the public archive OpenML.
 
-    ``target`` is the column of a CSV file that is predicted (the last without it), ``drop`` those left out, ``n_train`` the
-    length of the training split, ``divide`` what integers are divided by.
+    ``target`` is the target column of a CSV file (the last by default), ``drop`` are the columns to leave out,
+    ``n_train`` is the length of the training split, and integers are divided by ``divide``.
     """
 
     file: str
@@ -107,11 +119,15 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("unacc", "acc", "good", "vgood"),
     ("not_recom", "recommend", "very_recom", "priority", "spec_prior"),
 )
-"""Levels in their order, for columns of words; a column of other words is coded in alphabetical order."""
+"""Ordered levels of categorical columns; other categorical columns are coded in alphabetical order."""
 
 
 def names() -> tuple[str, ...]:
-    """Names that `load` knows.
+    """Return the names that `load` accepts.
+
+    Returns
+    -------
+    tuple of str
 
     Examples
     --------

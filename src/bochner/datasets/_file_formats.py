@@ -1,7 +1,7 @@
-"""Readers of CSV, NumPy and Parquet files, which explain what they cannot read and never unpack without a limit.
+"""Readers of CSV, NumPy and Parquet files, with explanatory errors and a limit on the unpacked size.
 
-A reader returns numbers and column names; `bochner.datasets.read_table` checks them.  CSV files are read by NumPy; where
-that fails, a slow walk finds the cell at fault.
+A reader returns numbers and column names; `bochner.datasets.read_table` checks them.  CSV files are read by NumPy; if
+that fails, a slower reader finds the cell that caused it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from .._table import printable, size
 
 MOST_TEXT, MOST_BYTES = 250_000_000, 1_000_000_000
-"""Largest files that are read, once unpacked, of text and of arrays: a small compressed file can hold any amount."""
+"""Largest unpacked size of text and of arrays; a small compressed file could otherwise fill the memory."""
 MOST_CELLS = 2**27
 MOST_COLUMNS = 100_000
 LONGEST_LINE = 2**22
@@ -32,14 +32,14 @@ _MISSING = ("", "?", "na", "n/a", "nan", "null", "none", "-")
 
 
 class TableError(ValueError):
-    """What is wrong with a table, at which row and column, and what to do; safe to print, whatever the file holds."""
+    """An error in a table: the message names the row, the column and a remedy, and is safe to print for any file."""
 
     def __init__(self, message: str) -> None:
         super().__init__(printable(message))
 
 
 class Raw(NamedTuple):
-    """What a reader returns: numbers, column names, the line of the first row, and keys if there are any."""
+    """Result of a reader: numbers, column names, the line of the first row, and the keys if there are any."""
 
     values: np.ndarray
     columns: list[str]
@@ -48,7 +48,7 @@ class Raw(NamedTuple):
 
 
 def reader_of(path: Path) -> Callable[[Path, Sequence[str]], Raw]:
-    """The reader for the file, by its name's ending."""
+    """Return the reader for a file, chosen by its extension."""
     suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
     if suffix.lower() not in _READERS:
         raise TableError(
@@ -60,7 +60,7 @@ def reader_of(path: Path) -> Callable[[Path, Sequence[str]], Raw]:
 def bad_cell(
     name: str, row: int, column: int, title: str, what: str, count: int = 1, first_line: int | None = None
 ) -> str:
-    """The sentence about one cell, rows and columns counted from 1."""
+    """Return the message about one cell, with rows and columns counted from 1."""
     line = f" (line {row + first_line} of the file)" if first_line is not None else ""
     more = f", the first of {count} such cells" if count > 1 else ""
     return (
@@ -70,19 +70,19 @@ def bad_cell(
 
 
 def shown(text: object) -> str:
-    """A cell or a title in quotes, cut where it is long."""
+    """Return a cell or a title in quotes, shortened if it is long."""
     written = repr(text)
     return written if len(written) <= 60 else f"{written[:57]}...{written[-1]}"
 
 
 def option(title: str, column: int) -> str:
-    """What to type for a column: its name where that can be typed, its position otherwise."""
+    """Return what to type for a column: its name if that can be typed, and its position otherwise."""
     plain = title.isprintable() and len(title) <= 40 and "," not in title and not title.startswith("-")
     return str(column + 1) if not plain else title if " " not in title else f"'{title}'"
 
 
 def _read_csv(path: Path, drop: Sequence[str]) -> Raw:
-    """Numbers of a CSV file; cells of dropped columns may hold anything."""
+    """Read the numbers of a CSV file; dropped columns may contain anything."""
     content = _content(path)
     _check_lines(path.name, content)
     separator = _separator(content)
@@ -103,7 +103,7 @@ def _read_csv(path: Path, drop: Sequence[str]) -> Raw:
 
 
 def _content(path: Path) -> bytes:
-    """The file's bytes in UTF-8, without a byte order mark, and never more than the limit."""
+    """Return the content of the file in UTF-8, without a byte order mark, up to the size limit."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             content = file.read(MOST_TEXT + 1)
@@ -141,7 +141,7 @@ def _check_lines(name: str, content: bytes) -> None:
 
 
 def _separator(content: bytes) -> str:
-    """The separator that the first line has most of; blanks if it has none."""
+    """Return the most frequent separator of the first line; blanks if it has none."""
     line = content.lstrip()[: LONGEST_LINE + 1].splitlines()[0].decode("utf-8", "replace").strip()
     best = max(_SEPARATORS, key=line.count)
     return best if line.count(best) or " " not in line else " "
@@ -176,9 +176,9 @@ def _is_number(cell: str) -> bool:
 
 def _quickly(name: str, content: bytes, separator: str, width: int, used: list[int], header: bool) -> np.ndarray:
     if any(len(cells) not in (0, width) for _, cells in _records(name, content, separator)):
-        raise ValueError("rows of different lengths")  # NumPy would not look at cells behind the last used one
+        raise ValueError("rows of different lengths")  # NumPy ignores cells after the last used one
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # no rows: said later, in our words
+        warnings.simplefilter("ignore")  # a table without rows is reported later
         return np.loadtxt(
             _lines(content),
             delimiter=separator,
@@ -191,7 +191,7 @@ def _quickly(name: str, content: bytes, separator: str, width: int, used: list[i
 
 
 def _slowly(name: str, content: bytes, separator: str, columns: list[str], used: list[int], header: bool) -> np.ndarray:
-    """Row by row: missing cells become NaN, and the first cell of text or row of another length is explained."""
+    """Read row by row: missing cells become NaN; the first text cell or row of another length raises an error."""
     rows: list[list[float]] = []
     for i, (line, cells) in enumerate(_records(name, content, separator), start=-int(header)):
         if i < 0 or not cells:
@@ -232,7 +232,7 @@ def _read_numpy(path: Path, drop: Sequence[str]) -> Raw:
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of the file; members of an NPZ file that are not arrays are left out."""
+    """Return the arrays of the file; members of an NPZ file that are not arrays are ignored."""
     try:
         if _unpacked(path) > MOST_BYTES:
             raise TableError(_too_large(path.name, MOST_BYTES))

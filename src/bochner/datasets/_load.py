@@ -1,4 +1,4 @@
-"""`load`: embedded data, a file of the local folder, or a download, in that order."""
+"""`load`: embedded data, a file from the local folder, or a download, in this order."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ _MISSING = ("", "?", "NA")
 
 
 def load(name: str) -> Any:
-    """A data set by name: a `Dataset`, or a `Text` for a corpus.
+    """Load a data set by name.
 
     Parameters
     ----------
     name : str
-        One of `names()`.  Embedded sets come with the installation; the others are read from the folder that the
-        environment variable ``BOCHNER_DATA`` names, or downloaded where a public archive has them.
+        One of `names()`.  Embedded data sets are part of the installation; the others are read from the folder given by
+        the environment variable ``BOCHNER_DATA``, or downloaded if a public archive has them.
 
     Returns
     -------
     Dataset or Text
+        A `Text` for a corpus, and a `Dataset` otherwise.
 
     Examples
     --------
@@ -51,7 +52,7 @@ def load(name: str) -> Any:
 
 
 def _embedded(name: str) -> Dataset:
-    """One of the small sets that come with scikit-learn."""
+    """Return one of the small data sets of scikit-learn."""
     from sklearn import datasets
 
     loaders = {
@@ -100,7 +101,7 @@ def _absent(name: str, file: str) -> str:
 
 
 def _read(name: str, entry: Entry, path: Path) -> Dataset:
-    """The data set in a file of the folder, of the shape it must have."""
+    """Read the data set from a file of the folder, and check its shape."""
     X, y, columns = _read_npz(path) if path.suffix == ".npz" else _read_csv(entry, path)
     if X.shape != entry.shape:
         raise ValueError(f"datasets.load: {path.name} holds a matrix of shape {X.shape}, not {entry.shape}.")
@@ -117,7 +118,7 @@ def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
 
 
 def _read_csv(entry: Entry, path: Path) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """Columns of words as codes; a missing number as the mean of its column."""
+    """Read a CSV file, with categorical columns as codes and missing numbers replaced by the mean of their column."""
     with gzip.open(path, "rt", newline="", encoding="utf-8") as file:
         header, *rows = csv.reader(file)
     columns = dict(zip(header, zip(*rows, strict=True), strict=True))
@@ -139,7 +140,7 @@ def _numbers(cells: tuple[str, ...]) -> np.ndarray:
 
 
 def _download(name: str, entry: Entry) -> Dataset:
-    """From the public archive OpenML, through scikit-learn, which keeps a copy; columns of words as codes."""
+    """Download from OpenML through scikit-learn, which caches a copy; categorical columns become codes."""
     from sklearn.datasets import fetch_openml
 
     loaded = fetch_openml(name=entry.openml, version=1, as_frame=True)

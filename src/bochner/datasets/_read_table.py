@@ -1,4 +1,4 @@
-"""`read_table`: a user's file becomes a checked table of numbers."""
+"""`read_table`: read a user's file as a checked table of numbers."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ class Table:
     Attributes
     ----------
     name : str
-        Of the file.
+        Name of the file.
     X : float array (n, d)
+        The numbers.
     columns : tuple of str
+        Names of the columns.
     keys : float array (p, d) or None
-        A second matrix, where the file holds queries and keys.
+        A second matrix, if the file contains queries and keys.
     """
 
     name: str
@@ -43,13 +45,13 @@ def read_table(path: str | Path, *, drop: Sequence[str] = (), drop_constant: boo
     Parameters
     ----------
     path : str or Path
-        ``.csv``, ``.tsv``, ``.txt`` (also ``.gz``): the separator is detected, a first row without numbers is the header.
-        ``.npz``, ``.npy``: the array ``X``, or the only matrix there is; a matrix ``Y`` of the same width holds keys.
-        ``.parquet``: every column (needs the extra ``parquet``).
+        The file.  ``.csv``, ``.tsv``, ``.txt`` (also ``.gz``): the separator is detected, and a first row without
+        numbers is the header.  ``.npz``, ``.npy``: the array ``X``, or the only matrix in the file; a matrix ``Y`` of the
+        same width contains keys.  ``.parquet``: every column (needs the extra ``parquet``).
     drop : sequence of str
-        Columns left out before anything is checked, by name or by position from 1: a target, an identifier.
+        Columns to leave out before anything is checked, such as a target or an identifier, by name or by position.
     drop_constant : bool
-        Whether constant columns are left out, too; otherwise they are refused.
+        Whether to leave out constant columns as well; otherwise they raise an error.
 
     Returns
     -------
@@ -58,7 +60,7 @@ def read_table(path: str | Path, *, drop: Sequence[str] = (), drop_constant: boo
     Raises
     ------
     TableError
-        Naming the row and the column, what is there, and what to do.
+        If the file cannot be read.  The message names the row and the column, the content of the cell, and a remedy.
     """
     if not isinstance(path, str | Path):
         raise TypeError(f"read_table: path must be a string or a Path, got {type(path).__name__}.")
@@ -84,7 +86,7 @@ def read_table(path: str | Path, *, drop: Sequence[str] = (), drop_constant: boo
 
 
 def _kept(columns: Sequence[str], drop: Sequence[str], name: str) -> list[int]:
-    """Positions of the columns that are not dropped, by name or by position counted from 1."""
+    """Positions of the columns that are not dropped."""
     positions = {str(k + 1): k for k in range(len(columns))} | {column: k for k, column in enumerate(columns)}
     unknown = [column for column in drop if column not in positions]
     if unknown:
@@ -97,7 +99,7 @@ def _kept(columns: Sequence[str], drop: Sequence[str], name: str) -> list[int]:
 def _check_numbers(
     values: np.ndarray, columns: Sequence[str], kept: list[int], name: str, first_line: int | None = None
 ) -> None:
-    """Refuse too few rows, no columns, and cells that are missing or infinite; ``first_line`` is the first row's line."""
+    """Raise a `TableError` for too few rows, no columns, and missing or infinite cells."""
     if not kept:
         raise TableError(f"{name}: no columns are left.")
     if len(values) < MINIMUM_ROWS:

@@ -12,6 +12,7 @@ import importlib.util
 if importlib.util.find_spec("dask") is None:
     raise ImportError('bochner.distributed needs Dask, which is not installed; run: pip install "bochner[dask]".')
 
+from .._facts import publish
 from ._cluster_cost import Cluster, Work, cost_table, fit_time
 from ._estimators import (
     GaussianProcess,
@@ -33,5 +34,4 @@ __all__ = [
     "fit_time",
 ]
 
-for _name in __all__:  # pickles and files name the public module
-    globals()[_name].__module__ = __name__
+publish(globals())

@@ -12,6 +12,7 @@ inputs they act on (``scaled``) and its bandwidth (``has_bandwidth``, ``bandwidt
 - bandwidths: `resolve_bandwidth`, which the whole library uses to choose them, and `median_distance`.
 """
 
+from .._facts import publish
 from ._bandwidth import median_distance, resolve_bandwidth
 from ._dot_product import Angular, ArcCosine, Linear, Softmax
 from ._kernel import Kernel
@@ -34,3 +35,5 @@ __all__ = [
     "median_distance",
     "resolve_bandwidth",
 ]
+
+publish(globals())

@@ -8,6 +8,7 @@
 - `RandomProjection`: dimensionality reduction with any rotation.
 """
 
+from .._facts import publish
 from ._gaussian_process import GaussianProcess
 from ._gaussian_process_classifier import GaussianProcessClassifier
 from ._kernel_classifier import KernelClassifier
@@ -23,5 +24,4 @@ __all__ = [
     "RandomProjection",
 ]
 
-for _name in __all__:  # pickles and files name the public module
-    globals()[_name].__module__ = __name__
+publish(globals())

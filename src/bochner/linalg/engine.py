@@ -107,11 +107,16 @@ class _SingleThreadedBlas:
 
     def __enter__(self) -> None:
         with self._lock:
-            self._inside += 1
-            if self._inside == 1:
+            if self._inside == 0:
                 libraries = self._find()
-                self._limits = [library.get_num_threads() for library in libraries]
-                _set_threads(libraries, [1] * len(libraries))
+                limits = [library.get_num_threads() for library in libraries]
+                try:
+                    _set_threads(libraries, [1] * len(libraries))
+                except BaseException:  # an interruption on the way in leaves the limits as they were
+                    _set_threads(libraries, limits)
+                    raise
+                self._limits = limits
+            self._inside += 1
 
     def __exit__(self, *exception: object) -> None:
         with self._lock:

@@ -1,21 +1,25 @@
 """Maps: nonlinearities that turn random projections into features of a kernel.
 
-Each map is a plain value.  `Trigonometric` serves every shift-invariant kernel; `OptimalPositive` is the default for
-softmax; `AngularHybrid`, `GaussianHybrid` and `ClusterHybrid` mix several; `Poisson` and `Geometric` use powers; `Sign`,
-`Rectified` and `Identity` have kernels of their own, and `Pointwise` takes any function.  A new map subclasses `Map`
-and returns `Features`.
+Each map is an immutable value.  `Trigonometric` works for every shift-invariant kernel, and `OptimalPositive` is the
+default for softmax.  `AngularHybrid`, `GaussianHybrid` and `ClusterHybrid` mix several maps; `Poisson` and `Geometric`
+use powers of the coordinates; `Sign`, `Rectified` and `Identity` are for the angular, arc-cosine and linear kernels;
+and `Pointwise` applies any function.  To add your own map, derive from `Map` and return `Features`.
 """
 
+from .._facts import publish
 from . import coefficients
 from ._classical import Hyperbolic, Positive, Trigonometric
 from ._cluster_hybrid import ClusterHybrid
 from ._complex import ComplexExponential
 from ._data import Data
+from ._dense_exponential import DenseExponential
 from ._discrete import Geometric, Poisson
 from ._drawing import Directions, Draws, Nodes
 from ._error import ErrorCase, NoClosedForm
 from ._exponential import ExponentialFeatures
 from ._features import Features, Quadratic
+from ._frame import Frame
+from ._framed import Framed
 from ._gaussian_hybrid import GaussianHybrid
 from ._generalized import GeneralizedExponential, OptimalPositive
 from ._homogeneous import Identity, Pointwise, Rectified, Sign
@@ -27,11 +31,14 @@ __all__ = [
     "ClusterHybrid",
     "ComplexExponential",
     "Data",
+    "DenseExponential",
     "Directions",
     "Draws",
     "ErrorCase",
     "ExponentialFeatures",
     "Features",
+    "Frame",
+    "Framed",
     "GaussianHybrid",
     "GeneralizedExponential",
     "Geometric",
@@ -52,3 +59,5 @@ __all__ = [
     "Trigonometric",
     "coefficients",
 ]
+
+publish(globals())

@@ -23,14 +23,14 @@ from ._map import Coupling, Layout, Map
 class Trigonometric(Map):
     r"""Trigonometric features: all cosines, then all sines.
 
-    The classical random Fourier features, and the default for every shift-invariant kernel; m projections give 2m
-    features.
+    These are the classical random Fourier features, and the default for every shift-invariant kernel.  m projections
+    give 2m features.
 
     Parameters
     ----------
     single_last : bool
-        Whether the last projection gives one feature, :math:`\sqrt2\cos(w\cdot x + b)` with a random phase b, in place of
-        a cosine and a sine: for odd widths, 2m - 1.
+        Whether the last projection gives a single feature, :math:`\sqrt2\cos(w\cdot x + b)` with a random phase b, in
+        place of a cosine and a sine.  The width is then odd, 2m - 1.
 
     See Also
     --------
@@ -44,10 +44,10 @@ class Trigonometric(Map):
     .. math:: \phi(x) = m^{-1/2} [\cos(w_i\cdot x)]_i, [\sin(w_i\cdot x)]_i, \qquad
               \phi(x)\cdot\phi(y) = \tfrac1m \sum_i \cos(w_i\cdot(x-y)),
 
-    and for the softmax kernel :math:`e^{|x|^2/2}` times that (HRF Eq. 2).  Unbiased for any law of rows with the right
-    marginals; exact at x = y.  Variance with independent rows, Gaussian kernel: :math:`(1-k^2)^2/(2m)` (CRT Theorem
-    3.2 with A = 0, s = -1).  The pair of cosine and sine has a lower variance than a single cosine with a random offset at
-    the same width; a single last one adds :math:`1/(2m^2)`.
+    and for the softmax kernel :math:`e^{|x|^2/2}` times that (HRF Eq. 2).  The estimate is unbiased for any law of rows
+    with the right marginals, and exact at x = y.  For the Gaussian kernel and independent rows the variance is
+    :math:`(1-k^2)^2/(2m)` (CRT Theorem 3.2 with A = 0, s = -1).  The pair of cosine and sine has a lower variance than
+    a single cosine with a random offset at the same width; a single last feature adds :math:`1/(2m^2)`.
 
     References
     ----------
@@ -73,23 +73,18 @@ class Trigonometric(Map):
 
     @classmethod
     def default_for(cls, kernel: Kernel) -> Map | None:
-        """All shift-invariant kernels."""
         return cls() if kernel.shift_invariant else None
 
     def serves(self, kernel: Kernel | None) -> bool:
-        """Shift-invariant kernels, and softmax."""
         return kernel is not None and (kernel.shift_invariant or isinstance(kernel, Softmax))
 
     def layout(self, projection: Projection) -> Layout:
-        """Two features per row; a node at zero adds a cosine."""
         return exponential_layout(0, -1, projection, reflect=False, single_last=self.single_last)
 
     def narrowed(self) -> Map | None:
-        """With a single last cosine."""
         return None if self.single_last else Trigonometric(single_last=True)
 
     def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
-        """Cosines are even, so nodes need no reflection."""
         offset = None
         if self.single_last:
             offset = float(draws.table("phase", (1,), lambda rng: rng.uniform(0, 2 * math.pi, 1))[0])
@@ -97,7 +92,7 @@ class Trigonometric(Map):
         return ExponentialFeatures(nodes, 0, -1, norm_coefficient(kernel, 0.0), offset)
 
     def mse(self, case: ErrorCase) -> np.ndarray:
-        """For independent rows and any spectral law; for coupled Gaussian rows and whole quadrature rules."""
+        """Error with independent rows for any spectral law, and with coupled Gaussian rows and whole quadrature rules."""
         error = self._of_pairs(case)
         return error + case.of_gaussian(1 / (2 * case.m**2)) if self.single_last else error
 
@@ -117,7 +112,6 @@ class Trigonometric(Map):
         return case.of_differences()
 
     def why(self, facts: Any) -> str:
-        """Where points are near each other."""
         near = facts.distance2 < facts.sum2
         where = "points are nearer to each other than to each other's reflections" if near else "norms are moderate"
         return f"Cosines win: they err least where x is near y, and {where} (|x-y|^2 against |x+y|^2)."
@@ -127,13 +121,13 @@ class Trigonometric(Map):
 class Positive(ExponentialMap):
     r"""Positive features of FAVOR+: one exponential per projection.
 
-    Estimates that can never be negative, as attention needs them.  `OptimalPositive` has a lower variance where data
-    are at hand to choose its constant.
+    The estimates are never negative, as attention requires.  `OptimalPositive` has a lower variance if there is data to
+    choose its constant from.
 
     Parameters
     ----------
     antithetic : bool
-        Whether to use both of w and -w: two features per projection, the same as `Hyperbolic`.
+        Whether to use both w and -w, which gives two features per projection and is the same as `Hyperbolic`.
 
     See Also
     --------
@@ -144,9 +138,10 @@ class Positive(ExponentialMap):
     -----
     .. math:: \phi(x) = m^{-1/2} \left[e^{w_i\cdot x - c|x|^2}\right]_i,
 
-    c = 1/2 for softmax and 1 for the Gaussian kernel; w ~ N(0, I).  Unbiased; exact at x = -y.  Variance with
-    independent rows: :math:`\mathrm{SM}^2(e^{|x+y|^2}-1)/m` (HRF Lemma 2.2, one-sided); lower with orthogonal, lowest with
-    simplex rows (SimRF Theorem 3.4).  Features are exponentials of `log_queries`, `log_keys`, which do not overflow.
+    with c = 1/2 for softmax and c = 1 for the Gaussian kernel; w ~ N(0, I).  The estimate is unbiased, and exact at x =
+    -y.  The variance with independent rows is :math:`\mathrm{SM}^2(e^{|x+y|^2}-1)/m` (HRF Lemma 2.2, one-sided); it is
+    lower with orthogonal rows and lowest with simplex rows (SimRF Theorem 3.4).  The logarithms of the features,
+    `log_queries` and `log_keys`, do not overflow.
 
     References
     ----------
@@ -170,21 +165,19 @@ class Positive(ExponentialMap):
 
     @property
     def coupling(self) -> Coupling:
-        """Simplex rows, unless reflections undo what they gain."""
+        """Simplex rows, or orthogonal ones with antithetic pairs, which cancel the gain of the simplex."""
         return "orthogonal" if self.antithetic else "simplex"
 
     def layout(self, projection: Projection) -> Layout:
-        """One feature per node."""
         return exponential_layout(0, 1, projection, reflect=self.antithetic or projection.reflected)
 
     def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
-        """GERF with A = 0 and s = 1."""
         operator = draws.operator()
         nodes = Nodes(operator, reflect=self.antithetic or operator.reflected)
         return ExponentialFeatures(nodes, 0, 1, norm_coefficient(kernel, -1.0))
 
     def mse(self, case: ErrorCase) -> np.ndarray:
-        """For independent, orthogonal and simplex rows."""
+        """Error with independent, orthogonal and simplex rows."""
         error = theory.hyperbolic_log_relative_mse if self.antithetic else theory.positive_log_relative_mse
         return case.absolute(error(case.pairs.plus, case.m, case.dim, case.coupling))
 
@@ -202,9 +195,9 @@ class Hyperbolic(ExponentialMap):
     .. math:: \phi(x) = (2m)^{-1/2} \left[e^{w_i\cdot x}\right]_i, \left[e^{-w_i\cdot x}\right]_i \; e^{-c|x|^2},
 
     whose products are hyperbolic cosines, :math:`e^{-(|x|^2+|y|^2)/2}\,\frac1m\sum_i\cosh(w_i\cdot(x+y))` for softmax
-    (HRF Eq. 3).  Unbiased; exact at x = -y.  Variance with independent rows:
-    :math:`\frac{1}{2m} e^{|x+y|^2}\mathrm{SM}^2(1-e^{-|x+y|^2})^2` (HRF Lemma 2.2, m counting projections), below that of
-    `Positive` at equal width.
+    (HRF Eq. 3).  The estimate is unbiased, and exact at x = -y.  The variance with independent rows is
+    :math:`\frac{1}{2m} e^{|x+y|^2}\mathrm{SM}^2(1-e^{-|x+y|^2})^2` (HRF Lemma 2.2, where m counts projections), below
+    that of `Positive` at equal width.
 
     References
     ----------
@@ -221,13 +214,11 @@ class Hyperbolic(ExponentialMap):
     references: ClassVar[tuple[str, ...]] = ("hrf",)
 
     def layout(self, projection: Projection) -> Layout:
-        """Two features per row."""
         return exponential_layout(0, 1, projection, reflect=True)
 
     def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
-        """GERF with A = 0 and s = 1, at both of w and -w."""
         return ExponentialFeatures(Nodes(draws.operator(), reflect=True), 0, 1, norm_coefficient(kernel, -1.0))
 
     def mse(self, case: ErrorCase) -> np.ndarray:
-        """For independent, orthogonal and simplex rows."""
+        """Error with independent, orthogonal and simplex rows."""
         return case.absolute(theory.hyperbolic_log_relative_mse(case.pairs.plus, case.m, case.dim, case.coupling))

@@ -23,39 +23,41 @@ from .coefficients import GaussianCoefficient
 COEFFICIENTS = ("zero-one", "gaussian")
 DIAGONALS = ("complex", "real")
 _CLIP = (1e-2, 1e2)
-"""Bounds of |a_k|: extreme ratios explode away from the centres."""
+"""Bounds of |a_k|: with extreme ratios the features explode away from the centres."""
 _SMALL = 1 << 20
-"""Numbers up to which one thread is quicker than waking several at every step of k-means."""
+"""Size of the data up to which k-means is faster on one thread than on several."""
 
 
 @dataclass(frozen=True)
 class ClusterHybrid(HybridMap):
     r"""Cluster hybrid features (HRF Sections 2.4 and H): a complex exponential base for each pair of clusters.
 
+    Use it if queries and keys form clusters; `Approximation.plan` finds them.
+
     Parameters
     ----------
     n_query_clusters, n_key_clusters : int
         Numbers of clusters.
     coefficients : {"zero-one", "gaussian"}
-        The weights.
+        The weights of the bases, see Notes.
     diagonal : {"complex", "real"}
         Whether entries of A may be imaginary.
     default : Map
-        Base of light pairs of clusters, and of the remaining weight of Gaussian coefficients.
+        Base for light pairs of clusters, and for the remaining weight of Gaussian coefficients.
     light : float
-        Pairs of clusters that hold less than this fraction of all pairs of points use the default base.
+        Pairs of clusters with less than this fraction of all pairs of points use the default base.
     width : float, optional
-        tau, with Gaussian coefficients (1 without it).
+        Width tau of Gaussian coefficients; 1 by default.
     n_coefficients : int, optional
-        Number of projections of each Gaussian coefficient (8 without it).
+        Number of projections of each Gaussian coefficient; 8 by default.
     shared : bool
         Whether all bases use the same W.
     query_centres, key_centres : sequences of points, optional
-        Centres of the clusters; found by k-means without them.
+        Centres of the clusters; found by k-means by default.
     diagonals : nested sequence (n_query_clusters, n_key_clusters, d), optional
-        A for each pair of clusters; from the data without it.
+        A for each pair of clusters; chosen from the data by default.
     light_pairs : sequence of pairs (i, j), optional
-        Pairs of clusters that use the default base; from the data without it.
+        Pairs of clusters that use the default base; chosen from the data by default.
 
     Notes
     -----
@@ -65,9 +67,9 @@ class ClusterHybrid(HybridMap):
     HRF Eq. 86-88 for tight clusters and stays finite for centres at zero.
 
     ``coefficients="zero-one"``: the weight of base (i, j) is one for queries nearest to centre i and keys nearest to
-    centre j; a query fills the blocks (i, .), a key the blocks (., j).  ``"gaussian"``: weights
-    :math:`e^{-|Ax + A^{-1}y|^2/(2\tau^2)}`, by trigonometric features, and a default base with the rest.  Unbiased in both
-    cases, whatever the clusters.
+    centre j; a query fills the blocks (i, .), a key the blocks (., j).  ``"gaussian"``: the weights
+    :math:`e^{-|Ax + A^{-1}y|^2/(2\tau^2)}` are estimated by trigonometric features, and the default base has the
+    remaining weight.  Both are unbiased for any clusters.
 
     References
     ----------
@@ -119,7 +121,7 @@ class ClusterHybrid(HybridMap):
         self._check_plan()
 
     def _check_plan(self) -> None:
-        """What a plan found comes together and fits together."""
+        """Check that the constants of a plan are complete and consistent."""
         found = {name: getattr(self, name) for name in _FOUND}
         if all(value is None for value in found.values()):
             return
@@ -140,12 +142,10 @@ class ClusterHybrid(HybridMap):
             object.__setattr__(self, name, value)
 
     def serves(self, kernel: Kernel | None) -> bool:
-        """The Gaussian and the softmax kernel, if the default base does."""
         return super().serves(kernel) and self.default.serves(kernel)
 
     @property
     def planned(self) -> bool:
-        """With clusters, and a default base that is planned."""
         return self.query_centres is not None and self.default.planned
 
     def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator) -> Map:
@@ -169,7 +169,7 @@ class ClusterHybrid(HybridMap):
         )
 
     def _heavy(self) -> list[tuple[int, int]]:
-        """Pairs of clusters with a base of their own."""
+        """Pairs of clusters that have their own base."""
         pairs = [(i, j) for i in range(self.n_query_clusters) for j in range(self.n_key_clusters)]
         return [pair for pair in pairs if pair not in set(self.light_pairs or ())]
 
@@ -186,7 +186,6 @@ class ClusterHybrid(HybridMap):
         return ComplexExponential(as_tuple(a if a.imag.any() else a.real))
 
     def layout(self, projection: Projection) -> Layout:
-        """One block for each pair of clusters, and those of the default base."""
         if self.diagonals is None:
             raise unplanned(self, "the width")
         if self.coefficients == "gaussian":
@@ -196,7 +195,6 @@ class ClusterHybrid(HybridMap):
         return Layout(sum(block.per_row for block in blocks), sum(block.extra for block in blocks), False, False)
 
     def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
-        """All bases, and the default one."""
         if self.coefficients == "gaussian":
             return self._gaussian().draw(draws, kernel)
         blocks: list[tuple[Features, list[int], list[int]]] = [
@@ -227,8 +225,8 @@ _FOUND = ("query_centres", "key_centres", "diagonals", "light_pairs")
 class ZeroOneFeatures(Features):
     """Blocks of bases, of which a query in cluster i fills (i, .) and a key in cluster j fills (., j).
 
-    Light pairs share one block of the default base for each query cluster that has some: a query in i fills block i, a
-    key in j all blocks i whose pair (i, j) is light.
+    The light pairs of each query cluster share one block of the default base: a query in i fills block i, a key in j
+    all blocks i whose pair (i, j) is light.
 
     Parameters
     ----------
@@ -261,7 +259,7 @@ class ZeroOneFeatures(Features):
 
 
 def _gathered(features: Features, rows: np.ndarray, cluster: np.ndarray, members: list[int], *, key: bool) -> Scaled:
-    """A block computed for its own rows alone."""
+    """A block computed for its own rows only."""
     chosen = np.flatnonzero(np.isin(cluster, members))
     mantissa, logarithm = (np.zeros((len(rows), features.width), rows.dtype) for _ in range(2))
     if len(chosen):
@@ -270,7 +268,7 @@ def _gathered(features: Features, rows: np.ndarray, cluster: np.ndarray, members
 
 
 def _masked(features: Features, rows: Any, cluster: Any, members: list[int], *, key: bool) -> Scaled:
-    """A block computed for all rows and kept for its own: shapes that do not depend on numbers."""
+    """A block computed for all rows and masked, so that shapes do not depend on values."""
     xp = array_namespace(rows)
     own = cluster == members[0]
     for member in members[1:]:
@@ -281,14 +279,14 @@ def _masked(features: Features, rows: Any, cluster: Any, members: list[int], *, 
 
 
 def nearest(xp: Any, rows: Any, centres: np.ndarray) -> Any:
-    """Number of the nearest centre of each row."""
+    """Index of the nearest centre of each row."""
     squares = like((centres**2).sum(axis=1), rows)
     return xp.argmin(squares - 2 * xp.matmul(rows, like(np.ascontiguousarray(centres.T), rows)), axis=1)
 
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Centres, and the moments of the points nearest to each."""
+    """Cluster centres, and the moments of the points nearest to each."""
 
     centres: np.ndarray  # (n, d)
     means: np.ndarray  # (n, d)

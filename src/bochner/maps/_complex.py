@@ -31,7 +31,7 @@ class ComplexExponential(ExponentialMap):
     A : complex, sequence of complex, or square matrix
         A multiple of the identity, a diagonal, or a full matrix.
     antithetic : bool
-        Whether to use both of w and -w.
+        Whether to use both w and -w.
 
     Notes
     -----
@@ -39,10 +39,10 @@ class ComplexExponential(ExponentialMap):
 
     .. math:: Z = e^{-q(u)/2 - q(v)/2 + w\cdot(u + v)}, \qquad E\,Z = e^{x\cdot y}, \qquad q(u) = \sum_k u_k^2,
 
-    with *unconjugated* squares (HRF Eq. 89-92 print norms, which is wrong for complex A).  The estimate is the mean of
-    Re Z, as real pairs :math:`m^{-1/2} e^{a}[\cos\theta, \sin\theta]` of queries and
-    :math:`[\cos\theta, -\sin\theta]` of keys: 2m features, m if A is real.  Unbiased; zero variance where u + v = 0.
-    With u + v = a + ib the variance of one projection is
+    with *unconjugated* squares (HRF Eq. 89-92 have norms, which is wrong for complex A).  The estimate is the mean of
+    Re Z, as real pairs :math:`m^{-1/2} e^{a}[\cos\theta, \sin\theta]` of queries and :math:`[\cos\theta, -\sin\theta]`
+    of keys: 2m features, or m if A is real.  It is unbiased, and its variance is zero where u + v = 0.  With u + v = a
+    + ib the variance of one projection is
     :math:`\mathrm{SM}^2\{(e^{|a|^2+|b|^2} + e^{|a|^2-|b|^2}\cos 2a\cdot b)/2 - 1\}`.
 
     A = i gives `Trigonometric`, A = 1 `Positive`, and A = 1 with antithetic pairs `Hyperbolic`.
@@ -72,11 +72,11 @@ class ComplexExponential(ExponentialMap):
 
     @classmethod
     def variants(cls) -> dict[str, Any]:
-        """The imaginary unit, whose features are those of `Trigonometric`."""
+        """Return the map with A = i, whose features are those of `Trigonometric`."""
         return {"complex-exponential": cls(1j)}
 
     def worth_trying(self, projection: Projection) -> bool:
-        """Not as `Trigonometric` or `Positive` under another name: multiples of the identity by 1, i."""
+        """Not if it equals `Trigonometric` or `Positive`: multiples of the identity by 1 or i."""
         return super().worth_trying(projection) and self.A not in (1.0, 1j)
 
     @property
@@ -85,14 +85,12 @@ class ComplexExponential(ExponentialMap):
         return np.asarray(self.A)
 
     def layout(self, projection: Projection) -> Layout:
-        """One feature per node for real A, two otherwise; queries meet A and keys its inverse."""
         nodes, origin = 2 if self.antithetic or projection.reflected else 1, int(projection.has_origin)
         if not np.iscomplexobj(self.matrix):
             return Layout(nodes, origin, False, not projection.signed)
         return Layout(2 * nodes, 2 * origin - (origin and _plain(self.matrix)), False, False)
 
     def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
-        """Check the size of A, then draw."""
         A = self.matrix
         if A.ndim and A.shape[0] != draws.d:
             raise ValueError(
@@ -104,7 +102,7 @@ class ComplexExponential(ExponentialMap):
         return ComplexExponentialFeatures(nodes, A, norm_coefficient(kernel, -0.5))
 
     def mse(self, case: ErrorCase) -> np.ndarray:
-        """For independent rows."""
+        """Error with independent rows."""
         case.require_independent(self)
         A = self.matrix
         z = theory.complex_argument(case.X[:, None, :], case.Y[None], A if A.ndim else np.full(case.d, A))
@@ -144,7 +142,7 @@ class ComplexExponentialFeatures(Features):
 
 
 def _plain(A: np.ndarray) -> bool:
-    """Whether squares of the entries are real: then the phase at w = 0 is zero, and its sine is not a feature."""
+    """Whether squares of the entries are real; then the phase at w = 0 is zero, and its sine is left out."""
     return A.ndim < 2 and not (A.real * A.imag).any()
 
 

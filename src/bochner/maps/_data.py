@@ -1,4 +1,4 @@
-"""What maps learn from data: moments of two sets of points in O(n d), and pairs drawn from them."""
+"""Statistics that maps compute from data: moments of two sets of points in O(n d), and random pairs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Moments:
 
     @classmethod
     def of(cls, points: np.ndarray) -> Moments:
-        """One pass in float64, whatever the precision of the points."""
+        """Compute the moments in one pass in float64, whatever the precision of the points."""
         total, squares = np.zeros(points.shape[1]), np.zeros(points.shape[1])
         minimum = np.full(points.shape[1], np.inf)
         for start in range(0, len(points), _CHUNK):
@@ -37,17 +37,20 @@ class Moments:
 
 
 class Data:
-    """Two sets of points, queries and keys, possibly of different sizes, brought to unit scale.
+    """Two sets of points, queries and keys, at unit scale; they may have different sizes.
 
     Parameters
     ----------
     X, Y : arrays (..., n, d) and (..., p, d)
-        Leading axes are flattened; tensors are taken without their gradient.
+        Leading axes are flattened; tensors are detached.  Passing the same object twice means the same points.
     """
 
     def __init__(self, X: Any, Y: Any) -> None:
-        self.X, self.Y = (_points(Z) for Z in (X, Y))
-        self.queries, self.keys = Moments.of(self.X), Moments.of(self.Y)
+        self.same = X is Y
+        self.X = _points(X)
+        self.Y = self.X if self.same else _points(Y)
+        self.queries = Moments.of(self.X)
+        self.keys = self.queries if self.same else Moments.of(self.Y)
 
     @property
     def d(self) -> int:
@@ -59,8 +62,17 @@ class Data:
         cross = float(self.queries.mean @ self.keys.mean)
         return max(float(self.queries.square.sum() + self.keys.square.sum()) + 2 * s * cross, 0.0)
 
+    def covariance(self, *, key: bool) -> np.ndarray:
+        """Covariance of the keys or of the queries, (d, d), in one pass of O(n d^2) in float64."""
+        points, mean = (self.Y, self.keys.mean) if key else (self.X, self.queries.mean)
+        total = np.zeros((self.d, self.d))
+        for start in range(0, len(points), _CHUNK):
+            part = points[start : start + _CHUNK] - mean
+            total += part.T @ part
+        return total / len(points)
+
     def pairs(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """``count`` random pairs (all pairs once, where there are no more than that)."""
+        """Return ``count`` random pairs, or all pairs if there are no more than that."""
         n, p = len(self.X), len(self.Y)
         chosen = np.arange(n * p) if n * p <= count else rng.integers(0, n * p, count)
         return self.X[chosen // p].astype(np.float64), self.Y[chosen % p].astype(np.float64)

@@ -23,10 +23,10 @@ from ._features import Features, Scaled, squared_norms
 from ._map import Coupling, Layout, Map
 
 _MARGIN = 0.01
-"""Distance of the shift below the data, in units of their root mean square: at zero the variance would degenerate."""
+"""Distance of the shift below the data, in units of their root mean square; at zero the variance would degenerate."""
 _SMALLEST_RATE = 1e-8
 _PAIRS, _PAIRS_AT_LEAST, _NUMBERS = 2000, 200, 400_000
-"""Pairs of points that choose the probability: most, fewest, and numbers in them."""
+"""Pairs of points from which the probability is chosen: largest and smallest number, and their total size."""
 
 
 class DiscreteMap(ExponentialMap):
@@ -48,35 +48,31 @@ class DiscreteMap(ExponentialMap):
 
     @classmethod
     def variants(cls) -> dict[str, Any]:
-        """Signed features, and positive ones."""
+        """Return signed and positive features."""
         return {cls.name: cls(), f"{cls.name}+": cls(positive=True)} if cls.name else {}  # type: ignore[call-arg]
 
     @property
     def parameter(self) -> float | None:
-        """The parameter of the law, if it has a value."""
+        """The parameter of the law, or None if it is not chosen yet."""
         value: float | None = getattr(self, self.parameter_name)
         return value
 
     @property
     def planned(self) -> bool:
-        """With a parameter and, for positive features, a shift."""
         return self.parameter is not None and (not self.positive or self.shift is not None)
 
     @property
     def coupling(self) -> Coupling:
-        """There is no W."""
         return "independent"
 
     def unbiased(self, projection: Projection) -> bool:
-        """Always."""
         return True
 
     def layout(self, projection: Projection) -> Layout:
-        """One feature per row of the table; positive on data that do not fall below the shift."""
         return Layout(1, 0, True, self.positive)
 
     def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator) -> Map:
-        """The shift, a little below the data, and the best parameter at the shifted points."""
+        """Return the map with a shift slightly below the data, and the best parameter at the shifted points."""
         shift = self.shift
         if self.positive and shift is None:
             size = float(np.sqrt(np.mean([data.queries.square, data.keys.square])))
@@ -100,7 +96,6 @@ class DiscreteMap(ExponentialMap):
         """Logarithms of the factors of the features, and what is subtracted from the logarithms of coordinates."""
 
     def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
-        """Draw the table."""
         if self.shift is not None and len(self.shift) != draws.d:
             raise ValueError(
                 f"{type(self).__name__}: shift has {len(self.shift)} entries, the data has {draws.d} columns."
@@ -198,12 +193,13 @@ class Poisson(DiscreteMap):
     Parameters
     ----------
     positive : bool
-        Whether to subtract from all points their coordinatewise minimum (and a margin), which changes no Gaussian
-        kernel and makes every feature positive; unbiased even for points that later fall below it.
+        Whether to shift all points by slightly more than their coordinatewise minimum, which does not change the
+        Gaussian kernel and makes every feature positive.  The estimate stays unbiased for new points that fall below
+        it.
     rate : float, optional
-        :math:`\lambda`; from the data without it.
+        The rate :math:`\lambda`; chosen from the data by default.
     shift : sequence of float, optional
-        What is subtracted from all points, with ``positive``; from the data without it.
+        The point that is subtracted from all points, only with ``positive``; chosen from the data by default.
 
     Notes
     -----
@@ -211,7 +207,7 @@ class Poisson(DiscreteMap):
 
     .. math:: f(x) = e^{\lambda d/2 - |x|^2/2} \prod_l x_l^{w_l} \lambda^{-w_l/2}
 
-    is unbiased for the Gaussian kernel (times :math:`e^{|x|^2/2}` for softmax) (CRT Eq. 10, which prints :math:`x_i`
+    is unbiased for the Gaussian kernel (times :math:`e^{|x|^2/2}` for softmax) (CRT Eq. 10, which has :math:`x_i`
     for :math:`x_l`), with variance :math:`e^{\lambda d + \sum_l x_l^2y_l^2/\lambda - |x|^2 - |y|^2} - k^2` for one row.
     The rate that minimises the mean log second moment over the data is
     :math:`\lambda^* = (\frac1d\sum_l E x_l^2\,E y_l^2)^{1/2}` (CRT Eq. 12).  Signs are kept apart, powers are sums of
@@ -244,7 +240,6 @@ class Poisson(DiscreteMap):
 
     @property
     def remedy_without_data(self) -> str:
-        """A number for the rate."""
         return "call fit(X, Y) with data, or give a rate and positive=False"
 
     def _best(self, data: Data, shift: np.ndarray, rng: np.random.Generator) -> float:
@@ -261,7 +256,7 @@ class Poisson(DiscreteMap):
         return np.full(len(table), self.rate * table.shape[1] / 2), 0.5 * math.log(self.rate)
 
     def mse(self, case: ErrorCase) -> np.ndarray:
-        """CRT Eq. 11."""
+        """Error of CRT Eq. 11."""
         return case.absolute(theory.poisson_log_relative_mse(*self._shifted(case), self.rate, case.m))
 
 
@@ -272,12 +267,13 @@ class Geometric(DiscreteMap):
     Parameters
     ----------
     positive : bool
-        Whether to subtract from all points their coordinatewise minimum (and a margin), which changes no Gaussian
-        kernel and makes every feature positive; unbiased even for points that later fall below it.
+        Whether to shift all points by slightly more than their coordinatewise minimum, which does not change the
+        Gaussian kernel and makes every feature positive.  The estimate stays unbiased for new points that fall below
+        it.
     success : float, optional
-        p, between 0 and 1; from the data without it.
+        The success probability p, between 0 and 1; chosen from the data by default.
     shift : sequence of float, optional
-        What is subtracted from all points, with ``positive``; from the data without it.
+        The point that is subtracted from all points, only with ``positive``; chosen from the data by default.
 
     Notes
     -----
@@ -292,8 +288,8 @@ class Geometric(DiscreteMap):
 
     Deviations
     ----------
-    CRT Eq. 14 puts averages of :math:`|x_l y_l|` into the variance of one pair; since :math:`\log I_0` is convex that
-    underestimates, and p comes out too large for small inputs.
+    CRT Eq. 14 puts averages of :math:`|x_l y_l|` into the variance of a single pair.  Since :math:`\log I_0` is convex,
+    this underestimates the variance and gives too large a p for small inputs.
 
     References
     ----------
@@ -322,7 +318,6 @@ class Geometric(DiscreteMap):
 
     @property
     def remedy_without_data(self) -> str:
-        """A number for the probability."""
         return "call fit(X, Y) with data, or give a success probability and positive=False"
 
     def _best(self, data: Data, shift: np.ndarray, rng: np.random.Generator) -> float:
@@ -341,5 +336,5 @@ class Geometric(DiscreteMap):
         return constants, 0.5 * math.log1p(-self.success)
 
     def mse(self, case: ErrorCase) -> np.ndarray:
-        """CRT Eq. 13."""
+        """Error of CRT Eq. 13."""
         return case.absolute(theory.geometric_log_relative_mse(*self._shifted(case), self.success, case.m))

@@ -1,4 +1,4 @@
-"""Where a map gets its random numbers: rows of W and tables by name, drawn by a seed or read from a file."""
+"""The source of random numbers for maps: rows of W and tables by name, drawn from a seed or read from a file."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from ..projections import IID, Operator, Projection
 
 
 class Draws:
-    """Named draws of one approximation; each name has a stream of its own, and everything drawn is kept.
+    """Named draws of one approximation; each name has its own random stream, and everything drawn is kept.
 
     Parameters
     ----------
     projection : Projection
+        Law of the rows of W.
     d, m : int
-        Dimension of the data, rows of W.
+        Dimension of the data, number of rows of W.
     kernel : Kernel or None
-        Owner of the spectral law.
+        Kernel whose spectral law the rows follow.
     seed : int
-        Where all streams start.
+        Seed of all streams.
     arrays : mapping of str to array, optional
-        What an earlier draw gave (`to_arrays`): then everything is read from it, and nothing is drawn.
+        Result of `to_arrays` of an earlier draw: if given, everything is read from it and nothing is drawn.
     """
 
     def __init__(
@@ -44,11 +45,11 @@ class Draws:
         self._kept: dict[str, Operator | np.ndarray] = {}
 
     def stream(self, name: str) -> np.random.Generator:
-        """The generator of that name."""
+        """Return the generator of that name."""
         return streams(self._seed, self._prefix + name)[0]
 
     def apart(self, name: str) -> Draws:
-        """The same draws under other names: independent of these."""
+        """Return draws under other names, which are independent of these."""
         other = copy.copy(self)
         other._prefix = f"{self._prefix}{name}/"
         return other
@@ -64,22 +65,22 @@ class Draws:
         return shared
 
     def operator(self, name: str = "base") -> Operator:
-        """W of that name, drawn once by the projection."""
+        """Return the W of that name, drawn once by the projection."""
         return self._rows(name, self.projection, self.m, self.kernel)
 
     def independent_rows(self, name: str, n: int) -> Operator:
-        """N independent Gaussian rows, for the coefficients of hybrids."""
+        """Return n independent Gaussian rows, for the coefficients of hybrids."""
         return self._rows(name, IID(), n, None)
 
     def table(self, name: str, shape: tuple[int, ...], make: Callable[[np.random.Generator], np.ndarray]) -> np.ndarray:
-        """An array of that name and shape, drawn by ``make``."""
+        """Return the array of that name and shape, drawn by ``make``."""
         full = self._prefix + name
         if full not in self._kept:
             self._kept[full] = make(self.stream(name)) if self._arrays is None else self._read(full, shape)
         return self._kept[full]  # type: ignore[return-value]
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """All that was drawn, by name: arrays that rebuild the features without drawing."""
+        """Return everything that was drawn, by name: arrays that rebuild the features without drawing."""
         arrays: dict[str, np.ndarray] = {}
         for name, kept in self._kept.items():
             parts = {"": kept} if isinstance(kept, np.ndarray) else kept.to_arrays()
@@ -88,7 +89,7 @@ class Draws:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all that was drawn."""
+        """Size of everything that was drawn, in bytes."""
         return sum(int(kept.nbytes) for kept in self._kept.values())
 
     def _rows(self, name: str, projection: Projection, m: int, kernel: Kernel | None) -> Operator:
@@ -116,15 +117,16 @@ class Draws:
 class Nodes:
     r"""Weighted points w with :math:`E f(w) \approx \sum_i \sigma_i \omega_i f(w_i)`.
 
-    Rows of W come first; then, where they are reflected, all of them with the other sign and half of the weight each;
-    last the node at zero, if the rule has one.  Weights :math:`\omega_i` are positive, and :math:`\sigma_i = \pm 1` is
-    negative only for a node at zero of negative weight.
+    The rows of W come first.  If they are reflected, they are followed by their negatives, and each has half of the
+    weight.  The node at zero, if the rule has one, comes last.  Weights :math:`\omega_i` are positive, and
+    :math:`\sigma_i = \pm 1` is negative only for a node at zero of negative weight.
 
     Parameters
     ----------
     operator : Operator
+        The drawn W.
     reflect : bool
-        Whether to evaluate at both of w and -w.
+        Whether to evaluate at both w and -w.
     """
 
     def __init__(self, operator: Operator, *, reflect: bool) -> None:
@@ -142,7 +144,7 @@ class Nodes:
         return len(self.weights)
 
     def project(self, X: Any) -> Any:
-        """The products w . x for all nodes, (..., len(self))."""
+        """Return the products w . x for all nodes, (..., len(self))."""
         xp = array_namespace(X)
         u = self.operator.apply(X)
         parts = [u, -u] if self.reflect else [u]
@@ -151,13 +153,13 @@ class Nodes:
         return xp.concat(parts, axis=-1) if len(parts) > 1 else u
 
     def signed_last(self, values: Any) -> Any:
-        """``values`` (..., len(self)) with the sign of the node at zero: for the side of the keys."""
+        """Multiply ``values`` (..., len(self)) by the sign of the node at zero, for the side of the keys."""
         if not self.negative_origin:
             return values
         return array_namespace(values).concat([values[..., :-1], -values[..., -1:]], axis=-1)
 
     def to_dense(self) -> np.ndarray:
-        """All nodes, (len(self), d)."""
+        """Return all nodes, (len(self), d)."""
         rows = self.operator.to_dense()
         parts = [rows, -rows] if self.reflect else [rows]
         return np.concatenate([*parts, np.zeros((1, rows.shape[1]))]) if self.origin else np.concatenate(parts)
@@ -166,9 +168,18 @@ class Nodes:
 class Directions(Nodes):
     r"""Nodes for maps that are homogeneous of degree b, :math:`f(rw) = r^b f(w)`, with the radius integrated out.
 
-    Where the lengths are not those of Gaussian rows (fixed ones, or the weighted nodes of a quadrature), only the
-    directions :math:`u_i` count: :math:`E f(w)g(w) = E[\chi_d^{2b}]\, E f(u)g(u)`, whose average over rows has no
+    If the lengths are not those of Gaussian rows (fixed lengths, or the weighted nodes of a quadrature), only the
+    directions :math:`u_i` are used: :math:`E f(w)g(w) = E[\chi_d^{2b}]\, E f(u)g(u)`, and the average over rows has no
     radial noise and no node at zero.
+
+    Parameters
+    ----------
+    operator : Operator
+        The drawn W.
+    degree : int
+        Degree b of homogeneity.
+    reflect : bool
+        Whether to evaluate at both w and -w.
     """
 
     def __init__(self, operator: Operator, degree: int, *, reflect: bool) -> None:
@@ -185,6 +196,5 @@ class Directions(Nodes):
             self.scale = 1 / self.radii
 
     def project(self, X: Any) -> Any:
-        """Products with the nodes, or with their directions."""
         u = super().project(X)
         return u if self.scale is None else u * like(self.scale, u)

@@ -1,4 +1,4 @@
-"""Errors in closed form: what is asked of a map's formula, and what is said where there is none."""
+"""Closed-form errors: the inputs of a map's formula, and the exception if there is none."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from ..projections import Projection, Quadrature, Simplex
 
 
 class NoClosedForm(ValueError):
-    """No closed form is known for the error of this approximation; the message names the nearest that has one."""
+    """No closed form is known for the error of an approximation; the message names the nearest case that has one."""
 
 
 @dataclass(frozen=True, eq=False)
 class ErrorCase:
-    """Pairs of points whose mean squared errors are asked for, with the rows that the features are made of.
+    """Pairs of points whose mean squared errors are to be computed, and the projection of the features.
 
     Attributes
     ----------
     kernel : Kernel or None
-        None for maps that induce their own, which have no closed form.
+        The kernel; None for maps that induce their own, which have no closed form.
     projection : Projection
+        The law of the rows.
     m : int
         Number of rows.
     X, Y : float64 arrays (n, d) and (p, d)
@@ -79,7 +80,7 @@ class ErrorCase:
         return found
 
     def require_independent(self, feature_map: Any) -> None:
-        """Refuse coupled rows, for formulas of independent ones."""
+        """Raise `NoClosedForm` for coupled rows, if a formula holds for independent rows only."""
         if self.projection.coupling != "iid":
             raise NoClosedForm(
                 f"no closed form is known for the error of {feature_map!r} with {self.projection!r} and {self.kernel!r}; "
@@ -87,10 +88,12 @@ class ErrorCase:
             )
 
     def of_differences(self, A: complex = 0.0) -> np.ndarray:
-        """Errors of exponentials of x - y with parameter A (s = -1): cosines, for A = 0.
+        """Errors of exponentials of x - y with constant A (s = -1); trigonometric features have A = 0.
 
-        For the Gaussian kernel they are computed without a detour over relative errors, which lose digits far away.
+        For the Gaussian kernel they are computed directly, since relative errors lose digits at large distances.
         """
+        if self.projection.coupling == "norm-coupled":
+            return self.of_gaussian(theory.trigonometric_mse(self.pairs.minus, self.m, self.dim, "norm-coupled", A))
         if isinstance(self.kernel, Gaussian):
             return theory.trigonometric_mse(self.pairs.minus, self.m, self.dim, self.coupling, A)
         return self.absolute(theory.gerf_log_relative_mse(A, -1, self.pairs.minus, self.m, self.dim, self.coupling))
@@ -102,7 +105,7 @@ class ErrorCase:
             return np.asarray(np.exp(2 * log_k + log_relative))
 
     def of_gaussian(self, error: Any) -> np.ndarray:
-        """An error of the Gaussian kernel as one of the softmax kernel, where that is asked for."""
+        """Convert an error for the Gaussian kernel to the softmax kernel, if that is the kernel of the case."""
         if not isinstance(self.kernel, Softmax):
             return np.broadcast_to(error, self.pairs.minus.shape).copy()
         with np.errstate(over="ignore"):

@@ -18,17 +18,15 @@ from ._map import Layout, Map
 
 
 class ExponentialMap(Map):
-    """Maps for the Gaussian and the softmax kernel that need Gaussian rows."""
+    """Base class of maps for the Gaussian and the softmax kernel that need Gaussian rows."""
 
     requirement: ClassVar[str] = "a Gaussian or softmax kernel, since it integrates exponentials over Gaussian rows"
     family: ClassVar[str] = "exponentials"
 
     def serves(self, kernel: Kernel | None) -> bool:
-        """The Gaussian and the softmax kernel."""
         return isinstance(kernel, Gaussian | Softmax)
 
     def why(self, facts: Any) -> str:
-        """Where sums x + y are short."""
         near = facts.distance2 < facts.sum2
         if facts.norms_vary and not near:
             return (
@@ -70,8 +68,19 @@ class ExponentialFeatures(Features):
     :math:`\mathrm{Re} f_1 f_2`, without conjugation: a complex feature becomes the pair (Re, Im) for queries and
     (Re, -Im) for keys.
 
-    With an ``offset`` b the last row is, in place of a pair, the single feature :math:`\sqrt2\cos(w\cdot x + b)`, which
-    is unbiased for b uniform on the circle (real A, s = -1).
+    Parameters
+    ----------
+    nodes : Nodes
+        The points w and their weights.
+    A : complex
+        The constant A.
+    s : {-1, 1}
+        The sign s.
+    c : float
+        The coefficient C of the squared norm.
+    offset : float, optional
+        If given, the last row contributes a single feature :math:`\sqrt2\cos(w\cdot x + b)` with this b in place of a
+        pair, which is unbiased for b uniform on the circle (real A, s = -1).
     """
 
     def __init__(self, nodes: Nodes, A: complex, s: int, c: float, offset: float | None = None) -> None:
@@ -97,7 +106,7 @@ class ExponentialFeatures(Features):
         self.positive = self.real and not nodes.signed
 
     def scaled(self, X: Any, *, key: bool) -> Scaled:
-        """One logarithm per node; cosines and sines of the phase as mantissa where there is one."""
+        """One logarithm per node; cosines and sines of the phase, if there is one, as mantissa."""
         b = self.s * self.b if key else self.b
         u = self.nodes.project(X)
         logarithm = self._logarithm(X, u, b.real)
@@ -112,10 +121,10 @@ class ExponentialFeatures(Features):
         return circle(self.nodes, phase, logarithm, key=key, skip_sine=self.skip_sine)
 
     def fill(self, X: np.ndarray, out: np.ndarray, *, key: bool) -> None:
-        """Cosines and sines straight into their place, where a node's logarithm does not depend on its projection.
+        """Write cosines and sines directly into ``out`` if the logarithm of a node does not depend on its projection.
 
-        Keys have :math:`s = -1` in their phase and again before their sines: they differ from queries only in the sign
-        of the node at zero.
+        Keys have :math:`s = -1` in their phase and again before their sines, so they differ from queries only in the
+        sign of the node at zero.
         """
         if self.b.real or self.phase.any() or self.nodes.reflect:
             super().fill(X, out, key=key)
@@ -155,7 +164,7 @@ class ExponentialFeatures(Features):
         return pulled
 
     def quadratic(self) -> Quadratic | None:
-        """Rows, constants and signs, for real features."""
+        """Rows, constants and signs of real features."""
         if not self.real:
             return None
         signs = None
@@ -165,7 +174,6 @@ class ExponentialFeatures(Features):
         return Quadratic(self.nodes.to_dense() * self.b.real, self.constant, self.c, signs)
 
     def exponent(self) -> Exponent | None:
-        """A and the dimension of the rows, where each row has one positive feature."""
         nodes = self.nodes
         single = not nodes.reflect and not nodes.origin and np.ptp(nodes.weights) == 0
         return Exponent(self.A.real, nodes.dim) if self.positive and self.s == 1 and single else None
@@ -199,7 +207,7 @@ def circle(nodes: Nodes, phase: Any, logarithm: Any, *, key: bool, skip_sine: in
 
 
 def check_A(owner: str, A: Any) -> complex:
-    """A as a complex number at which the estimate has a finite variance."""
+    """Return A as a complex number for which the variance is finite."""
     if isinstance(A, bool) or not isinstance(A, int | float | complex | np.number):
         raise TypeError(f"{owner}: A must be a real or complex number, got {shown(A)}.")
     value = complex(A)

@@ -1,4 +1,4 @@
-"""The drawn map: features of queries and of keys, as mantissa times exponential."""
+"""Drawn maps: features of queries and of keys, as mantissa times exponential."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Quadratic(NamedTuple):
     Attributes
     ----------
     rows : float64 array (D, d)
-        w.
+        The rows w.
     constants : float64 array (D,)
-        a.
+        The constants a.
     c : float
         Coefficient of the squared norm.
     signs : float64 array (D,) or None
-        Signs on the side of the keys; None where all are one.
+        Signs on the side of the keys; None if all are one.
     """
 
     rows: np.ndarray
@@ -42,7 +42,7 @@ class Exponent(NamedTuple):
 
 
 class Features(ABC):
-    """A map with its numbers drawn, on data brought to unit scale.
+    """Base class of drawn maps, which act on data at unit scale.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Features(ABC):
 
     @abstractmethod
     def scaled(self, X: Any, *, key: bool) -> Scaled:
-        """Features of the rows of X as (mantissa, logarithm), which broadcast to (..., width)."""
+        """Return the features of the rows of X as (mantissa, logarithm), which broadcast to (..., width)."""
 
     def __call__(self, X: Any, *, key: bool) -> Any:
         """Features of the rows of X, (..., width)."""
@@ -71,7 +71,7 @@ class Features(ABC):
         out[...] = self(X, key=key)
 
     def quadratic(self) -> Quadratic | None:
-        """The features as exponentials of quadratic functions, where they have that form."""
+        """The features as exponentials of quadratic functions, or None if they do not have this form."""
         return None
 
     def pull_back(self, X: np.ndarray, values: np.ndarray, gradient: np.ndarray) -> np.ndarray | None:
@@ -79,7 +79,7 @@ class Features(ABC):
         return None
 
     def exponent(self) -> Exponent | None:
-        """The constants of single positive exponentials of rows of equal weight, where the features are such."""
+        """The constants of single positive exponentials of rows of equal weight, or None if the features are different."""
         return None
 
 

@@ -32,27 +32,28 @@ class GaussianHybrid(HybridMap):
     n_coefficients : int
         Number n of projections of each coefficient.
     sigma : float, optional
-        Inverse width of the bipolar coefficient (1 without it).
+        Inverse width of the bipolar coefficient; 1 by default.
     radius : float, optional
-        Norm r at which that coefficient is normalised; from the data without it.
+        Norm r at which that coefficient is normalised; chosen from the data by default.
     matrices : sequence of numbers, diagonals or symmetric matrices, optional
-        M_k.
+        The matrices M_k.
     width : float, optional
-        c, with ``matrices`` (1 without it).
+        The width c of the coefficients, only with ``matrices``; 1 by default.
     default : Map, optional
-        Base of the remaining weight, with ``matrices`` (`Hyperbolic` without it).
+        Base that has the remaining weight, only with ``matrices``; `Hyperbolic` by default.
     shared : bool
         Whether all bases use the same W.
 
     Notes
     -----
     Without ``matrices`` (bipolar and normalised, HRF Section F): `Hyperbolic` with weight :math:`\hat\lambda` and
-    `Trigonometric` with the rest, where :math:`\lambda = (1 - e^{-\sigma^2|x-y|^2/2})/(1 - e^{-2\sigma^2r^2})`; exact at
-    x = y, 4 m (2n + 1) features.
+    `Trigonometric` with the rest, where :math:`\lambda = (1 - e^{-\sigma^2|x-y|^2/2})/(1 - e^{-2\sigma^2r^2})`; exact
+    at x = y, 4 m (2n + 1) features.
 
-    With ``matrices`` :math:`M_1, \dots, M_p` (HRF Eq. 20): weights :math:`\lambda_k = e^{-|x + M_k y|^2/(2c^2)}` for bases
-    that have no variance where :math:`x = -M_k y`, and the rest for a default base.  Such a base is `ComplexExponential`
-    with :math:`A_k^T A_k = M_k^{-1}`: M = 1 gives `Positive`, M = -1 `Trigonometric`.  Matrices are symmetric.
+    With ``matrices`` :math:`M_1, \dots, M_p` (HRF Eq. 20): the weights :math:`\lambda_k = e^{-|x + M_k y|^2/(2c^2)}`
+    belong to bases whose variance is zero at :math:`x = -M_k y`, and the default base has the remaining weight.  Such a
+    base is `ComplexExponential` with :math:`A_k^T A_k = M_k^{-1}`: M = 1 gives `Positive`, M = -1 gives
+    `Trigonometric`.  The matrices must be symmetric.
 
     References
     ----------
@@ -96,23 +97,19 @@ class GaussianHybrid(HybridMap):
         self._hybrid()
 
     def serves(self, kernel: Kernel | None) -> bool:
-        """As the hybrid it stands for."""
         return self._hybrid().serves(kernel)
 
     @property
     def planned(self) -> bool:
-        """With a radius, or a default base that is planned."""
         return self._hybrid().planned
 
     @property
     def remedy_without_data(self) -> str:
-        """A number for the radius, or what the default base needs."""
         return (
             "call fit(X, Y) with data, or give a radius" if self.default is None else self.default.remedy_without_data
         )
 
     def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator) -> Map:
-        """The radius of the data, or the planned default base."""
         if self.matrices is not None:
             default = None if self.default is None else self.default.plan(data, projection, kernel, rng)
             return replace(self, default=default)
@@ -121,15 +118,13 @@ class GaussianHybrid(HybridMap):
         return replace(self, radius=coefficient.radius)
 
     def layout(self, projection: Projection) -> Layout:
-        """As the general hybrid that it stands for."""
         return self._hybrid().layout(projection)
 
     def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
-        """As the general hybrid that it stands for."""
         return self._hybrid().draw(draws, kernel)
 
     def mse(self, case: ErrorCase) -> np.ndarray:
-        """For the bipolar hybrid; shared projections only with independent rows."""
+        """Error of the bipolar hybrid; shared projections must be independent rows."""
         if self.matrices is not None:
             raise NoClosedForm(
                 f"no closed form is offered for the error of {self!r}; the nearest is GaussianHybrid without matrices."
@@ -179,7 +174,7 @@ def _symmetric(matrices: Any) -> tuple[Any, ...]:
 
 
 def _root_of_inverse(M: np.ndarray) -> np.ndarray:
-    """A with A^T A = M^{-1}: complex where M is negative."""
+    """Return A with A^T A = M^{-1}, which is complex if M has negative entries."""
     if M.ndim < 2:
         if not M.all():
             raise ValueError("GaussianHybrid: matrices must be invertible.")

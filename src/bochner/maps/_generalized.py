@@ -24,18 +24,19 @@ _PAIRS = 100_000
 
 @dataclass(frozen=True)
 class GeneralizedExponential(ExponentialMap):
-    r"""GERF: exponentials of quadratics in the projection, with one complex parameter and a sign.
+    r"""Generalised exponential features (GERF), with one complex parameter and a sign.
 
-    The family that contains `Trigonometric`, `Positive` and `OptimalPositive`.  With ``A="optimal"`` the data choose.
+    This family contains `Trigonometric`, `Positive` and `OptimalPositive`.  With ``A="optimal"`` the parameter is
+    chosen from the data.
 
     Parameters
     ----------
     A : complex or "optimal"
         The parameter.
     s : {1, -1, None}
-        The sign; None means 1, or with ``A="optimal"`` whichever is better.
+        The sign; None means 1, or the better one with ``A="optimal"``.
     antithetic : bool
-        Whether to use both of w and -w.
+        Whether to use both w and -w.
 
     See Also
     --------
@@ -86,7 +87,7 @@ class GeneralizedExponential(ExponentialMap):
 
     @classmethod
     def variants(cls) -> dict[str, Any]:
-        """The one whose constant the data choose."""
+        """Return the map whose constant is chosen from the data."""
         return {"generalized-exponential": cls("optimal")}
 
     @property
@@ -100,12 +101,10 @@ class GeneralizedExponential(ExponentialMap):
 
     @property
     def planned(self) -> bool:
-        """With a number for A."""
         return not isinstance(self.A, str)
 
     @property
     def remedy_without_data(self) -> str:
-        """A number for A."""
         return "call fit(X, Y) with data, or give A as a number"
 
     @property
@@ -119,7 +118,7 @@ class GeneralizedExponential(ExponentialMap):
         return self.s or 1
 
     def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator) -> Map:
-        """A and s of least variance at the mean of the data."""
+        """Return the map with the A and s of smallest variance at the mean of the data."""
         if not isinstance(self.A, str):
             return replace(self, s=self._sign)
         signs, d = (1, -1) if self.s is None else (self.s,), projection.padded(data.d)
@@ -128,7 +127,6 @@ class GeneralizedExponential(ExponentialMap):
         return replace(self, A=found[best][1], s=best)
 
     def layout(self, projection: Projection) -> Layout:
-        """By the constants, once they are chosen."""
         if isinstance(self.A, str):
             raise unplanned(self, "the width")
         return exponential_layout(self.A, self._sign, projection, reflect=self._reflects(projection.reflected))
@@ -139,13 +137,12 @@ class GeneralizedExponential(ExponentialMap):
         return self.antithetic or (reflected and not even)
 
     def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
-        """All nodes with the chosen constants."""
         operator, s = draws.operator(), self._sign
         nodes = Nodes(operator, reflect=self._reflects(operator.reflected))
         return ExponentialFeatures(nodes, complex(self.A), s, norm_coefficient(kernel, -(s + 1) / 2))
 
     def mse(self, case: ErrorCase) -> np.ndarray:
-        """CRT Theorem 3.2, and 4.1 for coupled rows."""
+        """Error of CRT Theorem 3.2, and of Theorem 4.1 for coupled rows."""
         A, s = complex(self.A), self._sign
         antithetic = self.antithetic and not (s == -1 and not A.imag)  # cosines do not change by reflection
         if antithetic:
@@ -160,18 +157,18 @@ class GeneralizedExponential(ExponentialMap):
 
 @dataclass(frozen=True)
 class OptimalPositive(ExponentialMap):
-    r"""OPRF, the features of FAVOR++: positive features of least variance for the data.
+    r"""Optimal positive features (OPRF), the features of FAVOR++: positive features of smallest variance for the data.
 
-    The default for the softmax kernel.  `Approximation.plan` fills in A from the data.
+    The default for the softmax kernel.  `Approximation.plan` chooses A from the data.
 
     Parameters
     ----------
     quantile : float, optional
-        Take this quantile of :math:`|x + y|^2` over (a sample of) the pairs in place of the mean.
+        Quantile of :math:`|x + y|^2` over (a sample of) the pairs to use in place of the mean.
     antithetic : bool
-        Whether to use both of w and -w.
+        Whether to use both w and -w.
     A : float, optional
-        The constant, at most zero; from the data without it.
+        The constant, at most zero; chosen from the data by default.
 
     See Also
     --------
@@ -223,26 +220,23 @@ class OptimalPositive(ExponentialMap):
 
     @classmethod
     def default_for(cls, kernel: Kernel) -> Map | None:
-        """The softmax kernel."""
         return cls() if isinstance(kernel, Softmax) else None
 
     @property
     def planned(self) -> bool:
-        """With a number for A."""
         return self.A is not None
 
     @property
     def remedy_without_data(self) -> str:
-        """A number for A."""
         return "call fit(X, Y) with data, or give A as a number"
 
     @property
     def coupling(self) -> Coupling:
-        """Simplex rows, unless reflections undo what they gain."""
+        """Simplex rows, or orthogonal ones with antithetic pairs, which cancel the gain of the simplex."""
         return "orthogonal" if self.antithetic else "simplex"
 
     def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator) -> Map:
-        """The best A for the data in the dimension of the rows."""
+        """Return the map with the best A for the data, in the dimension of the rows."""
         if self.A is not None:
             return self
         V = data.mean_square(1)
@@ -252,15 +246,12 @@ class OptimalPositive(ExponentialMap):
         return replace(self, A=float(theory.optimal_A(V, projection.padded(data.d))))
 
     def layout(self, projection: Projection) -> Layout:
-        """One feature per node, whatever A."""
         return exponential_layout(0, 1, projection, reflect=self.antithetic or projection.reflected)
 
     def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
-        """As the general map with this A."""
         return self._general().draw(draws, kernel)
 
     def mse(self, case: ErrorCase) -> np.ndarray:
-        """As the general map with this A."""
         return self._general().mse(case)
 
     def _general(self) -> GeneralizedExponential:

@@ -1,4 +1,4 @@
-"""Functions of single projections: signs, positive parts, the projections themselves, and a function of the user's own."""
+"""Functions of single projections: signs, positive parts, the projections themselves, and user-defined functions."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from ._map import Coupling, Layout, Map
 
 
 class HomogeneousMap(Map):
-    """Features c f(w . x) with f(r u) = r^b f(u) for r > 0, which only need uniform directions.
+    """Base class of features c f(w . x) with f(r u) = r^b f(u) for r > 0, which only need uniform directions.
 
-    With ``radii="fixed"``, or in a quadrature, the radius is integrated out (`Directions`): the estimate is unbiased all
-    the same, and has no radial noise.
+    With ``radii="fixed"``, or in a quadrature, the radius is integrated out (`Directions`): the estimate is still
+    unbiased, and has no radial noise.
     """
 
     even: ClassVar[bool] = False
@@ -33,7 +33,7 @@ class HomogeneousMap(Map):
 
     @property
     def coupling(self) -> Coupling:
-        """Orthogonal directions without radial noise."""
+        """Orthogonal directions with fixed lengths, which have no radial noise."""
         return "directions"
 
     @property
@@ -43,21 +43,19 @@ class HomogeneousMap(Map):
 
     @abstractmethod
     def function(self, u: Any) -> Any:
-        """The nonlinearity."""
+        """The nonlinearity f."""
 
     def _reflects(self, reflected: bool) -> bool:
         """Products that are even in w need no reflection."""
         return reflected and not self.even
 
     def layout(self, projection: Projection) -> Layout:
-        """One feature per node; lengths that are integrated out leave no node at zero."""
         origin = int(projection.has_origin and projection.gaussian_lengths)
         return Layout(
             2 if self._reflects(projection.reflected) else 1, origin, not (origin and projection.signed), False
         )
 
     def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
-        """Evaluate at the rows, or at their directions."""
         operator = draws.operator()
         nodes = Directions(operator, self.degree, reflect=self._reflects(operator.reflected))
         return PointwiseFeatures(nodes, self.function, self.constant)
@@ -69,8 +67,8 @@ class Sign(HomogeneousMap):
 
     Notes
     -----
-    :math:`E\,\mathrm{sgn}(w\cdot x)\,\mathrm{sgn}(w\cdot y) = 1 - 2\theta/\pi` for any uniform direction.  Variance with
-    independent rows: :math:`(1 - k^2)/m`.  Exact at angles 0 and :math:`\pi`.
+    :math:`E\,\mathrm{sgn}(w\cdot x)\,\mathrm{sgn}(w\cdot y) = 1 - 2\theta/\pi` for any uniform direction.  The variance
+    with independent rows is :math:`(1 - k^2)/m`.  The estimate is exact at angles 0 and :math:`\pi`.
 
     References
     ----------
@@ -91,24 +89,20 @@ class Sign(HomogeneousMap):
 
     @classmethod
     def default_for(cls, kernel: Kernel) -> Map | None:
-        """The angular kernel."""
         return cls() if isinstance(kernel, Angular) else None
 
     def serves(self, kernel: Kernel | None) -> bool:
-        """The angular kernel."""
         return isinstance(kernel, Angular)
 
     @property
     def degree(self) -> int:
-        """Zero."""
         return 0
 
     def function(self, u: Any) -> Any:
-        """Signs, zero at zero."""
         return array_namespace(u).sign(u)
 
     def mse(self, case: ErrorCase) -> np.ndarray:
-        """Products of signs are plus or minus one, and zero with a zero vector."""
+        """Error with independent rows: products of signs are plus or minus one, and zero if a vector is zero."""
         case.require_independent(self)
         k = case.kernel(case.X, case.Y)
         square = (case.X != 0).any(axis=1)[:, None] & (case.Y != 0).any(axis=1)[None]
@@ -122,14 +116,15 @@ class Rectified(HomogeneousMap):
     Parameters
     ----------
     order : {0, 1, 2}
-        b.
+        The order b: steps, positive parts, or their squares.
 
     Notes
     -----
     :math:`k_b(x, y) = 2 E[\Theta_b(w\cdot x)\Theta_b(w\cdot y)]` with :math:`\Theta_0` the step (one half at zero),
-    :math:`\Theta_1` the positive part and :math:`\Theta_2` its square.  Homogeneous of degree b, so fixed radii and
-    quadrature integrate the length out: with quadrature (simplex vertices, d = 8, a random pair) the variance of order 1
-    falls from 6.6 for independent rows to 0.12 (QBF Section 2, whose printed rules keep a radius that cancels).
+    :math:`\Theta_1` the positive part and :math:`\Theta_2` its square.  The features are homogeneous of degree b, so
+    fixed radii and quadrature integrate the length out: with quadrature (simplex vertices, d = 8, a random pair) the
+    variance of order 1 falls from 6.6 for independent rows to 0.12 (QBF Section 2, whose published rules keep a radius
+    that cancels).
 
     References
     ----------
@@ -160,20 +155,16 @@ class Rectified(HomogeneousMap):
 
     @classmethod
     def default_for(cls, kernel: Kernel) -> Map | None:
-        """The arc-cosine kernels."""
         return cls(kernel.order) if isinstance(kernel, ArcCosine) else None
 
     def serves(self, kernel: Kernel | None) -> bool:
-        """The arc-cosine kernel of this order."""
         return isinstance(kernel, ArcCosine) and kernel.order == self.order
 
     @property
     def degree(self) -> int:
-        """The order."""
         return self.order
 
     def function(self, u: Any) -> Any:
-        """Step, positive part, or its square."""
         xp = array_namespace(u)
         zero = xp.zeros_like(u)
         if self.order == 0:
@@ -196,9 +187,9 @@ class Identity(HomogeneousMap):
 
     Notes
     -----
-    The Johnson-Lindenstrauss transform; with orthogonal rows of fixed radius the orthogonal one (OJLT), whose error is
-    lower by a factor (d - m)/(d - 1) and more (OMC Section 5.1).  Variance with independent rows:
-    :math:`(|x|^2|y|^2 + (x\cdot y)^2)/m`.
+    This is the Johnson-Lindenstrauss transform or, with orthogonal rows of fixed length, the orthogonal one (OJLT),
+    whose error is lower by at least a factor of (d - m)/(d - 1) (OMC Section 5.1).  The variance with independent rows
+    is :math:`(|x|^2|y|^2 + (x\cdot y)^2)/m`.
 
     References
     ----------
@@ -222,24 +213,20 @@ class Identity(HomogeneousMap):
 
     @classmethod
     def default_for(cls, kernel: Kernel) -> Map | None:
-        """The linear kernel."""
         return cls() if isinstance(kernel, Linear) else None
 
     def serves(self, kernel: Kernel | None) -> bool:
-        """The linear kernel."""
         return isinstance(kernel, Linear)
 
     @property
     def degree(self) -> int:
-        """One."""
         return 1
 
     def function(self, u: Any) -> Any:
-        """Nothing is done."""
         return u
 
     def mse(self, case: ErrorCase) -> np.ndarray:
-        """For Gaussian lengths, and for rows of one Haar matrix, which are a sample without replacement."""
+        """Error with Gaussian lengths, or with rows of one Haar matrix, which are a sample without replacement."""
         if case.projection == Orthogonal(Haar(), radii="fixed") and case.m <= case.d:
             return theory.subsampled_dot_product_mse(case.X[:, None, :], case.Y[None], case.m)
         return theory.dot_product_mse(case.X[:, None, :], case.Y[None], case.m, case.coupling)
@@ -247,17 +234,19 @@ class Identity(HomogeneousMap):
 
 @dataclass(frozen=True, repr=False)
 class Pointwise(Map):
-    r"""Features :math:`m^{-1/2} f(w_i\cdot x)` for a function f of the user's own.
+    r"""Features :math:`m^{-1/2} f(w_i\cdot x)` for any function f.
+
+    Use it without a kernel, as in ``Approximation(map=Pointwise(f))``: the function induces its own kernel.
 
     Parameters
     ----------
     f : callable
-        Applied to an array of projections of the library of the data (NumPy or torch), entry by entry.
+        Elementwise function of an array of projections, which belongs to the library of the data (NumPy or torch).
 
     Notes
     -----
-    They estimate, without bias, the kernel that f induces: :math:`k(x, y) = E f(w\cdot x) f(w\cdot y)`, w ~ N(0, I).
-    An `Approximation` without a kernel stands for it: ``gram`` estimates it, and more projections estimate it better.
+    The features are unbiased estimates of the kernel that f induces: :math:`k(x, y) = E f(w\cdot x) f(w\cdot y)`,
+    w ~ N(0, I).  ``gram`` estimates this kernel, more accurately with more projections.
 
     References
     ----------
@@ -287,15 +276,12 @@ class Pointwise(Map):
         return f"Pointwise(f={module}.{name})" if module and name else f"Pointwise(f={self.f!r})"
 
     def serves(self, kernel: Kernel | None) -> bool:
-        """None but its own."""
         return kernel is None
 
     def layout(self, projection: Projection) -> Layout:
-        """One feature per node."""
         return Layout(2 if projection.reflected else 1, int(projection.has_origin), not projection.signed, False)
 
     def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
-        """Evaluate at reflected nodes where the projection has them."""
         operator = draws.operator()
         return PointwiseFeatures(Nodes(operator, reflect=operator.reflected), self.f, 1.0)
 

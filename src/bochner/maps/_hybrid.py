@@ -1,4 +1,4 @@
-"""Hybrids: several maps of one kernel, mixed by random coefficients."""
+"""Hybrid maps: several maps for one kernel, mixed by random coefficients."""
 
 from __future__ import annotations
 
@@ -25,17 +25,16 @@ from .coefficients import AngularCoefficient, Coefficient, DrawnCoefficient
 
 
 class HybridMap(ExponentialMap):
-    """Common body of the hybrids: real pairs with the sign on the side of the keys, never symmetric or positive."""
+    """Base class of hybrids: real features with signs on the side of the keys, neither symmetric nor positive."""
 
     references: ClassVar[tuple[str, ...]] = ("hrf",)
     family: ClassVar[str] = "hybrid"
 
     def worth_trying(self, projection: Projection) -> bool:
-        """Rows of equal weight with an exact law: hybrids are wide, and the couplings differ little under them."""
+        """Only with rows of equal weight and an exact law: hybrids are wide, and the coupling changes their error little."""
         return projection.gaussian_rows and projection.coupling is not None
 
     def why(self, facts: Any) -> str:
-        """Where pairs are near as well as opposite."""
         return "A hybrid wins: pairs are near as well as opposite, and it leans on what errs least for each."
 
 
@@ -48,7 +47,7 @@ class Block(NamedTuple):
 
 
 def blocks_of(coefficients: Sequence[Coefficient]) -> list[Block]:
-    """The four kinds of blocks of HRF Lemma 2.3; those of weight zero are left out."""
+    """Return the four kinds of blocks of HRF Lemma 2.3, without those of weight zero."""
     last = len(coefficients)
     constants = [math.nan if c.constant is None else c.constant for c in coefficients]  # not known before the plan
     rest = 1 - sum(constants)
@@ -63,8 +62,8 @@ def blocks_of(coefficients: Sequence[Coefficient]) -> list[Block]:
 class Hybrid(HybridMap):
     r"""The general hybrid: p + 1 bases mixed by p random coefficients.
 
-    Takes any maps for the Gaussian or softmax kernel that use rows of W; `AngularHybrid`, `GaussianHybrid` and
-    `ClusterHybrid` are the named ones.
+    The bases can be any maps for the Gaussian or softmax kernel that use rows of W.  `AngularHybrid`, `GaussianHybrid`
+    and `ClusterHybrid` are the named special cases.
 
     Parameters
     ----------
@@ -73,7 +72,7 @@ class Hybrid(HybridMap):
     coefficients : sequence of Coefficient
         p coefficients (`bochner.maps.coefficients`).
     shared : bool
-        Whether all bases use the same W, or each its own.
+        Whether all bases use the same W; otherwise each has its own.
 
     Notes
     -----
@@ -81,11 +80,12 @@ class Hybrid(HybridMap):
               \Big(1 - \sum_k\hat\lambda_k\Big)\widehat{\mathrm{SM}}_{p+1},
               \qquad \hat\lambda_k = a_k + s_k\,\rho_k^{(1)}(x)\cdot\rho_k^{(2)}(y)
 
-    (HRF Eq. 8-12, Lemma 2.3).  Unbiased for any coefficients drawn apart from the bases.  As real features, with a sign
-    for each block on the side of the keys: :math:`\sqrt{|a_k|}\,\phi_k`, :math:`\rho_k\otimes\phi_k`,
-    :math:`\sqrt{|1-\sum a_k|}\,\phi_{p+1}` and :math:`\rho_k\otimes\phi_{p+1}`.  Projections cost (m + n) d per row and the
-    outer products m n.  Exact error: :math:`\sum_{k,l} E[L_kL_l]\,\mathrm{Cov}_{kl}`, L the weights, off-diagonal terms
-    only with shared projections.
+    (HRF Eq. 8-12, Lemma 2.3).  The hybrid is unbiased for any coefficients that are independent of the bases.  Its real
+    features, with a sign for each block on the side of the keys, are :math:`\sqrt{|a_k|}\,\phi_k`,
+    :math:`\rho_k\otimes\phi_k`, :math:`\sqrt{|1-\sum a_k|}\,\phi_{p+1}` and :math:`\rho_k\otimes\phi_{p+1}`.
+    Projections cost (m + n) d per row and the outer products m n.  The exact error is
+    :math:`\sum_{k,l} E[L_kL_l]\,\mathrm{Cov}_{kl}` with the weights L; off-diagonal terms occur only with shared
+    projections.
 
     References
     ----------
@@ -120,21 +120,17 @@ class Hybrid(HybridMap):
         check_flag("Hybrid", "shared", self.shared)
 
     def serves(self, kernel: Kernel | None) -> bool:
-        """The Gaussian and the softmax kernel, if all bases do."""
         return super().serves(kernel) and all(base.serves(kernel) for base in self.bases)
 
     @property
     def planned(self) -> bool:
-        """If all bases and coefficients are."""
         return all(base.planned for base in self.bases) and all(c.planned for c in self.coefficients)
 
     def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator) -> Hybrid:
-        """With all bases and coefficients planned."""
         bases = tuple(base.plan(data, projection, kernel, rng) for base in self.bases)
         return replace(self, bases=bases, coefficients=tuple(c.plan(data) for c in self.coefficients))
 
     def layout(self, projection: Projection) -> Layout:
-        """Blocks of the bases, some of them times the entries of a coefficient."""
         bases = [base.layout(projection) for base in self.bases]
         sizes = [(bases[b], 1 if k is None else self.coefficients[k].width) for b, _, k in blocks_of(self.coefficients)]
         return Layout(
@@ -142,7 +138,6 @@ class Hybrid(HybridMap):
         )
 
     def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
-        """Draw the bases, together or apart, and the coefficients, always apart."""
         bases = [
             base.draw(draws if self.shared else draws.apart(f"base-{k}"), kernel) for k, base in enumerate(self.bases)
         ]
@@ -151,7 +146,7 @@ class Hybrid(HybridMap):
 
 
 def check_base(owner: str, base: Map) -> None:
-    """Refuse a base that has no W, or that does not estimate the kernels of hybrids."""
+    """Raise a ValueError for a base that has no W, or that does not estimate the kernels of hybrids."""
     if not base.uses_rows:
         raise ValueError(f"{owner}: {base!r} has no W to share; use exponential or trigonometric bases.")
     if not base.serves(Gaussian()):
@@ -174,7 +169,7 @@ class HybridFeatures(Features):
         self.width = sum(bases[base].width * (1 if k is None else coefficients[k].width) for base, _, k in blocks)
 
     def scaled(self, X: Any, *, key: bool) -> Scaled:
-        """Blocks side by side; the logarithms are those of the bases, since coefficients are of order one."""
+        """Concatenate the blocks; the logarithms are those of the bases, since coefficients are of order one."""
         xp = array_namespace(X)
         parts = [parts_of(base, X, key=key) for base in self.bases]
         rho = [c.features(X, key=key) for c in self.coefficients]
@@ -202,7 +197,7 @@ def outer(xp: Any, rho: Any, mantissa: Any, logarithm: Any) -> Scaled:
 class AngularHybrid(HybridMap):
     r"""Angular hybrid features: `Hyperbolic` for large angles, `Trigonometric` for small ones.
 
-    Accurate at both ends of the angle, where each of its bases alone is accurate at one.
+    Accurate for small and for large angles, while each of its bases is accurate at one end only.
 
     Parameters
     ----------
@@ -214,9 +209,10 @@ class AngularHybrid(HybridMap):
     Notes
     -----
     :math:`\hat\lambda\,\mathrm{SM}^{++} + (1-\hat\lambda)\,\mathrm{SM}^{trig}` with :math:`\hat\lambda` an estimate of
-    :math:`\theta/\pi` by n signs (HRF Section 3).  Zero variance at angles 0 and :math:`\pi` for equal norms; 4 m (n + 1)
-    features.  Error: :math:`E\hat\lambda^2\,\mathrm{MSE}^{++} + E(1-\hat\lambda)^2\,\mathrm{MSE}^{trig}` (HRF Theorem 3.1),
-    plus :math:`2E\hat\lambda(1-\hat\lambda)\,\mathrm{Cov} \le 0` with shared projections and different norms.
+    :math:`\theta/\pi` by n signs (HRF Section 3).  There are 4 m (n + 1) features, and the variance is zero at angles 0
+    and :math:`\pi` for equal norms.  The error is
+    :math:`E\hat\lambda^2\,\mathrm{MSE}^{++} + E(1-\hat\lambda)^2\,\mathrm{MSE}^{trig}` (HRF Theorem 3.1), plus
+    :math:`2E\hat\lambda(1-\hat\lambda)\,\mathrm{Cov} \le 0` with shared projections and different norms.
 
     References
     ----------
@@ -245,15 +241,13 @@ class AngularHybrid(HybridMap):
         return Hybrid((Hyperbolic(), Trigonometric()), (AngularCoefficient(self.n_coefficients),), self.shared)
 
     def layout(self, projection: Projection) -> Layout:
-        """As a general hybrid."""
         return self._hybrid().layout(projection)
 
     def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
-        """As a general hybrid."""
         return self._hybrid().draw(draws, kernel)
 
     def mse(self, case: ErrorCase) -> np.ndarray:
-        """HRF Theorem 3.1; shared projections only with independent rows."""
+        """Error of HRF Theorem 3.1; shared projections must be independent rows."""
         if self.shared:
             case.require_independent(self)
         error = theory.angular_hybrid_log_relative_mse(

@@ -1,4 +1,4 @@
-"""What every map is: a value that says how projections become features, and what is known of them before any draw."""
+"""The base class of maps, which describe how projections become features and what is known before drawing."""
 
 from __future__ import annotations
 
@@ -37,28 +37,28 @@ class Layout(NamedTuple):
     positive: bool
 
     def width(self, n_projections: int) -> int:
-        """Width with that many projections."""
+        """Width of the features of ``n_projections`` projections."""
         return self.per_row * n_projections + self.extra
 
     def rows_within(self, width: int) -> int:
-        """Most projections whose features are no wider; zero if one row is too wide already."""
+        """Largest number of projections whose features fit in ``width``; zero if a single one does not."""
         return max((width - self.extra) // self.per_row, 0)
 
 
 class Map(Catalogued, ABC):
-    """A nonlinearity, with its constants, that turns random projections into features of a kernel.
+    """Base class of maps: a nonlinearity with its constants, which turns random projections into features of a kernel.
 
-    Subclasses are frozen dataclasses: ``repr`` rebuilds them and ``==`` compares them.  Each declares
+    Subclasses are frozen dataclasses.  Each declares
 
-    - ``serves(kernel)`` and, in words, ``requirement``: which kernels it estimates;
+    - ``serves(kernel)``: which kernels it estimates, and ``requirement``, the same as a phrase for error messages;
     - ``family``: the kind of features ("cosines", "exponentials", ...), for comparisons between kinds;
-    - ``coupling``: how the rows of W should be coupled for it, by default;
-    - ``uses_rows``: whether it needs a matrix W at all;
-    - ``degree``: of a homogeneous map, which only needs uniform directions; otherwise None;
-    - ``layout(projection)``: width, symmetry and sign, without a draw;
-    - ``mse(case)``: its error in closed form, where one is known.
+    - ``coupling``: how the rows of W should be coupled by default;
+    - ``uses_rows``: whether it uses a matrix W at all;
+    - ``degree``: the degree of a homogeneous map, which only needs uniform directions, or None;
+    - ``layout(projection)``: width, symmetry and sign of the features, known without drawing;
+    - ``mse(case)``: the error in closed form, if one is known.
 
-    A map with constants that are best chosen from data implements ``planned`` and ``plan``.
+    A map whose constants can be chosen from data implements ``planned`` and ``plan``.
     """
 
     requirement: ClassVar[str]
@@ -67,25 +67,25 @@ class Map(Catalogued, ABC):
 
     @abstractmethod
     def serves(self, kernel: Kernel | None) -> bool:
-        """Whether this map estimates that kernel."""
+        """Whether this map estimates ``kernel``."""
 
     @classmethod
     def default_for(cls, kernel: Kernel) -> Map | None:
-        """The map of this class that is the default for a kernel; None for all others."""
+        """Return the map of this class that is the default for ``kernel``, or None."""
         return None
 
     def unbiased(self, projection: Projection) -> bool:
-        """Whether the mean of the estimate with these rows is exactly the kernel."""
+        """Whether the mean of the estimate with rows of ``projection`` is exactly the kernel."""
         return projection.unbiased if self.degree is None else projection.uniform_directions
 
     @property
     def coupling(self) -> Coupling:
-        """How the rows of W should be coupled."""
+        """The coupling of the rows of W that suits this map."""
         return "orthogonal"
 
     @property
     def degree(self) -> int | None:
-        """Degree of homogeneity, if any."""
+        """Degree of homogeneity, or None if the map is not homogeneous."""
         return None
 
     @property
@@ -94,52 +94,63 @@ class Map(Catalogued, ABC):
         return True
 
     def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator) -> Map:
-        """The same map with every constant filled in.
+        """Return the same map with every constant filled in.
 
         Parameters
         ----------
         data : Data
             Queries and keys at unit scale.
         projection : Projection
-            The rows it will meet; padding changes their dimension.
+            The projection that the map will be used with; padding changes the dimension of its rows.
         kernel : Kernel or None
+            The kernel, or None for maps that induce their own.
         rng : numpy.random.Generator
-            For subsamples of the data.
+            Selects subsamples of the data.
+
+        Returns
+        -------
+        Map
         """
         return self
 
     @property
     def remedy_without_data(self) -> str:
-        """What to write where there is no data."""
+        """What to do if there is no data to choose the constants from, for error messages."""
         return "call fit(X, Y) with data"
 
     @abstractmethod
     def layout(self, projection: Projection) -> Layout:
-        """Width, symmetry and sign of the features; a ValueError where they depend on constants not chosen yet."""
+        """Return width, symmetry and sign of the features, without drawing them.
+
+        Raises a ValueError if they depend on constants that are not chosen yet.
+        """
 
     def narrowed(self) -> Map | None:
-        """The same map with one feature fewer, its last row having one feature in place of a pair; None if it cannot."""
+        """Return the same map with one feature fewer, by a single feature in place of a pair; None if that is impossible."""
         return None
 
     def worth_trying(self, projection: Projection) -> bool:
-        """Whether `recommend` and `compare` try the map with these rows: fixed lengths bias all but homogeneous maps."""
+        """Whether `recommend` and `compare` try the map with this projection; fixed lengths bias most maps."""
         return self.degree is not None or projection.gaussian_lengths or projection.has_origin
 
     @abstractmethod
     def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
-        """The features, with every random number taken from ``draws``."""
+        """Return the features, with all random numbers taken from ``draws``."""
 
     def mse(self, case: ErrorCase) -> np.ndarray:
-        """Mean squared errors of all pairs of the case in closed form, (n, p)."""
+        """Mean squared errors of all pairs of the case in closed form, (n, p).
+
+        Raises `NoClosedForm` if none is known.
+        """
         raise NoClosedForm(
             f"no closed form is known for the error of {self!r}; simulate_mse estimates it for any approximation."
         )
 
     def why(self, facts: Any) -> str:
-        """One sentence on why features of this family have the lowest error on data with these facts."""
+        """One sentence, for `recommend`, on why this family of features has the lowest error on data with these facts."""
         return f"{self.family or type(self).__name__} features win on these data."
 
 
 def unplanned(feature_map: Map, fact: str) -> ValueError:
-    """The error said when a fact depends on constants that are still to be chosen."""
+    """Return the error for a fact that depends on constants that are not chosen yet."""
     return ValueError(f"{fact} of {feature_map!r} depends on constants chosen from data; call plan(X, Y) first.")

@@ -1,7 +1,8 @@
 r"""Coefficients of hybrid maps: unbiased estimates of weights :math:`\lambda(x, y)`, as dot products.
 
-A hybrid mixes several estimators of one kernel by random coefficients :math:`\hat\lambda = a + s\,\rho_1(x)\cdot\rho_2(y)`.
-It is unbiased whatever the coefficients, as long as they are drawn apart from the projections of the bases.
+A hybrid mixes several estimators of one kernel by random coefficients
+:math:`\hat\lambda = a + s\,\rho_1(x)\cdot\rho_2(y)`.  It is unbiased for any coefficients that are drawn independently
+of the projections of the bases.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._arrays import array_namespace
+from .._facts import publish
 from .._validation import check_count, check_positive, shown
 from ..projections import Operator
 from ._data import Data
@@ -25,7 +27,7 @@ __all__ = ["AngularCoefficient", "Coefficient", "GaussianCoefficient", "Normaliz
 
 _Linear = float | tuple[float, ...] | tuple[tuple[float, ...], ...]
 _SMALLEST_RHO = 0.05
-"""Short vectors would make 1/rho, and with it the cancellation between blocks, unbounded; any rho is unbiased."""
+"""Lower bound of rho: short vectors would make 1/rho, and the cancellation between blocks, unbounded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +47,9 @@ class DrawnCoefficient:
     tau : Operator
         Independent Gaussian rows.
     nonlinearity : callable
-        g.
+        The function g.
     factor : float
-        c.
+        The factor c.
     left, right : arrays
         L and R: numbers, diagonals or matrices.
     """
@@ -62,14 +64,14 @@ class DrawnCoefficient:
     right: np.ndarray
 
     def features(self, X: Any, *, key: bool) -> Any:
-        """Rho of queries or keys, (..., width)."""
+        """Return rho of queries or keys, (..., width)."""
         return self.factor * self.nonlinearity(self.tau.apply(transform(self.right if key else self.left, X)))
 
 
 class Coefficient(ABC):
-    """A law of random coefficients; a frozen value with a field ``n``, the number of its projections.
+    """Base class of random coefficients: an immutable value with a field ``n``, the number of its projections.
 
-    Each declares ``sign`` (s), ``entries`` (features of rho per projection) and ``constant`` (a).
+    Each class declares ``sign`` (s), ``entries`` (features of rho per projection) and ``constant`` (a).
     """
 
     n: int
@@ -84,7 +86,7 @@ class Coefficient(ABC):
     @property
     @abstractmethod
     def constant(self) -> float | None:
-        """The constant a; None while it depends on data."""
+        """The constant a; None if it depends on data and is not planned yet."""
 
     @property
     def planned(self) -> bool:
@@ -92,12 +94,12 @@ class Coefficient(ABC):
         return True
 
     def plan(self, data: Data) -> Coefficient:
-        """The same coefficient with every constant filled in."""
+        """Return the same coefficient with every constant filled in."""
         return self
 
     @abstractmethod
     def draw(self, draws: Draws) -> DrawnCoefficient:
-        """Draw its numbers."""
+        """Draw the random numbers of the coefficient."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +115,8 @@ class AngularCoefficient(Coefficient):
 
     Notes
     -----
-    :math:`\hat\lambda = \frac12 - \frac1{2n}\sum_i \mathrm{sgn}(\tau_i\cdot x)\,\mathrm{sgn}(\tau_i\cdot y)`, a binomial
-    proportion (HRF Eq. 19).
+    :math:`\hat\lambda = \frac12 - \frac1{2n}\sum_i \mathrm{sgn}(\tau_i\cdot x)\,\mathrm{sgn}(\tau_i\cdot y)`, a
+    binomial proportion (HRF Eq. 19).
     """
 
     n: int = 8
@@ -126,7 +128,7 @@ class AngularCoefficient(Coefficient):
 
     @property
     def constant(self) -> float:
-        """One half."""
+        """The constant a, one half."""
         return 0.5
 
     def draw(self, draws: Draws) -> DrawnCoefficient:
@@ -142,14 +144,14 @@ class GaussianCoefficient(Coefficient):
     Parameters
     ----------
     left, right : number, diagonal or matrix
-        L and R.
+        The linear transformations L and R.
     n : int
         Number of independent projections tau.
 
     Notes
     -----
-    HRF Eq. 20, with L = I/c and R = -M/c.  Trigonometric features have no variance where the bump is at its top, Lx = Ry;
-    positive ones have :math:`e^{4|Lx|^2} - 1` there.
+    HRF Eq. 20, with L = I/c and R = -M/c.  Trigonometric features have zero variance at the top of the bump, Lx = Ry,
+    where positive features have a variance of :math:`e^{4|Lx|^2} - 1`.
     """
 
     left: _Linear
@@ -173,7 +175,7 @@ class GaussianCoefficient(Coefficient):
 
     @property
     def constant(self) -> float:
-        """Zero."""
+        """The constant a, zero."""
         return 0.0
 
     def draw(self, draws: Draws) -> DrawnCoefficient:
@@ -190,25 +192,26 @@ class GaussianCoefficient(Coefficient):
 
 @dataclass(frozen=True)
 class NormalizedGaussianCoefficient(Coefficient):
-    r"""The normalised Gaussian weight, zero at x = y and one, in the mean, at x = -y for points of norm r.
+    r"""The normalised Gaussian weight: zero at x = y and, on average, one at x = -y for points of norm r.
 
     Parameters
     ----------
     sigma : float
         Inverse width.
     radius : float, optional
-        r; the root mean square norm of the data without it.
+        The norm r; by default the root mean square norm of the data.
     n : int
         Number of independent projections tau.
 
     Notes
     -----
-    It estimates :math:`\lambda = (1 - e^{-\sigma^2|x-y|^2/2})/\rho`, :math:`\rho = 1 - e^{-2\sigma^2r^2}` (HRF Section F):
+    It estimates :math:`\lambda = (1 - e^{-\sigma^2|x-y|^2/2})/\rho`, :math:`\rho = 1 - e^{-2\sigma^2r^2}` (HRF Section
+    F):
 
     .. math:: \hat\lambda = \frac1\rho - \frac{1}{n\rho}\sum_i \cos(\sigma\tau_i\cdot(x-y)),
 
-    with :math:`\rho` at least 0.05.  It ranges over :math:`[0, 2/\rho]`, and has no variance at x = y.
-    HRF Eq. 70 lacks the sigma inside of cosine and sine.
+    with :math:`\rho` at least 0.05.  It ranges over :math:`[0, 2/\rho]` and has zero variance at x = y.  HRF Eq. 70
+    lacks the sigma inside cosine and sine.
     """
 
     sigma: float = 1.0
@@ -226,11 +229,11 @@ class NormalizedGaussianCoefficient(Coefficient):
 
     @property
     def planned(self) -> bool:
-        """With a radius."""
+        """Whether the radius is known."""
         return self.radius is not None
 
     def plan(self, data: Data) -> Coefficient:
-        """The radius of the data."""
+        """Return the same coefficient with the radius of the data."""
         if self.radius is not None:
             return self
         square = float(data.queries.square.sum() + data.keys.square.sum()) / 2
@@ -243,7 +246,7 @@ class NormalizedGaussianCoefficient(Coefficient):
 
     @property
     def effective_radius(self) -> float:
-        """The radius, but one at which rho is not too small."""
+        """The radius, or the smallest at which rho reaches its lower bound."""
         assert self.radius is not None  # planned
         return max(self.radius, self._smallest_radius)
 
@@ -271,3 +274,6 @@ def cosines_and_sines(u: Any) -> Any:
     """Cosines then sines on the last axis."""
     xp = array_namespace(u)
     return xp.concat([xp.cos(u), xp.sin(u)], axis=-1)
+
+
+publish(globals())

@@ -4,6 +4,7 @@
 are presets of it.  `IID`, `QMC` and `GaussHermite` do not use blocks.
 """
 
+from .._facts import publish
 from ._blocks import Blocks
 from ._operator import Operator
 from ._points import IID, QMC, GaussHermite
@@ -22,3 +23,5 @@ __all__ = [
     "Simplex",
     "SimplexPlus",
 ]
+
+publish(globals())

@@ -15,7 +15,6 @@ from .._facts import classes
 from .._random import RNG
 from .._validation import check_instance, check_option
 from ..geometries import FastGeometry, Geometry
-from ..geometries._geometry import Coupling
 from ..kernels import Kernel
 from ..radii import RadialLaw
 from ..rotations import DrawnRotation, FastRotation, Haar, Rotation
@@ -70,10 +69,13 @@ class BlockProjection(Projection):
         return self.radial_law.signed
 
     @property
-    def coupling(self) -> Coupling | None:
+    def coupling(self) -> str | None:
         law = self.radial_law
-        exact = law.exact and law.independent and self.rotation.uniform_directions == "all"
-        return self.geometry.coupling if exact else None
+        if not (law.exact and self.rotation.uniform_directions == "all"):
+            return None
+        if law.independent:
+            return self.geometry.coupling
+        return law.coupling if self.geometry.axes else None
 
     @property
     def scales(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -83,7 +83,7 @@ class Projection(Catalogued, ABC):
         return True
 
     @property
-    def coupling(self) -> Literal["iid", "orthogonal", "simplex"] | None:
+    def coupling(self) -> str | None:
         """Name of the coupling of the rows in closed forms; None if there is no closed form."""
         return None
 

@@ -8,6 +8,9 @@ To add your own law, derive from `RadialLaw` and implement its lengths at unit s
 combines it with every rotation and every geometry.
 """
 
-from ._laws import Chi, Fixed, RadialLaw, SphericalRadial
+from .._facts import publish
+from ._laws import Chi, Coupled, Fixed, RadialLaw, SphericalRadial
 
-__all__ = ["Chi", "Fixed", "RadialLaw", "SphericalRadial"]
+__all__ = ["Chi", "Coupled", "Fixed", "RadialLaw", "SphericalRadial"]
+
+publish(globals())

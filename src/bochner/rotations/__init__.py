@@ -6,6 +6,7 @@ To add your own rotation, derive from `FastRotation` and return its stages (`hd_
 `GivensWalk`, `Permutation`, or your own `Stage`), or derive from `DenseRotation` and return its matrices.
 """
 
+from .._facts import publish
 from ._givens import Butterfly, Kac, StructuredGivens
 from ._haar import Haar
 from ._hadamard import Hadamard, MultiHadamard
@@ -30,3 +31,5 @@ __all__ = [
     "StructuredGivens",
     "hd_block",
 ]
+
+publish(globals())

@@ -12,7 +12,8 @@ and ``d`` the dimension.
   `positive_log_relative_mse`, `hyperbolic_log_relative_mse`, `gerf_log_relative_mse`,
   `optimal_positive_log_relative_mse`;
 - complex exponentials, Poisson and geometric features: `complex_argument`, `complex_exponential_log_relative_mse`,
-  `poisson_log_relative_mse`, `geometric_log_relative_mse`;
+  `poisson_log_relative_mse`, `geometric_log_relative_mse`; a constant per coordinate:
+  `dense_exponential_log_relative_mse`;
 - the constants that minimise them: `optimal_rho`, `optimal_A`, `optimal_gerf`, `optimal_poisson_rate`,
   `optimal_geometric_p`;
 - hybrids: `angular_hybrid_log_relative_mse`, `gaussian_hybrid_log_relative_mse`;
@@ -25,15 +26,16 @@ and ``d`` the dimension.
 """
 
 from ._bounds import log_max_angular_error_bound, log_tail_bound
-from ._complex_exponential import complex_argument, complex_exponential_log_relative_mse
-from ._discrete import (
+from ._complex_exponential_errors import complex_argument, complex_exponential_log_relative_mse
+from ._dense_exponential_errors import dense_exponential_log_relative_mse
+from ._discrete_errors import (
     geometric_log_relative_mse,
     optimal_geometric_p,
     optimal_poisson_rate,
     poisson_log_relative_mse,
 )
 from ._errata import Erratum, errata
-from ._exponential import (
+from ._exponential_errors import (
     gerf_log_relative_mse,
     hyperbolic_log_relative_mse,
     optimal_positive_log_relative_mse,
@@ -41,7 +43,7 @@ from ._exponential import (
     trigonometric_log_relative_mse,
     trigonometric_mse,
 )
-from ._hybrid import angular_hybrid_log_relative_mse, gaussian_hybrid_log_relative_mse
+from ._hybrid_errors import angular_hybrid_log_relative_mse, gaussian_hybrid_log_relative_mse
 from ._optimal_positive import optimal_A, optimal_gerf, optimal_rho
 from ._orthogonal_monte_carlo import (
     dot_product_mse,
@@ -63,6 +65,7 @@ __all__ = [
     "angular_hybrid_log_relative_mse",
     "complex_argument",
     "complex_exponential_log_relative_mse",
+    "dense_exponential_log_relative_mse",
     "dot_product_mse",
     "errata",
     "fixed_length_gradient_mse",

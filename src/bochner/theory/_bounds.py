@@ -8,7 +8,7 @@ import numpy as np
 
 from bochner._validation import check_count, check_flag
 
-from ._hybrid import angular_coefficient
+from ._hybrid_errors import angular_coefficient
 from ._pairs import Pairs, check_numbers, check_pairs
 from ._special_functions import log_cosh_minus_one, log_expm1_negative, log_signed_sum
 

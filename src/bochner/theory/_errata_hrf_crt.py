@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from ._bounds import angular_log_relative_rmse, log_max_relative_rmse
-from ._complex_exponential import complex_argument
+from ._complex_exponential_errors import complex_argument
 from ._errata import Entry
-from ._exponential import hyperbolic_log_relative_mse, positive_log_relative_mse, trigonometric_log_relative_mse
-from ._hybrid import (
+from ._exponential_errors import hyperbolic_log_relative_mse, positive_log_relative_mse, trigonometric_log_relative_mse
+from ._hybrid_errors import (
     angular_coefficient,
     angular_hybrid_log_relative_mse,
     bipolar_relative_covariance,

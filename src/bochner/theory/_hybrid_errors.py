@@ -9,7 +9,7 @@ import numpy as np
 
 from bochner._validation import check_count, check_flag, check_positive
 
-from ._exponential import hyperbolic_log_relative_mse, trigonometric_log_relative_mse
+from ._exponential_errors import hyperbolic_log_relative_mse, trigonometric_log_relative_mse
 from ._pairs import Pairs, check_numbers, check_pairs
 from ._special_functions import log_expm1, log_signed_sum
 
@@ -40,7 +40,7 @@ def angular_coefficient(theta: Any, n: int) -> CoefficientMoments:
 
     Examples
     --------
-    >>> from bochner.theory._hybrid import angular_coefficient
+    >>> from bochner.theory._hybrid_errors import angular_coefficient
     >>> float(angular_coefficient(2.0, 1).product)  # one sign: the coefficient is 0 or 1
     0.0
     """

@@ -14,6 +14,7 @@ import numpy as np
 from bochner._validation import check_count, check_flag, check_option
 
 from ._coupling import conformity_gap, even_excess, trigonometric_excess
+from ._norm_coupling import norm_coupled_cross
 from ._optimal_positive import (
     antithetic_positive_log_relative_variance,
     check_A,
@@ -53,7 +54,7 @@ def gerf_log_relative_variance(A: complex, s: int, V: Any, d: int) -> np.ndarray
     Examples
     --------
     >>> import numpy as np
-    >>> from bochner.theory._exponential import gerf_log_relative_variance, positive_log_relative_variance
+    >>> from bochner.theory._exponential_errors import gerf_log_relative_variance, positive_log_relative_variance
     >>> bool(np.isclose(gerf_log_relative_variance(0.0, 1, 0.8, 4), positive_log_relative_variance(0.8)))
     True
     """
@@ -93,6 +94,8 @@ def _hyperbolic_cross(V: np.ndarray, m: int, d: int, coupling: str) -> np.ndarra
 
 def _trigonometric_cross(V: np.ndarray, m: int, d: int, coupling: str) -> np.ndarray:
     """Covariances over k^2 e^V of features with s = -1, summed over coupled pairs."""
+    if coupling == "norm-coupled":
+        return norm_coupled_cross(V, m, d)
     total = np.zeros_like(V)
     for fraction, c in coupled_pairs(m, d, coupling):
         total += fraction * trigonometric_excess(V, d, c)

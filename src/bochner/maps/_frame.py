@@ -1,0 +1,212 @@
+"""Frames: an exact change of coordinates in which the features of queries and keys err less."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .._arrays import array_namespace, like
+from .._validation import shown
+from ._data import Data
+
+_RIDGE = 1e-6
+"""What is added to covariances, in units of their mean diagonal: directions without data stay invertible."""
+
+
+_SHOWN = 8
+"""Dimensions up to which ``repr`` shows all numbers, and so rebuilds the frame."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Frame:
+    r"""An affine change of coordinates of queries and keys that changes :math:`e^{x\cdot y}` by known factors only.
+
+    Fitted by `maps.Framed` and `maps.DenseExponential`; make one yourself to fit it to other statistics, such as those of
+    one attention head.
+
+    Parameters
+    ----------
+    query_centre, key_centre : array (d,)
+        The points a and b that queries and keys are measured from.
+    matrix : array (d, d)
+        M, invertible.
+    origin : array (d,), optional
+        A point that is subtracted from both first, for the Gaussian kernel, which does not change by it.
+
+    Notes
+    -----
+    With :math:`x' = M^T(x - a)` and :math:`y' = M^{-1}(y - b)`,
+
+    .. math:: x\cdot y = x'\cdot y' + b\cdot x + a\cdot y - a\cdot b
+
+    exactly, for all vectors a, b and every invertible M.  So features of :math:`(x', y')` become features of (x, y) by
+    adding :math:`b\cdot x - a\cdot b/2` and :math:`a\cdot y - a\cdot b/2` to their logarithms.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner.maps import Frame
+    >>> rng = np.random.default_rng(0)
+    >>> frame = Frame(rng.standard_normal(3), rng.standard_normal(3), rng.standard_normal((3, 3)))
+    >>> x, y = rng.standard_normal((2, 1, 3))
+    >>> inside = frame.inside(x, key=False) @ frame.inside(y, key=True).T
+    >>> bool(np.allclose(inside + frame.offset(x, key=False) + frame.offset(y, key=True), x @ y.T))
+    True
+    """
+
+    query_centre: Any
+    key_centre: Any
+    matrix: Any
+    origin: Any = None
+
+    def __post_init__(self) -> None:
+        centre = _vector("query_centre", self.query_centre)
+        d = len(centre)
+        object.__setattr__(self, "query_centre", centre)
+        object.__setattr__(self, "key_centre", _vector("key_centre", self.key_centre, d))
+        origin = np.zeros(d) if self.origin is None else self.origin
+        object.__setattr__(self, "origin", _vector("origin", origin, d))
+        M = _array("matrix", self.matrix)
+        if M.shape != (d, d) or not np.linalg.cond(M) < 1e12:
+            raise ValueError(f"Frame: matrix must be an invertible {d} x {d} matrix, got shape {M.shape}.")
+        object.__setattr__(self, "matrix", M)
+
+    @classmethod
+    def fitted(cls, data: Data, *, center: bool, balance: bool, gaussian: bool) -> Frame:
+        r"""The frame of two sets of points, in :math:`O((n + p) d^2 + d^3)`.
+
+        Parameters
+        ----------
+        data : Data
+            Queries and keys at unit scale.
+        center : bool
+            Whether a and b are the means, and not zero.
+        balance : bool
+            Whether M makes both second moments equal and diagonal, and not the identity.
+        gaussian : bool
+            Whether the kernel is the Gaussian one, which is free to subtract the same point from both.
+        """
+        x, y, d = data.queries.mean, data.keys.mean, data.d
+        origin = (x + y) / 2 if gaussian and center else np.zeros(d)
+        if not balance:
+            M = np.eye(d)
+        elif data.same:  # nothing to balance: the principal axes
+            M = principal_axes(data.covariance(key=False) + (0.0 if center else 2 * np.outer(x, x)))
+        elif center:
+            M = balanced(data.covariance(key=False), data.covariance(key=True), np.zeros((d, d)))
+        else:
+            S_x, S_y = data.covariance(key=False) + np.outer(x, x), data.covariance(key=True) + np.outer(y, y)
+            M = balanced(S_x, S_y, np.outer(x, y))
+        return cls(x - origin if center else np.zeros(d), y - origin if center else np.zeros(d), M, origin)
+
+    @property
+    def d(self) -> int:
+        """Dimension of the points."""
+        return len(self.query_centre)
+
+    @cached_property
+    def inverse(self) -> np.ndarray:
+        """The inverse of M."""
+        return np.linalg.inv(self.matrix)
+
+    @cached_property
+    def symmetric(self) -> bool:
+        """Whether queries and keys have the same coordinates: one centre, and an orthogonal M."""
+        same = np.array_equal(self.query_centre, self.key_centre)
+        return same and bool(np.abs(self.matrix.T @ self.matrix - np.eye(self.d)).max() < 1e-12)
+
+    def inside(self, X: Any, *, key: bool) -> Any:
+        """Points (..., n, d) in the coordinates of the frame."""
+        centre, T = (
+            (self.key_centre, self.inverse.T) if key and not self.symmetric else (self.query_centre, self.matrix)
+        )
+        shifted = X - like(centre + self.origin, X)
+        return array_namespace(X).matmul(shifted, like(np.ascontiguousarray(T), X))
+
+    def offset(self, X: Any, *, key: bool) -> Any:
+        """What is added to the logarithms of features: (..., n, 1), for points measured from the origin."""
+        slope = self.query_centre if key else self.key_centre
+        constant = float(self.query_centre @ self.key_centre) / 2
+        shifted = X - like(self.origin, X)
+        return array_namespace(X).sum(shifted * like(slope, X), axis=-1, keepdims=True) - constant
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Frame):
+            return NotImplemented
+        return all(np.array_equal(a, b) for a, b in zip(self._arrays, other._arrays, strict=True))
+
+    def __hash__(self) -> int:
+        return hash(tuple(a.tobytes() for a in self._arrays))
+
+    def __repr__(self) -> str:
+        if self.d <= _SHOWN:
+            fields = ("query_centre", "key_centre", "matrix", "origin")
+            return f"Frame({', '.join(f'{name}={getattr(self, name).tolist()}' for name in fields)})"
+        centred = bool(self.query_centre.any() or self.key_centre.any())
+        turned = not np.array_equal(self.matrix, np.eye(self.d))
+        words = ["centred"] * centred + ["balanced"] * turned
+        return f"<Frame of {self.d} dimensions, {' and '.join(words) or 'as it is'}>"
+
+    @property
+    def _arrays(self) -> tuple[np.ndarray, ...]:
+        return self.query_centre, self.key_centre, self.matrix, self.origin
+
+
+def balanced(S_x: np.ndarray, S_y: np.ndarray, C: np.ndarray) -> np.ndarray:
+    r"""M that balances second moments of queries and keys, and diagonalises that of their sum.
+
+    With the geometric mean :math:`G = S_x^{-1/2}(S_x^{1/2} S_y S_x^{1/2})^{1/2} S_x^{-1/2}` of :math:`S_x^{-1}` and
+    :math:`S_y`, and U the eigenvectors of :math:`G^{1/2} S_x G^{1/2} + G^{-1/2} S_y G^{-1/2}` plus the cross moments
+    :math:`G^{1/2} C G^{-1/2}` and their transpose, it is :math:`M = G^{1/2} U`.
+
+    Parameters
+    ----------
+    S_x, S_y : arrays (d, d)
+        Second moments of queries and keys, measured from their centres.
+    C : array (d, d)
+        Their cross moments over pairs; zero for independent pairs measured from their means.
+    """
+    S_x, S_y = (S + _RIDGE * (np.trace(S) / len(S) or 1.0) * np.eye(len(S)) for S in (S_x, S_y))
+    root, inverse = _power(S_x, 0.5), _power(S_x, -0.5)
+    G = inverse @ _power(root @ S_y @ root, 0.5) @ inverse
+    half, back = _power(G, 0.5), _power(G, -0.5)
+    cross = half @ C @ back
+    M: np.ndarray = half @ principal_axes(half @ S_x @ half + back @ S_y @ back + cross + cross.T)
+    return M
+
+
+def principal_axes(S: np.ndarray) -> np.ndarray:
+    """Eigenvectors as columns, with signs that rounding does not change: the largest entry of each is positive."""
+    vectors: np.ndarray = np.linalg.eigh(S)[1]
+    largest = np.abs(vectors).argmax(axis=0)
+    return vectors * np.where(vectors[largest, np.arange(len(S))] < 0, -1.0, 1.0)
+
+
+def _power(S: np.ndarray, exponent: float) -> np.ndarray:
+    """A power of a symmetric positive definite matrix."""
+    values, vectors = np.linalg.eigh((S + S.T) / 2)
+    values = np.maximum(values, np.finfo(np.float64).eps * values.max())
+    power: np.ndarray = (vectors * values**exponent) @ vectors.T
+    return power
+
+
+def _array(name: str, value: Any) -> np.ndarray:
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"Frame: {name} must be an array of real numbers, got {shown(value)}.") from None
+    if not np.isfinite(array).all():
+        raise ValueError(f"Frame: {name} must be finite.")
+    array.flags.writeable = False
+    return array
+
+
+def _vector(name: str, value: Any, d: int | None = None) -> np.ndarray:
+    array = _array(name, value)
+    if array.ndim != 1 or not array.size or (d is not None and len(array) != d):
+        size = "" if d is None else f" of {d} numbers"
+        raise ValueError(f"Frame: {name} must be a vector{size}, got shape {array.shape}.")
+    return array

@@ -1,0 +1,57 @@
+"""Errors of trigonometric features on orthogonal rows whose lengths come in opposite pairs."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ._coupling import trigonometric_excess
+from ._pairs import check_squares
+from ._rows import block_sizes
+
+_NODES = 400
+
+
+@lru_cache(maxsize=64)
+def _squared_sums(d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of the squared length of the sum of two orthogonal rows with opposite lengths, r^2 + r'^2."""
+    from scipy.special import gammainccinv, gammaincinv
+
+    x, weights = np.polynomial.legendre.leggauss(_NODES)
+    u = np.sin(np.pi * (x + 1) / 8) ** 2  # from 0 to 1/2, where the other half repeats it; nodes crowd at 0
+    density = np.sin(np.pi * (x + 1) / 4) * np.pi / 8
+    w = weights * density
+    return 2 * gammaincinv(d / 2, u) + 2 * gammainccinv(d / 2, u), w / w.sum()
+
+
+def sphere_transform(t2: Any, d: int) -> np.ndarray:
+    r"""The mean of :math:`\cos(t\,u\cdot e)` over the unit sphere, at :math:`t^2`: :math:`{}_0F_1(d/2; -t^2/4)`."""
+    from scipy.special import gammaln, hyp0f1, jv
+
+    t2 = np.asarray(t2, dtype=np.float64)
+    t, order = np.sqrt(t2), d / 2 - 1
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        far = np.exp(gammaln(d / 2) + order * np.log(2 / t)) * jv(order, t)
+    return np.asarray(np.where(t2 < 4 * d, hyp0f1(d / 2, -np.minimum(t2, 4 * d) / 4), far))
+
+
+def norm_coupled_excess(V: Any, d: int) -> np.ndarray:
+    r"""Covariance of two cosines at orthogonal rows with opposite lengths, over pairs at :math:`|x-y|^2 = V`.
+
+    For lengths r and r' the directions of :math:`ru \pm r'u'` are uniform and their lengths
+    :math:`\sqrt{r^2 + r'^2}`, so the mean of the product of the cosines is one of `sphere_transform`.
+    """
+    V = check_squares("norm_coupled_excess", "squared lengths", V)
+    squares, w = _squared_sums(d)
+    return np.asarray((sphere_transform(V[..., None] * squares, d) * w).sum(axis=-1) - np.exp(-V))
+
+
+def norm_coupled_cross(V: Any, m: int, d: int) -> np.ndarray:
+    """Covariances of cosines, summed over pairs of rows within a block: opposite lengths, or independent ones."""
+    V = np.asarray(V, dtype=np.float64)
+    sizes = block_sizes(m, d)
+    opposite = sum(n // 2 * 2 for n in sizes) / m**2
+    others = sum(n * (n - 1) for n in sizes) / m**2 - opposite
+    return opposite * norm_coupled_excess(V, d) + others * trigonometric_excess(V, d, 0.0)

@@ -1,0 +1,93 @@
+"""Lengths in opposite pairs: each keeps its law, pairs stay within their block, and the error is the one of theory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bochner import Approximation, kernels, maps
+from bochner.maps import NoClosedForm
+from bochner.projections import Orthogonal, Simplex
+from bochner.radii import Coupled
+from bochner.rotations import Haar, StructuredGivens
+from support.checks import check_law, check_mean
+from support.map_variances import check_variance
+
+
+@pytest.mark.parametrize("dim", (1, 3, 16))
+def test_every_length_keeps_its_law(dim, seed):
+    lengths = Coupled().lengths(dim, (5,) * 4000, np.random.default_rng(seed)).reshape(-1, 5)
+    for k in range(5):
+        check_law(lengths[:, k], stats.chi(dim), f"row {k} of {dim} dimensions")
+
+
+def test_pairs_have_opposite_ranks_within_their_block(seed):
+    sizes = (4, 4, 3)
+    r = Coupled().lengths(6, sizes, np.random.default_rng(seed))
+    u = stats.chi(6).cdf(r)
+    for start in (0, 2, 4, 6, 8):
+        assert u[start] + u[start + 1] == pytest.approx(1, abs=1e-9)
+
+
+def test_the_odd_last_row_is_independent(seed):
+    r = Coupled().lengths(6, (3,) * 4000, np.random.default_rng(seed)).reshape(-1, 3)
+    ranks = stats.chi(6).cdf(r) - 0.5
+    check_mean(ranks[:, 2] * ranks[:, 1], 0.0, "last row")
+    check_mean(ranks[1:, 0] * ranks[:-1, 2], 0.0, "next block")
+
+
+@pytest.mark.parametrize("rows", (4, 7))
+@pytest.mark.parametrize("distance", (0.5, 1.0, 2.0))
+def test_the_error_of_cosines_is_that_of_theory(rows, distance, seed):
+    """Whole and cut blocks of four rows."""
+    spec = Approximation(kernels.Gaussian(), maps.Trigonometric(), Orthogonal(Haar(), radii="coupled"), rows)
+    x, y, rng = np.full((1, 4), distance / 2), np.zeros((1, 4)), np.random.default_rng(seed)
+    values = np.array([spec.draw(4, rng).gram(x, y)[0, 0] for _ in range(4000)])
+    check_variance(values, np.exp(-(distance**2) / 2), float(spec.mse(x, y)[0, 0]), repr(spec))
+
+
+@pytest.mark.parametrize("d", (4, 8, 16, 32))
+def test_close_points_gain(d):
+    x, y = np.full((1, d), d**-0.5), np.zeros((1, d))
+    coupled, plain = (
+        Approximation(kernels.Gaussian(), maps.Trigonometric(), Orthogonal(Haar(), radii), d).mse(x, y)
+        for radii in ("coupled", "kernel")
+    )
+    assert 0.5 < coupled / plain < 0.8
+
+
+@pytest.mark.parametrize("rotation", (Haar(), StructuredGivens()), ids=repr)
+@pytest.mark.parametrize("kernel", (kernels.Gaussian(), kernels.Matern(1.5), kernels.Cauchy()), ids=repr)
+def test_nothing_becomes_biased(kernel, rotation, seed):
+    spec = Approximation(kernel, maps.Trigonometric(), Orthogonal(rotation, radii="coupled"), 6)
+    x, y, rng = np.full((1, 4), 0.6), np.zeros((1, 4)), np.random.default_rng(seed)
+    values = np.array([spec.draw(4, rng).gram(x, y)[0, 0] for _ in range(3000)])
+    assert spec.unbiased
+    check_mean(values, float(kernel(x, y)[0, 0]), repr(spec))
+
+
+def test_where_no_closed_form_is_known_it_is_said():
+    for feature_map, rows in (
+        (maps.Positive(), Orthogonal(radii="coupled")),
+        (maps.Trigonometric(), Simplex(radii="coupled")),
+    ):
+        with pytest.raises(NoClosedForm, match="no closed form is known"):
+            Approximation(kernels.Softmax(), feature_map, rows).mse(np.ones((2, 3)))
+
+
+class AcrossBlocks(Coupled):
+    """Pairs that ignore where blocks end: a row beside one of another block."""
+
+    def unit_lengths(self, dim, sizes, rng):
+        return super().unit_lengths(dim, (sum(sizes),), rng)
+
+
+def test_pairs_across_blocks_are_rejected(seed):
+    """With blocks of three rows every second pair would lie across: the error is not the one of theory."""
+    x, y, rng = np.full((1, 3), 1 / np.sqrt(3)), np.zeros((1, 3)), np.random.default_rng(seed)
+    right = Approximation(kernels.Gaussian(), maps.Trigonometric(), Orthogonal(Haar(), Coupled()), 6)
+    wrong = Approximation(kernels.Gaussian(), maps.Trigonometric(), Orthogonal(Haar(), AcrossBlocks()), 6)
+    values = np.array([wrong.draw(3, rng).gram(x, y)[0, 0] for _ in range(20_000)])
+    with pytest.raises(AssertionError, match="squared error"):
+        check_variance(values, np.exp(-0.5), float(right.mse(x, y)[0, 0]), "across blocks")
