@@ -88,6 +88,7 @@ def test_orthogonal_points_beat_independent_ones():
     "arguments, message",
     [
         ({"f": 3}, "f must be a function of one vector, got 3"),
+        ({"f": lambda x: None}, "values of f: expected an array of real numbers"),
         ({"law": "normal"}, "law must be 'gaussian', 'sphere' or a kernel, got 'normal'"),
         ({"d": 0}, "d must be an integer of at least 1"),
         ({"n_blocks": 1}, "n_blocks must be an integer of at least 2"),

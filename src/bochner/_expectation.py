@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ._arrays import as_numpy
 from ._random import RNG, entropy_of, numbered_stream
-from ._validation import check_count, check_flag, check_positive, shown
+from ._validation import as_real, check_count, check_flag, check_positive, shown
 from .catalogue import as_projection
 from .kernels import Kernel
 from .linalg.engine import rows_per_tile
@@ -117,7 +118,7 @@ def expectation(
     owner = "expectation"
     if not callable(f):
         raise TypeError(f"{owner}: f must be a function of one vector, got {shown(f)}.")
-    if not (isinstance(law, Kernel) or law in ("gaussian", "sphere")):
+    if not (isinstance(law, Kernel) or (isinstance(law, str) and law in ("gaussian", "sphere"))):
         raise ValueError(f"{owner}: law must be 'gaussian', 'sphere' or a kernel, got {shown(law)}.")
     d, n_blocks = check_count(owner, "d", d), check_count(owner, "n_blocks", n_blocks, 2)
     check_flag(owner, "batched", batched)
@@ -194,7 +195,8 @@ class _Blocks:
     def _values(self, X: np.ndarray) -> np.ndarray:
         """Values at rows of X, (k, ...)."""
         self.n_evaluations += len(X)
-        values = np.asarray(self._f(X) if self._batched else [self._f(x) for x in X], dtype=np.float64)
+        found = self._f(X) if self._batched else [self._f(x) for x in X]
+        values = np.asarray(as_numpy(as_real("expectation: values of f", found)), dtype=np.float64)
         if values.shape[:1] != (len(X),):
             raise ValueError(
                 f"expectation: with batched=True f must return one value per row, here {len(X)}, got shape {values.shape}."

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ._arrays import as_numpy
 from ._random import RNG, streams
 from ._validation import check_count, check_instance, check_option, check_rows
 from .rotations import Rotation
@@ -79,7 +80,9 @@ def haar_distance(
     if isinstance(v, str):
         check_option(owner, "v", v, _VECTORS)
         v = {"e1": np.eye(1, d)[0], "ones": np.ones(d), "generic": generic.standard_normal(d)}[v]
-    v = np.asarray(check_rows(owner, v, d), dtype=np.float64)
+    v = as_numpy(check_rows(owner, v, d))
+    if v.ndim != 1:
+        raise ValueError(f"{owner}: v must be a vector, an array of shape ({d},), got shape {v.shape}.")
     drawn = rotation.sample(d, n, matrices)
     padded = np.zeros(drawn.dim)
     padded[:d] = v
