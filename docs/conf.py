@@ -18,5 +18,7 @@ autodoc_member_order = "bysource"
 napoleon_google_docstring = False
 napoleon_custom_sections = ["Deviations"]
 napoleon_use_ivar = True
+napoleon_use_param = napoleon_use_rtype = False  # "array (n, d)" is a description: its letters are not links
+suppress_warnings = ["ref.python"]  # the same letters under Attributes, where napoleon has no such option
 default_role = "code"
 suppress_warnings = ["ref.python"]  # the d in "array (..., d)" is a size, not a reference to an attribute named d
