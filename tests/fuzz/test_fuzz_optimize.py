@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,10 @@ def told(values: Any) -> Any:
 def target(name: str, call: Any, own: Any) -> Target:
     """The parameters of ``own``, spoiled in calls of ``call``, which gives small values to the others."""
     made = target_of(name, own, GOOD)
-    return Target(name, call, made.good, required=made.required)
+    if "f" in made.required:  # what functions of the user do, and raise, is the user's
+        call = functools.partial(call, square)
+    good = {name: value for name, value in made.good.items() if name not in ("f", "map", "callback")}
+    return Target(name, call, good, required=tuple(name for name in made.required if name in good))
 
 
 TARGETS = [

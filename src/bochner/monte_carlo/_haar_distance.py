@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ._arrays import as_numpy
-from ._random import RNG, streams
-from ._validation import check_count, check_instance, check_option, check_rows
-from .rotations import Rotation
-from .theory import UniformDiscrepancy, uniform_mmd
+from .._arrays import as_numpy
+from .._random import RNG, streams
+from .._validation import check_count, check_instance, check_option, check_rows
+from ..rotations import Rotation
+from ..theory import UniformDiscrepancy, uniform_mmd
 
 _VECTORS = ("e1", "ones", "generic")
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ._arrays import as_numpy
-from ._random import RNG, entropy_of, numbered_stream
-from ._validation import as_real, check_count, check_flag, check_positive, shown
-from .catalogue import as_projection
-from .kernels import Kernel
-from .linalg.engine import rows_per_tile
-from .projections import IID, Operator, Orthogonal, Projection
-from .rotations import Haar, StructuredGivens
+from .._arrays import as_numpy
+from .._random import RNG, entropy_of, numbered_stream
+from .._validation import as_real, check_count, check_flag, check_positive, shown
+from ..catalogue import as_projection
+from ..kernels import Kernel
+from ..linalg.engine import rows_per_tile
+from ..projections import IID, Operator, Orthogonal, Projection
+from ..rotations import Haar, StructuredGivens
 
 _LARGEST_HAAR = 64
 """Dimension up to which Haar blocks, which need no padding, are cheap enough to be the default."""
