@@ -309,7 +309,9 @@ class Approximation:
             return self
         x = self.at_unit_scale(X)
         data = Data(x, x if Y is X else self.at_unit_scale(Y))
-        return replace(self, map=self.map.plan(data, self.projection, self.kernel, streams(seed, "plan")[0]))
+        return replace(
+            self, map=self.map.plan(data, self.projection, self.kernel, streams(seed, "plan")[0], self.n_projections)
+        )
 
     def _draw(self, d: int, seed: int) -> FeatureMap:
         """Draw a plan, after checking that the lengthscales fit d columns."""

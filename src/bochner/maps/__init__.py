@@ -24,6 +24,7 @@ from ._gaussian_hybrid import GaussianHybrid
 from ._generalized import GeneralizedExponential, OptimalPositive
 from ._homogeneous import Identity, Pointwise, Rectified, Sign
 from ._hybrid import AngularHybrid, Hybrid
+from ._landmarks import Landmarks
 from ._map import Layout, Map
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "Hybrid",
     "Hyperbolic",
     "Identity",
+    "Landmarks",
     "Layout",
     "Map",
     "NoClosedForm",

@@ -148,9 +148,9 @@ class ClusterHybrid(HybridMap):
     def planned(self) -> bool:
         return self.query_centres is not None and self.default.planned
 
-    def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator) -> Map:
+    def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator, m: int) -> Map:
         """Find the clusters and choose the diagonals."""
-        default = self.default.plan(data, projection, kernel, rng)
+        default = self.default.plan(data, projection, kernel, rng, m)
         if self.query_centres is not None:
             return replace(self, default=default)
         queries = Clusters.of(data.X, self.n_query_clusters, "queries", rng)

@@ -109,7 +109,7 @@ class DenseExponential(InFrame):
         """Simplex rows, as for all positive features."""
         return "simplex"
 
-    def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator) -> Map:
+    def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator, m: int) -> Map:
         """Fit the frame; then the constant of least variance for each of its coordinates."""
         frame = self._fitted(data, kernel) if not self._has_frame else self._planned_frame(data.d)
         if self.A is not None:

@@ -71,7 +71,7 @@ class DiscreteMap(ExponentialMap):
     def layout(self, projection: Projection) -> Layout:
         return Layout(1, 0, True, self.positive)
 
-    def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator) -> Map:
+    def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator, m: int) -> Map:
         """Return the map with a shift slightly below the data, and the best parameter at the shifted points."""
         shift = self.shift
         if self.positive and shift is None:

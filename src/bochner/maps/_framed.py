@@ -181,10 +181,10 @@ class Framed(InFrame):
         """As the map is."""
         return self.map.unbiased(projection)
 
-    def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator) -> Map:
+    def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator, m: int) -> Map:
         """Fit the frame, and choose the constants of the map in it."""
         frame = self._fitted(data, kernel)
-        return replace(self, frame=frame, map=self.map.plan(self._inside(data, frame), projection, _SOFTMAX, rng))
+        return replace(self, frame=frame, map=self.map.plan(self._inside(data, frame), projection, _SOFTMAX, rng, m))
 
     def layout(self, projection: Projection) -> Layout:
         """As the map's; queries and keys differ unless the frame is orthogonal and has one centre."""

@@ -109,9 +109,9 @@ class GaussianHybrid(HybridMap):
             "call fit(X, Y) with data, or give a radius" if self.default is None else self.default.remedy_without_data
         )
 
-    def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator) -> Map:
+    def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator, m: int) -> Map:
         if self.matrices is not None:
-            default = None if self.default is None else self.default.plan(data, projection, kernel, rng)
+            default = None if self.default is None else self.default.plan(data, projection, kernel, rng, m)
             return replace(self, default=default)
         coefficient = self._bipolar().plan(data)
         assert isinstance(coefficient, NormalizedGaussianCoefficient)

@@ -117,7 +117,7 @@ class GeneralizedExponential(ExponentialMap):
     def _sign(self) -> int:
         return self.s or 1
 
-    def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator) -> Map:
+    def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator, m: int) -> Map:
         """Return the map with the A and s of smallest variance at the mean of the data."""
         if not isinstance(self.A, str):
             return replace(self, s=self._sign)
@@ -235,7 +235,7 @@ class OptimalPositive(ExponentialMap):
         """Simplex rows, or orthogonal ones with antithetic pairs, which cancel the gain of the simplex."""
         return "orthogonal" if self.antithetic else "simplex"
 
-    def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator) -> Map:
+    def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator, m: int) -> Map:
         """Return the map with the best A for the data, in the dimension of the rows."""
         if self.A is not None:
             return self

@@ -126,8 +126,10 @@ class Hybrid(HybridMap):
     def planned(self) -> bool:
         return all(base.planned for base in self.bases) and all(c.planned for c in self.coefficients)
 
-    def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator) -> Hybrid:
-        bases = tuple(base.plan(data, projection, kernel, rng) for base in self.bases)
+    def plan(
+        self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator, m: int
+    ) -> Hybrid:
+        bases = tuple(base.plan(data, projection, kernel, rng, m) for base in self.bases)
         return replace(self, bases=bases, coefficients=tuple(c.plan(data) for c in self.coefficients))
 
     def layout(self, projection: Projection) -> Layout:

@@ -93,7 +93,7 @@ class Map(Catalogued, ABC):
         """Whether every constant has a value."""
         return True
 
-    def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator) -> Map:
+    def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator, m: int) -> Map:
         """Return the same map with every constant filled in.
 
         Parameters
@@ -106,6 +106,8 @@ class Map(Catalogued, ABC):
             The kernel, or None for maps that induce their own.
         rng : numpy.random.Generator
             Selects subsamples of the data.
+        m : int
+            Number of rows, or of landmarks.
 
         Returns
         -------

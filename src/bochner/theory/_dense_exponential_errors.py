@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import check_count
+from .._validation import check_count, shown
+from ._pairs import check_numbers, check_paired_rows
 
 
 def dense_exponential_log_relative_mse(X: Any, Y: Any, A: Any, s: Any = 1, m: int = 1) -> np.ndarray:
@@ -52,13 +53,13 @@ def dense_exponential_log_relative_mse(X: Any, Y: Any, A: Any, s: Any = 1, m: in
     True
     """
     owner = "dense_exponential_log_relative_mse"
-    x, y = (np.asarray(Z, dtype=np.float64) for Z in (X, Y))
-    A, s = np.asarray(A, dtype=np.complex128), np.asarray(s)
-    if x.shape[-1] != y.shape[-1] or any(c.shape not in ((), x.shape[-1:]) for c in (A, s)):
-        shapes = ", ".join(str(c.shape) for c in (x, y, A, s))
-        raise ValueError(f"{owner}: X, Y, A and s must agree in their last axis, got shapes {shapes}.")
-    if not ((A.real < 0.125).all() and np.isin(s, (1, -1)).all() and np.isfinite(A).all()):
-        raise ValueError(f"{owner}: A must have real parts below 1/8, and s must be 1 or -1.")
+    x, y = check_paired_rows(owner, X, Y)
+    s = check_numbers(owner, "s", s, "1 or -1, or one of them for each column", lambda v: np.isin(v, (1, -1)))
+    A = _check_constants(owner, A)
+    if any(c.shape not in ((), x.shape[-1:]) for c in (A, s)):
+        raise ValueError(
+            f"{owner}: A and s must be numbers or have {x.shape[-1]} entries, got shapes {A.shape}, {s.shape}."
+        )
     check_count(owner, "m", m)
     z2 = (x - y) ** 2 - (s + 1) * (x**2 + y**2)  # the logarithm of c_i over that of k^2
     u = np.sqrt(s * (1 - 4 * A)) * (x + s * y)
@@ -69,3 +70,14 @@ def dense_exponential_log_relative_mse(X: Any, Y: Any, A: Any, s: Any = 1, m: in
     log_moment = p + np.log1p(np.exp(q - p).real) - np.log(2)
     with np.errstate(divide="ignore"):
         return np.asarray(log_moment + np.log(np.maximum(-np.expm1(-np.maximum(log_moment, 0)), 0)) - np.log(m))
+
+
+def _check_constants(owner: str, A: Any) -> np.ndarray:
+    """The constants as a complex array with real parts below 1/8."""
+    try:
+        array = np.asarray(A, dtype=np.complex128)
+    except (TypeError, ValueError, RuntimeError):  # the last one: a tensor that keeps a gradient
+        raise TypeError(f"{owner}: A must be a number or one for each column, got {shown(A)}.") from None
+    if not (np.isfinite(array).all() and (array.real < 0.125).all()):
+        raise ValueError(f"{owner}: A must be finite with real parts below 1/8, got {shown(A)}.")
+    return array

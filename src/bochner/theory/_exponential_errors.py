@@ -94,7 +94,7 @@ def _hyperbolic_cross(V: np.ndarray, m: int, d: int, coupling: str) -> np.ndarra
 
 def _trigonometric_cross(V: np.ndarray, m: int, d: int, coupling: str) -> np.ndarray:
     """Covariances over k^2 e^V of features with s = -1, summed over coupled pairs."""
-    if coupling == "norm-coupled":
+    if isinstance(coupling, str) and coupling == "norm-coupled":
         return norm_coupled_cross(V, m, d)
     total = np.zeros_like(V)
     for fraction, c in coupled_pairs(m, d, coupling):
