@@ -1,4 +1,4 @@
-"""Why the winner won, in words, and what no mechanism can mend."""
+"""Explanations of a recommendation, and warnings about problems that no mechanism can solve."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NEARLY_ALL = 0.99
 
 
 def reasons(ranking: Sequence[Candidate], facts: Facts) -> tuple[str, ...]:
-    """Sentences: what the data are like, why this map, why these rows, and what is nearly as good but faster."""
+    """Return sentences that describe the data, explain the map and the rows, and name a faster alternative."""
     found = (_data(facts), _map(ranking, facts), _rows(ranking, facts), _faster(ranking))
     return tuple(sentence for sentence in found if sentence)
 
@@ -62,7 +62,7 @@ def _against(other: Candidate, best: Candidate) -> str:
 def warnings(
     ranking: Sequence[Candidate], facts: Facts, kernel: Kernel, tolerance: float | None, reached: bool
 ) -> tuple[str, ...]:
-    """What the user must change in the data or the kernel, since no mechanism can."""
+    """Return warnings about problems of the data or the kernel that no mechanism can solve."""
     best = min(ranking, key=lambda c: c.error)
     said = []
     if best.error >= _USELESS:
