@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import catalogue
+from .._arrays import as_numpy
 from .._random import RNG, as_generator
-from .._validation import as_real, check_count, check_instance, check_option, check_positive, check_rows
+from .._validation import as_real, check_count, check_option, check_positive, check_rows
+from ..catalogue import as_projection
 from ..linalg.engine import rows_per_tile
 from ..projections import Operator, Orthogonal, Projection
 from ..rotations import StructuredGivens
-from ._evaluation import Evaluator
+from ._evaluation import EvaluationError, Evaluator
 
 ESTIMATORS = ("antithetic", "forward", "plain")
 _MOST_GROUPS = 16
@@ -115,7 +116,7 @@ class Candidates(Sequence[np.ndarray]):
         n_failed = int((~np.isfinite(values)).sum())
         if not valid.any() or not np.isfinite(first).all():
             what = "every direction has a failed evaluation" if not valid.any() else "the evaluation at x failed"
-            raise FloatingPointError(f"{what}; there is no gradient to estimate.")
+            raise EvaluationError(f"{what}; there is no gradient to estimate.")
         used = np.concatenate([first, pairs[valid].ravel()])
         used = used if shape is None else shape(used)
         pairs = used[self._n_first :].reshape(-1, len(self._signs))
@@ -158,22 +159,22 @@ def _squared_error(parts: np.ndarray, p: np.ndarray, total: np.ndarray) -> float
     return float(weights @ squares / (1 + weights.sum()))
 
 
+def as_values(owner: str, values: Any) -> np.ndarray:
+    """Real numbers of any array library as a new float64 array; they may be NaN or infinite."""
+    return np.array(as_numpy(as_real(owner, values)), dtype=np.float64)
+
+
 def as_vector(owner: str, name: str, x: Any) -> np.ndarray:
     """A finite vector, float64, as a copy."""
-    x = np.array(as_real(f"{owner}: {name}", x), dtype=np.float64)
+    x = as_values(f"{owner}: {name}", x)
     if x.ndim != 1 or not len(x):
         raise ValueError(f"{owner}: {name} must be a vector, an array of shape (d,), got shape {x.shape}.")
     return np.asarray(check_rows(f"{owner}: {name}", x, len(x)))
 
 
-def as_projection(owner: str, projection: Any) -> Projection:
-    """The projection itself, or by its name; without one, orthogonal directions by exact fast rotations."""
-    if projection is None:
-        return Orthogonal(StructuredGivens())
-    if isinstance(projection, str):
-        return catalogue.projection(projection)
-    check_instance(owner, "projection", projection, Projection, "projections.Orthogonal()")
-    return projection  # type: ignore[no-any-return]
+def directions_of(owner: str, projection: Projection | str | None) -> Projection:
+    """The law of the directions: orthogonal ones by exact fast rotations, unless another one is asked for."""
+    return Orthogonal(StructuredGivens()) if projection is None else as_projection(owner, projection)
 
 
 def smoothed_gradient(
@@ -257,12 +258,12 @@ def smoothed_gradient(
     check_option(owner, "estimator", estimator, ESTIMATORS)
     n = len(theta) if n_directions is None else check_count(owner, "n_directions", n_directions)
     evaluator = Evaluator(owner, f, batched, map)
-    operator = as_projection(owner, projection).sample(len(theta), n, as_generator(rng))
+    operator = directions_of(owner, projection).sample(len(theta), n, as_generator(rng))
     points = Candidates(theta, sigma, operator, estimator)
     values = evaluator.values(points.tiles())
     try:
         found = points.estimate(values)
-    except FloatingPointError as error:
-        raise FloatingPointError(f"{owner}: {error} The first failure: {evaluator.reason}.") from None
+    except EvaluationError as error:
+        raise EvaluationError(f"{owner}: {error} The first failure: {evaluator.reason}.") from None
     evaluator.warn()
     return found
