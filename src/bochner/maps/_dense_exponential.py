@@ -32,13 +32,15 @@ class DenseExponential(InFrame):
     Parameters
     ----------
     center, balance : bool
-        Whether queries and keys are measured from their means, and whether their second moments are made equal and diagonal.
+        Whether queries and keys are measured from their means, and whether their second moments are made equal and
+        diagonal.
     A : sequence of complex, optional
-        The constants, one for each coordinate of the frame, with real parts below 1/8; the best for the data without it.
+        The constants, one for each coordinate of the frame, with real parts below 1/8; the best for the data without
+        it.
     s : sequence of {1, -1}, optional
         Signs; all 1 without it, which is what positive features need.  -1 gives cosines of that coordinate.
     frame : Frame, optional
-        One that was fitted elsewhere; from the data without it.
+        A frame fitted elsewhere; fitted to the data by default.
 
     See Also
     --------
@@ -51,11 +53,11 @@ class DenseExponential(InFrame):
 
     .. math:: \log\phi'(x') = \sum_i\Big[A_iw_i^2 + B_iw_ix_i' - \tfrac{s_i}{2}x_i'^2 + \tfrac14\log(1-4A_i)\Big]
 
-    for queries, with :math:`s_iB_i` for :math:`B_i` on the side of the keys; the estimate is the mean of the real part of
-    products.  Equal constants and s = 1 are `OptimalPositive`.  The mean log second moment over independent pairs is least
-    at :math:`\rho_i = 2/((2V_i+1) + \sqrt{(2V_i+1)^2 + 8V_i})`, :math:`A_i = (1 - 1/\rho_i)/8 \le 0`, with :math:`V_i` the
-    mean of :math:`(x_i'+y_i')^2`, and the centred, balanced frame is the best of all frames.  ``center=False`` is FAVOR# of
-    the literature: SDERF where queries and keys share their statistics, ADERF otherwise.
+    for queries, with :math:`s_iB_i` for :math:`B_i` on the side of the keys; the estimate is the mean of the real part
+    of products.  Equal constants and s = 1 are `OptimalPositive`.  The mean log second moment over independent pairs is
+    least at :math:`\rho_i = 2/((2V_i+1) + \sqrt{(2V_i+1)^2 + 8V_i})`, :math:`A_i = (1 - 1/\rho_i)/8 \le 0`, with
+    :math:`V_i` the mean of :math:`(x_i'+y_i')^2`, and the centred, balanced frame is the best of all frames.
+    ``center=False`` is FAVOR# of the literature: SDERF where queries and keys share their statistics, ADERF otherwise.
 
     The constants are sums over the rows of W, which are formed once at the draw.
 

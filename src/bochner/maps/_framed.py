@@ -95,8 +95,8 @@ def side_factor(frame: Frame, X: Any, kernel: Kernel | None, *, key: bool) -> An
 class Framed(InFrame):
     r"""A map in a frame: centred and balanced coordinates of queries and keys, fitted to data.
 
-    An exact change of coordinates that leaves the estimate unbiased and positive features positive, and makes the vectors
-    whose length decides the error, :math:`x + y` for positive features, as short as they can be.  Worth its
+    An exact change of coordinates that leaves the estimate unbiased and positive features positive, and makes the
+    vectors whose length decides the error, :math:`x + y` for positive features, as short as they can be.  Worth its
     :math:`O(d^2)` per row for positive features whose data are not centred, or whose queries and keys differ in scale.
 
     Parameters
@@ -108,7 +108,7 @@ class Framed(InFrame):
     balance : bool
         Whether their covariances are made equal and diagonal.
     frame : Frame, optional
-        One that was fitted elsewhere; from the data without it.
+        A frame fitted elsewhere; fitted to the data by default.
 
     See Also
     --------
@@ -121,8 +121,8 @@ class Framed(InFrame):
     .. math:: \log\phi_q(x) = \log\phi'_q(x') + b\cdot x - \tfrac12 a\cdot b, \qquad
               \log\phi_k(y) = \log\phi'_k(y') + a\cdot y - \tfrac12 a\cdot b
 
-    for softmax; for the Gaussian kernel the same, with :math:`-|x|^2/2` and :math:`-|y|^2/2` added.  Cosines depend on x - y
-    alone: for them centring only matters where queries and keys have different means.
+    for softmax; for the Gaussian kernel the same, with :math:`-|x|^2/2` and :math:`-|y|^2/2` added.  Cosines depend on
+    x - y alone: for them centring only matters where queries and keys have different means.
 
     Examples
     --------
