@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import sys
 from pathlib import Path
 from typing import Any
@@ -108,10 +109,10 @@ def _print_result(found: dict[str, Any], path: Path) -> None:
     for line in found["statements"]:
         print(f"  {'yes' if line['holds'] else 'NO '} {line['sentence']} {line['evidence']}")
     print(f"  {seconds(found['wall_seconds'])}, numbers: {path}")
-    try:
+    if importlib.util.find_spec("matplotlib") is None:
+        print("  no figure: it needs matplotlib; pip install 'bochner[experiments]'.")
+    else:
         print(f"  figure: {lab.draw(path)}")
-    except ValueError as error:
-        print(f"  no figure: {error}")
 
 
 def _plot(options: argparse.Namespace) -> int:
