@@ -18,9 +18,9 @@ from ._gradient import ESTIMATORS, Candidates, GradientEstimate, as_values, as_v
 
 
 class UpdateRule(ABC):
-    """How a gradient becomes a step.
+    """Base class of update rules, which turn a gradient into a step.
 
-    A rule of one's own is a frozen dataclass that names the vectors it keeps in ``memory`` and writes `step`.
+    To add your own rule, write a frozen dataclass that names the vectors it keeps in ``memory`` and implements `step`.
     """
 
     memory: ClassVar[tuple[str, ...]] = ()
@@ -32,7 +32,7 @@ class UpdateRule(ABC):
 
 @dataclass(frozen=True)
 class SGD(UpdateRule):
-    """The gradient itself."""
+    """Stochastic gradient descent: the step is the gradient."""
 
     def step(self, gradient: np.ndarray, memory: dict[str, np.ndarray], t: int) -> np.ndarray:
         """As it is."""
@@ -41,7 +41,7 @@ class SGD(UpdateRule):
 
 @dataclass(frozen=True)
 class Momentum(UpdateRule):
-    """A geometric sum of past gradients.
+    """Gradient descent with momentum: the step is a geometric sum of past gradients.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Momentum(UpdateRule):
 
 @dataclass(frozen=True)
 class Adam(UpdateRule):
-    """Averages of the gradient over the root of averages of its square, coordinate by coordinate.
+    """The Adam optimiser: averages of the gradient divided by the root of averages of its square, per coordinate.
 
     Parameters
     ----------
@@ -114,10 +114,10 @@ _COUNTS = ("n_steps", "n_evaluations", "n_failed")
 
 
 class EvolutionStrategy:
-    r"""Minimise a black box step by step, with the loop in your hands: ask for points, evaluate them, tell their values.
+    r"""Minimise a black box step by step in your own loop: ask for points, evaluate them, tell their values.
 
-    Use it where evaluations are not calls of a Python function: rollouts on a cluster, experiments, games.  Otherwise
-    `minimize` is shorter.
+    Use it if evaluations are not calls of a Python function, such as rollouts on a cluster, experiments or games.
+    Otherwise `minimize` is simpler.
 
     Parameters
     ----------
@@ -136,9 +136,9 @@ class EvolutionStrategy:
     optimizer : {"adam", "momentum", "sgd"} or UpdateRule
         How gradients become steps.
     shaping : {"raw", "standardized", "ranks"}
-        What is done to the values of a step first: nothing, mean zero and deviation one, or ranks from -1/2 to 1/2.  The
-        last two make the search invariant under scaling f, or under any increasing function of it; the gradient is then
-        that of the shaped values.
+        What is done to the values of a step first: nothing, mean zero and deviation one, or ranks from -1/2 to 1/2.
+        The last two make the search invariant under scaling f, or under any increasing function of it; the gradient is
+        then that of the shaped values.
     rng : int, numpy.random.Generator or None
         Source of randomness.
 
@@ -159,8 +159,8 @@ class EvolutionStrategy:
 
     Notes
     -----
-    The directions of step t are a pure function of the seed and of t.  So `ask` may be called twice, or not at all in the
-    process that calls `tell`, and the state is small: the centre, the vectors of the optimiser, and counts.
+    The directions of step t are a pure function of the seed and of t.  So `ask` may be called twice, or not at all in
+    the process that calls `tell`, and the state is small: the centre, the vectors of the optimiser, and counts.
 
     References
     ----------
@@ -225,7 +225,7 @@ class EvolutionStrategy:
         self._learning_rate = check_positive("EvolutionStrategy", "learning_rate", value)
 
     def ask(self) -> Candidates:
-        """Return the points of this step: a sequence of vectors, computed when they are looked at."""
+        """Return the points of this step, as a sequence of vectors that are computed on access."""
         if self._asked is None:
             stream = numbered_stream(self._entropy, self.n_steps)
             operator = self.projection.sample(len(self.x), self.n_directions, stream)

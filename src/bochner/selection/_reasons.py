@@ -67,18 +67,18 @@ def warnings(
     said = []
     if best.error >= _USELESS:
         said.append(
-            f"no mechanism estimates this kernel with {best.n_features} features: the least predicted error is "
-            f"{best.error:.3g}, and zeros would have 1. {_remedy(facts, kernel)}"
+            f"no mechanism estimates this kernel with {best.n_features} features: the smallest predicted error is "
+            f"{best.error:.3g}, and an estimate of zero has an error of 1. {_remedy(facts, kernel)}"
         )
     elif tolerance is not None and not reached:
         said.append(
-            f"no mechanism reaches the tolerance {tolerance:g} with {best.n_features} features: the least predicted "
+            f"no mechanism reaches the tolerance {tolerance:g} with {best.n_features} features: the smallest predicted "
             f"error is {best.error:.3g}. {_remedy(facts, kernel)}"
         )
     if facts.diagonal_share > _NEARLY_ALL:
         said.append(
-            f"the diagonal holds {facts.diagonal_share:.4%} of the squared Gram matrix, so these errors tell of "
-            f"x = y alone. {_remedy(facts, kernel)}"
+            f"the diagonal holds {facts.diagonal_share:.4%} of the squared Gram matrix, so these errors describe "
+            f"x = y only. {_remedy(facts, kernel)}"
         )
     return tuple(said)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from ... import catalogue, rotations
@@ -28,16 +27,6 @@ def rows_of(method: str, radii: str = "kernel") -> Projection:
     return IID() if method == "IID" else replace(Orthogonal(ROTATIONS[method]), radii=radii)
 
 
-def flops(method: str, d: int, *, blocks: int = 3, constant: float = 2.0) -> float:
-    """Additions and multiplications of one product with a d x d block; six for a plane rotation, signs are free."""
-    if method in ("IID", "ORF"):
-        return d * (2 * d - 1)
-    levels = math.log2(d)
-    counts = {
-        "HD": blocks * d * levels,
-        "HMD": d * levels,
-        "SGP": 3 * d * levels,
-        "BFLY": 3 * d * levels,
-        "KAC": 6 * math.ceil(constant * d * math.log(d)),
-    }
-    return float(counts[method])
+def flops(method: str, d: int) -> float:
+    """Additions and multiplications of one product with a d x d block; a dense one for independent rows."""
+    return float(ROTATIONS["ORF" if method == "IID" else method].flops(d))
