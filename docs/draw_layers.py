@@ -21,6 +21,7 @@ ROLES = {
     "learn": "estimators for scikit-learn",
     "nn": "attention for PyTorch",
     "optimize": "black-box optimisation",
+    "monte_carlo": "expectations",
     "selection": "recommend: which mechanism, how many features",
     "catalogue": "every part and mechanism by name",
     "approximation": "specification, plan, draw; files; the stabilised ratio",
@@ -44,7 +45,7 @@ BANDS = (
     (
         "for users",
         "#dbe9f6",
-        ("cli", "experiments", "datasets", "_environment", "distributed", "learn", "nn", "optimize"),
+        ("cli", "experiments", "datasets", "_environment", "distributed", "learn", "nn", "optimize", "monte_carlo"),
     ),
     ("choosing", "#e3f1dc", ("selection", "catalogue")),
     ("features", "#fdf0d2", ("approximation", "maps")),

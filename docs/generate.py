@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bochner import Approximation, catalogue, theory
+from bochner import Approximation, catalogue, experiments, theory
 from bochner._citation import bibliography
 from bochner._table import label
 from bochner.cli import main
@@ -82,6 +82,24 @@ def mechanism_table() -> str:
     return table("name | kernel | map | projection | unbiased | paper", rows)
 
 
+def experiment_table() -> str:
+    """Every experiment, with its verdict where `results/` has one."""
+    results = experiments.read_results(DOCS.parent / "results")
+    rows = []
+    for name, one in experiments.experiments().items():
+        verdict = results[name]["verdict"] if name in results else "not run yet"
+        times = [f"{one.seconds[profile]:g} s" for profile in ("smoke", "full")]
+        rows.append([f"`{name}`", f"{one.paper.upper()} {one.item}", one.claim.replace("|", "\\|"), *times, verdict])
+    return table("name | item | claim | smoke | full | verdict", rows)
+
+
+def absent_table() -> str:
+    """What cannot be run here."""
+    rows = [[f"`{one.name}`", f"{one.paper.upper()} {one.item}", one.claim, one.missing, one.stand_in or "none yet"]
+            for one in experiments.absent().values()]  # fmt: skip
+    return table("name | item | claim | what is missing | stand-in", rows)
+
+
 def insert(page: str, marker: str, table: str) -> str:
     """The page with ``table`` after its marker, in place of what stood there."""
     pattern = re.compile(rf"(<!-- {marker} -->\n)(?:\n?\|[^\n]*\n)*")
@@ -92,9 +110,11 @@ def pages() -> dict[str, str]:
     """Every generated page of facts, by file name."""
     projections = insert((DOCS / "projections.md").read_text(), "projections", projection_table())
     page = insert((DOCS / "maps.md").read_text(), "maps", map_table())
+    reproduction = insert((DOCS / "reproduction.md").read_text(), "experiments", experiment_table())
     return {
         "projections.md": insert(projections, "rotations", rotation_table()),
         "maps.md": insert(page, "mechanisms", mechanism_table()),
+        "reproduction.md": insert(reproduction, "absent", absent_table()),
         "errata.md": errata(),
         "references.md": references(),
     }

@@ -53,6 +53,15 @@ def check_positive(owner: str, name: str, value: Any) -> float:
     return number
 
 
+def check_number(owner: str, name: str, value: Any) -> float:
+    """Return ``value`` as a finite float."""
+    sentence = f"{owner}: {name} must be a finite number, got {shown(value)}."
+    number = _as_float(sentence, value)
+    if not math.isfinite(number):
+        raise ValueError(sentence)
+    return number
+
+
 def check_fraction(owner: str, name: str, value: Any) -> float:
     """Return ``value`` as a float strictly between zero and one."""
     sentence = f"{owner}: {name} must be a number between 0 and 1, got {shown(value)}."

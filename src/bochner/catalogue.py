@@ -36,6 +36,7 @@ from .rotations import Haar, Hadamard, Rotation
 
 __all__ = [
     "Mechanism",
+    "as_projection",
     "as_specification",
     "candidates",
     "geometries",
@@ -300,6 +301,27 @@ projection=Orthogonal(rotation=Haar(), radii='kernel'), n_projections=64)
         projection=projection(rows) if isinstance(rows, str) else rows,
         n_projections=n_projections,
     )
+
+
+def as_projection(owner: str, projection: Projection | str) -> Projection:
+    """The projection itself, or the one of that name, as functions take it from their users.
+
+    Parameters
+    ----------
+    owner : str
+        Name of the caller, for error messages.
+    projection : Projection or str
+        A projection, or its name in the catalogue.
+
+    Returns
+    -------
+    Projection
+        The projection.
+    """
+    if isinstance(projection, str):
+        return _look_up("projection", projection, projections())
+    check_instance(owner, "projection", projection, Projection, "projections.Orthogonal()")
+    return projection
 
 
 def as_specification(

@@ -99,6 +99,7 @@ NAMES: dict[str, Good] = {
     "projection": {"name": constant("iid")},
     "rotation": {"name": constant("haar")},
     "mechanism": {"name": constant("favor++"), "kernel": constant(None)},
+    "as_projection": {"projection": constant("iid")},
     "as_specification": {"spec": constant("favor++"), "kernel": constant(None)},
 }
 

@@ -59,14 +59,14 @@ SUITES = {name: _suite(name) for name in ("attention", "learn", "projections")}
 
 def register(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = commands.add_parser("bench", help="measure speed against named peers, and print the ratios")
-    parser.add_argument("suite", nargs="?", choices=sorted(SUITES), help="one suite only")
-    parser.add_argument("--json", action="store_true", help="print JSON in place of a table")
+    parser = commands.add_parser("bench", help="measure speed against other libraries, and print the ratios")
+    parser.add_argument("suite", nargs="?", choices=sorted(SUITES), help="run only this suite")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measure and print; the exit code tells whether every goal was met."""
+    """Measure and print; the exit code is zero if every goal was met."""
     results: list[Result] = []
     for name in [options.suite] if options.suite else SUITES:
         for result in SUITES[name]():
@@ -93,7 +93,7 @@ def best_of(work: Callable[[], Any], repeats: int = 5) -> float:
 
 
 def best_of_each(works: Sequence[Callable[[], Any]], repeats: int = 7) -> list[float]:
-    """Shortest runs of several pieces of work, taken in turn so that noise meets all of them alike."""
+    """Shortest runs of several functions, interleaved so that noise affects all of them equally."""
     for work in works:
         work()
     times = [[_time(work) for work in works] for _ in range(repeats)]

@@ -24,7 +24,7 @@ _CHUNK = 4096
 
 
 def run() -> Iterator[Result]:
-    """The memory of a fit in a process of its own; times of fits that take turns, so that noise meets all of them alike."""
+    """Memory of a fit in a separate process, and times of interleaved fits, so that noise affects all of them equally."""
     alone, (ours, fewer, theirs) = _in_process("memory"), _in_process("times")
     shape = f"{ROWS} x {COLUMNS} float32 -> {WIDTH}"
     peak = f"features would be {4e-9 * ROWS * WIDTH:.1f} GB"

@@ -1,4 +1,4 @@
-"""The command ``bochner compare``, the main job: every applicable mechanism measured on the user's data."""
+"""The command ``bochner compare``: measures every applicable mechanism on the user's data."""
 
 from __future__ import annotations
 
@@ -30,9 +30,14 @@ def register(commands: Any) -> None:
     parser = commands.add_parser("compare", help="measure every applicable mechanism on the data, and write a report")
     add_arguments(parser, "width of the features (default 256)", default=256)
     parser.add_argument(
-        "--rows", type=int, default=400, help="most rows on which errors are predicted and measured (default 400)"
+        "--rows",
+        type=int,
+        default=400,
+        help="largest number of rows on which errors are predicted and measured (default 400)",
     )
-    parser.add_argument("--draws", type=int, default=6, help="independent draws of each mechanism (default 6)")
+    parser.add_argument(
+        "--draws", type=int, default=6, help="number of independent draws of each mechanism (default 6)"
+    )
     parser.add_argument("--out", type=Path, default=Path("report"), help="folder of the report (default report/)")
     parser.set_defaults(run=run)
 
@@ -89,7 +94,7 @@ class Comparison:
         """The measurements as text."""
         header = ["mechanism", "features", "measured error", "predicted", "by", "time per row", "memory", "positive"]
         shown = self.measurements[:top]
-        note = f"\n{_RARE} rare draws carry the error: theory counts them, a few draws do not meet them"
+        note = f"\n{_RARE} rare draws dominate the error: theory includes them, a few draws usually miss them"
         table = format_table([*header, "unbiased"], [_row(m) for m in shown])
         return table + (note if any(m.rare for m in shown) else "")
 

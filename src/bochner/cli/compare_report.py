@@ -1,4 +1,4 @@
-"""The report of ``bochner compare``: one HTML page that needs nothing but itself, with its figures inside."""
+"""The report of ``bochner compare``: a self-contained HTML page with embedded figures."""
 
 from __future__ import annotations
 

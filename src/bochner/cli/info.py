@@ -1,4 +1,4 @@
-"""The command ``bochner info``: what is installed, every projection drawn once and measured, and a picture of them."""
+"""The command ``bochner info``: shows the installation, and draws and measures every projection."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ MOST_ENTRIES = 2**26
 def register(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser("info", help="show the installation, and draw every projection once")
-    parser.add_argument("--dimension", type=int, default=512, help="d (default 512)")
-    parser.add_argument("--rows", type=int, default=1024, help="m (default 1024)")
+    parser.add_argument("--dimension", type=int, default=512, help="dimension d of the data (default 512)")
+    parser.add_argument("--rows", type=int, default=1024, help="number m of rows of W (default 1024)")
     parser.add_argument("--picture", type=Path, help="write a picture of the couplings to this file")
     parser.set_defaults(run=run)
 
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check_picture(path: Path) -> None:
-    """Find out before the work what would go wrong after it."""
+    """Check the path of the picture before the work starts."""
     if importlib.util.find_spec("matplotlib") is None:
         raise ValueError("a picture needs matplotlib; pip install 'bochner[plot]'.")
     from matplotlib.figure import Figure
@@ -75,7 +75,7 @@ def _names() -> str:
 
 @dataclass(frozen=True)
 class Survey:
-    """What one drawn projection looks like."""
+    """Measurements of one drawn projection."""
 
     name: str
     unbiased: bool
@@ -134,5 +134,5 @@ def draw_couplings(path: Path, d: int = 8) -> None:
         image = ax.imshow(U @ U.T, cmap="RdBu_r", vmin=-1, vmax=1)
         ax.set_title(title)
     figure.colorbar(image, ax=axes, shrink=0.6, label="cosine between two rows")
-    figure.suptitle(f"How the rows of W stand to each other: {3 * d} rows in {d} dimensions")
+    figure.suptitle(f"Angles between the rows of W: {3 * d} rows in {d} dimensions")
     figure.savefig(path, dpi=120)

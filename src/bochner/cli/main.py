@@ -1,4 +1,4 @@
-"""Reads the command line and calls the command; what goes wrong ends in a sentence, not in a traceback."""
+"""Parses the command line and runs the command; errors are reported in one sentence without a traceback."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _LONGEST = 2000
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaints are safe to print."""
+    """A parser whose error messages are safe to print."""
 
     def error(self, message: str) -> NoReturn:
-        """Print usage and the complaint, on one line, and exit."""
+        """Print usage and the error message, and exit."""
         super().error(printable(" ".join(message.split())))
 
 
@@ -35,11 +35,11 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; return its exit code: 0, 1 for a goal that was missed, 2 for what the user can mend."""
+    """Run one command and return its exit code: 0, 1 for a missed goal, 2 for an error of the user."""
     options = parser().parse_args(arguments)
     try:
         return int(options.run(options))
-    except BrokenPipeError:  # the reader of our output has seen enough, as with `bochner info | head`
+    except BrokenPipeError:  # the output was closed, as with `bochner info | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:

@@ -17,13 +17,14 @@ from ..selection._sample import Sample
 
 @dataclass(frozen=True)
 class Measurement:
-    """One mechanism on the data.
+    """Measurements of one mechanism on the data.
 
     Attributes
     ----------
     label : str
+        Short name of the mechanism.
     spec : str
-        Its ``repr``, which rebuilds it.
+        The ``repr`` of its specification, which rebuilds it.
     n_features : int
         Width of the features.
     measured, standard_error : float
@@ -54,7 +55,7 @@ class Measurement:
 
     @property
     def rare(self) -> bool:
-        """Whether the error is carried by draws too rare to be met: predicted is far above measured."""
+        """Whether draws too rare to be sampled dominate the error, so that it is predicted far above the measured one."""
         return self.predicted > 2 * (self.measured + 2 * self.standard_error)
 
     def as_dict(self) -> dict[str, Any]:

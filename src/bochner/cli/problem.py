@@ -1,4 +1,4 @@
-"""The data and the kernel that a command is about, from its options."""
+"""The data and the kernel of a command, from its options."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RULES = ("scale", "median")
 
 @dataclass(frozen=True)
 class Problem:
-    """Points, keys where they are others, the kernel, and a sentence about them."""
+    """Points, separate keys if there are any, the kernel, and a description."""
 
     name: str
     X: np.ndarray
@@ -47,19 +47,19 @@ def add_arguments(parser: argparse.ArgumentParser, features: str, default: int |
     )
     bandwidth.add_argument("--lengthscale", help=lengthscale)
     bandwidth.add_argument(
-        "--gamma", help="a number in place of --lengthscale, as in scikit-learn; the scale of softmax"
+        "--gamma", help="a number, alternative to --lengthscale, as in scikit-learn; the scale of softmax"
     )
     parser.add_argument("--features", type=int, default=default, help=features)
-    drop = "leave a column out, by name or position (the target, say); may be repeated"
+    drop = "leave out a column, such as the target, by name or position; may be repeated"
     parser.add_argument("--drop", action="append", default=[], metavar="COLUMN", help=drop)
-    parser.add_argument("--drop-constant", action="store_true", help="leave constant columns out")
-    parser.add_argument("--no-standardize", action="store_true", help="take the columns as they are")
-    parser.add_argument("--seed", type=int, default=0, help="of all draws (default 0)")
-    parser.add_argument("--json", action="store_true", help="print JSON in place of a table")
+    parser.add_argument("--drop-constant", action="store_true", help="leave out constant columns")
+    parser.add_argument("--no-standardize", action="store_true", help="do not standardize the columns")
+    parser.add_argument("--seed", type=int, default=0, help="seed of all draws (default 0)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
 def check_range(options: argparse.Namespace, option: str, least: int, most: int) -> None:
-    """Refuse an option outside its range, in words."""
+    """Raise a ValueError if an option is outside its range."""
     value = getattr(options, option)
     if not least <= value <= most:
         bound = f"at least {least}" if value < least else f"at most {most}"
@@ -79,7 +79,7 @@ def writable(option: str, folder: Path) -> None:
 
 
 def read_problem(options: argparse.Namespace) -> Problem:
-    """The data read, checked and standardised; TableError or ValueError in words for the user."""
+    """Read, check and standardise the data; raises a TableError or ValueError for the user."""
     if options.features is not None:
         check_range(options, "features", 1, MOST_FEATURES)
     if options.seed < 0:

@@ -13,11 +13,11 @@ from .problem import Problem, add_arguments, read_problem
 
 def register(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = commands.add_parser("recommend", help="say which mechanism, and how many features, suit the data")
-    features = f"width of the features (default {DEFAULT_FEATURES}); with --tolerance, the most that are allowed"
+    parser = commands.add_parser("recommend", help="recommend a mechanism and a number of features for the data")
+    features = f"width of the features (default {DEFAULT_FEATURES}); with --tolerance, the largest number allowed"
     add_arguments(parser, features, default=None)
-    parser.add_argument("--positive", action="store_true", help="positive features alone, as attention needs them")
-    parser.add_argument("--symmetric", action="store_true", help="the same features for queries and keys alone")
+    parser.add_argument("--positive", action="store_true", help="only positive features, as required for attention")
+    parser.add_argument("--symmetric", action="store_true", help="only features that are the same for queries and keys")
     parser.add_argument("--tolerance", type=float, help="relative error to reach, with as few features as possible")
     parser.set_defaults(run=run)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,13 +20,13 @@ def register(commands: Any) -> None:
     parser = commands.add_parser("reproduce", help="reproduce the figures, tables and theorems of the five papers")
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     listing = _action(actions, "list", _list, "show all experiments, their claims, data and times")
-    listing.add_argument("--json", action="store_true", help="print JSON in place of a table")
+    listing.add_argument("--json", action="store_true", help="print JSON instead of a table")
     running = _action(actions, "run", _run, "run experiments; finished parts are not repeated")
     running.add_argument("--all", action="store_true", help="all experiments")
     running.add_argument(
         "--profile", choices=("smoke", "full"), default="full", help="how much to compute (default full)"
     )
-    running.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
+    running.add_argument("--jobs", type=int, default=1, help="number of processes (default 1)")
     running.add_argument("--seed", type=int, default=0, help="seed of all random numbers (default 0)")
     running.add_argument("--fresh", action="store_true", help="compute finished parts again")
     plotting = _action(actions, "plot", _plot, "draw the figures of finished experiments again")
@@ -108,10 +109,10 @@ def _print_result(found: dict[str, Any], path: Path) -> None:
     for line in found["statements"]:
         print(f"  {'yes' if line['holds'] else 'NO '} {line['sentence']} {line['evidence']}")
     print(f"  {seconds(found['wall_seconds'])}, numbers: {path}")
-    try:
+    if importlib.util.find_spec("matplotlib") is None:
+        print("  no figure: it needs matplotlib; pip install 'bochner[experiments]'.")
+    else:
         print(f"  figure: {lab.draw(path)}")
-    except ValueError as error:
-        print(f"  no figure: {error}")
 
 
 def _plot(options: argparse.Namespace) -> int:

@@ -1,10 +1,10 @@
 """The estimators of `bochner.learn` on Dask arrays and dataframes.
 
-Fitting is a tree reduction of sufficient statistics, `transform` and `predict` are lazy block by block, and no machine ever
-holds the data.  On anything that is not a Dask collection the estimators do what those of `bochner.learn` do.
+Fitting is a tree reduction of sufficient statistics, `transform` and `predict` are lazy and work block by block, and no
+machine ever holds all data.  For input other than Dask collections the estimators behave like those of `bochner.learn`.
 
 - `RandomFeatures`, `RandomProjection`, `KernelRidge`, `KernelClassifier`, `GaussianProcess`: the estimators;
-- `Work`, `Cluster`, `fit_time`, `cost_table`: what a fit costs on a cluster, on paper.
+- `Work`, `Cluster`, `fit_time`, `cost_table`: a model of the time that a fit takes on a cluster.
 """
 
 import importlib.util

@@ -1,14 +1,14 @@
-r"""What a fit costs on a cluster: a model on paper, with the constants that were measured and those that are assumed.
+r"""A model of the time that a fit takes on a cluster, with measured and assumed constants.
 
-A fit of n rows in d dimensions with D features, on p workers, is
+A fit of n rows in d dimensions with D features on p workers takes the time
 
 .. math:: T = \frac{n}{p}\,c(d, D) + \text{tree} + \text{tasks} + \text{solve}
 
-- *rows*: :math:`c = (2dD + D^2 + tD)/F` seconds per row and core, products at F flops (half of the 2 D^2 of a full square,
-  since it is symmetric);
-- *tree*: each level sends at most k - 1 statistics of :math:`8(D^2 + (t+1)D)` bytes to a worker that adds them, over
-  :math:`\lceil\log_k p\rceil` levels (blocks of one worker are added where they are);
-- *tasks*: the scheduler handles one after the other, a block and its share of the tree each;
+- *rows*: :math:`c = (2dD + D^2 + tD)/F` seconds per row and core, for products at F flops (only half of the 2 D^2 of a full
+  square are needed, since it is symmetric);
+- *tree*: on each of :math:`\lceil\log_k p\rceil` levels, at most k - 1 statistics of :math:`8(D^2 + (t+1)D)` bytes are sent
+  to a worker that adds them (blocks of the same worker are added locally);
+- *tasks*: the scheduler handles the tasks one after the other, one per block and one per node of the tree;
 - *solve*: :math:`D^3/3` flops on one machine.
 """
 
@@ -26,16 +26,16 @@ from ._dask_rows import SPLIT_EVERY
 
 @dataclass(frozen=True)
 class Work:
-    """What is fitted.
+    """Size of a fit.
 
     Parameters
     ----------
     n_rows, n_columns, n_features : int
-        n, d and D.
+        Number of rows n, of columns d and of features D.
     n_targets : int
-        t.
+        Number of targets t.
     block_rows : int
-        Rows of a block.
+        Number of rows per block.
     """
 
     n_rows: int
@@ -50,36 +50,36 @@ class Work:
 
     @property
     def n_blocks(self) -> int:
-        """Blocks of rows."""
+        """Number of blocks of rows."""
         return -(-self.n_rows // self.block_rows)
 
     @property
     def flops_per_row(self) -> float:
-        """To project a row, and to add its products to half of a square."""
+        """Floating-point operations to project a row and to add its products to half of a square matrix."""
         return 2.0 * self.n_columns * self.n_features + self.n_features**2 + self.n_targets * self.n_features
 
     @property
     def statistics_bytes(self) -> float:
-        """Bytes that one worker sends to another."""
+        """Size of the statistics that one worker sends to another, in bytes."""
         return 8.0 * (self.n_features**2 + (self.n_targets + 1) * self.n_features)
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where it is fitted.
+    """The cluster on which a model is fitted.
 
     Parameters
     ----------
     n_workers : int
-        Workers of one core each.
+        Number of workers of one core each.
     flops : float
-        Of a core, in the products of a block.  Measured: see docs/distributed.md.
+        Floating-point operations per second of a core in the products of a block.  Measured, see docs/distributed.md.
     bandwidth : float
-        Bytes a second between two workers.  Assumed: 10 Gbit/s.
+        Bytes per second between two workers.  Assumed: 10 Gbit/s.
     latency : float
-        Seconds of a message.  Assumed.
+        Seconds per message.  Assumed.
     task_seconds : float
-        Of the scheduler, for a task.  Assumed: a millisecond.
+        Seconds per task of the scheduler.  Assumed: one millisecond.
     """
 
     n_workers: int
@@ -95,7 +95,7 @@ class Cluster:
 
 
 class FitTime(NamedTuple):
-    """Seconds of the parts of a fit."""
+    """Time of the parts of a fit, in seconds."""
 
     rows: float
     tree: float
@@ -104,12 +104,25 @@ class FitTime(NamedTuple):
 
     @property
     def total(self) -> float:
-        """All of them, one after the other: an upper bound, since the scheduler works while workers do."""
+        """Sum of all parts: an upper bound, since the scheduler and the workers run at the same time."""
         return sum(self)
 
 
 def fit_time(work: Work, cluster: Cluster, split_every: int = SPLIT_EVERY) -> FitTime:
-    """Seconds that a fit takes.
+    """Return the time of a fit in seconds, part by part.
+
+    Parameters
+    ----------
+    work : Work
+        Size of the fit.
+    cluster : Cluster
+        The cluster.
+    split_every : int
+        Number of parts that one task of the tree adds.
+
+    Returns
+    -------
+    FitTime
 
     Examples
     --------
@@ -132,7 +145,18 @@ def fit_time(work: Work, cluster: Cluster, split_every: int = SPLIT_EVERY) -> Fi
 
 
 def cost_table(work: Work, workers: Sequence[int] = (1, 10, 100, 1000)) -> str:
-    """Seconds of the parts of a fit, and the gain over one worker, for several numbers of workers.
+    """Return a table of the time of a fit, and of the speed-up over one worker, for several numbers of workers.
+
+    Parameters
+    ----------
+    work : Work
+        Size of the fit.
+    workers : sequence of int
+        Numbers of workers.
+
+    Returns
+    -------
+    str
 
     Examples
     --------

@@ -19,9 +19,9 @@ from ..learn._row_source import Chunk, Spread, check_some_weight, named, rows_in
 from ..linalg.engine import threads
 
 SPLIT_EVERY = 8
-"""Parts that one task adds: a tree of 1000 blocks is four levels deep."""
+"""Number of parts that one task adds; a tree of 1000 blocks is four levels deep."""
 _GLANCE = 10_000
-"""Rows that maps with constants chosen from data look at, if there are more."""
+"""Largest number of rows from which maps choose their constants."""
 _UNLIMITED = 1 << 62
 
 T = TypeVar("T")
@@ -29,21 +29,21 @@ Relabel = Callable[[Any, Any], tuple[Any, Any]]
 
 
 class DaskRows:
-    """The source of rows of `bochner.learn`, for blocks that live wherever Dask keeps them; see `RowSource`.
+    """Row source of `bochner.learn` for the blocks of a Dask collection; see `RowSource`.
 
-    Sums are tree reductions whose shape the number of blocks alone decides, `map` is lazy and keeps the blocks of X, and
-    what is gathered are the few rows that rules for bandwidths and maps look at.
+    Sums are tree reductions whose shape depends only on the number of blocks, `map` is lazy and keeps the blocks of X,
+    and only the few rows that rules for bandwidths and maps use are gathered.
 
     Parameters
     ----------
     owner : str
-        The estimator, for messages.
+        Name of the estimator, for error messages.
     X : dask array (n, d) or dataframe
-        Columns are brought into one chunk.
+        Data; all columns are merged into one chunk.
     y, weights : dask arrays, series, dataframes, or arrays in memory; optional
-        Brought to the blocks of X.
+        Targets and weights, which are rechunked to the blocks of X.
     dtypes : tuple of types
-        Precisions in which rows are taken; others become the first.
+        Accepted precisions; rows of other types are converted to the first.
     """
 
     in_memory = False
@@ -62,45 +62,39 @@ class DaskRows:
 
     @property
     def shape(self) -> tuple[Any, int]:
-        """(n, d), as Dask knows it: n is NaN for blocks of unknown lengths."""
+        """Shape (n, d); n is NaN if Dask does not know the lengths of the blocks."""
         return self._ends[-1], self._array.shape[1]
 
     @property
     def n_targets(self) -> int:
-        """Columns of the targets."""
         return self.target_shape[0] if self.target_shape else 1
 
     def count(self) -> int:
-        """Number of rows, by a pass over the data if Dask does not know it."""
+        """Return the number of rows, by a pass over the data if Dask does not know it."""
         return int(self._counts.sum())
 
     @functools.cached_property
     def _counts(self) -> np.ndarray:
-        """Rows of each block, without those of weight zero."""
+        """Number of rows of positive weight in each block."""
         if not self.weighted and not math.isnan(self._ends[-1]):
             return np.diff(self._ends).astype(int)
         return np.array(dask.compute(*self._tasks(_count)))
 
     def variance(self, weights: np.ndarray | None = None) -> float:
-        """One variance over all entries, weighted where rows have weights."""
         spread: Spread = self.reduce(_spread, width=0)
         return spread.variance
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """At most ``n`` rows, and of nothing else."""
         return self._drawn(n, rng)[0]
 
     def sample_with_targets(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """As `sample`, with the targets."""
         X, y = self._drawn(n, rng)
         return X, y
 
     def glance(self) -> np.ndarray:
-        """Rows that maps choose their constants from."""
         return self.sample(_GLANCE, np.random.default_rng(0))
 
     def gathered(self) -> Chunk:
-        """All rows, brought here."""
         return Chunk(*self._drawn(_UNLIMITED, np.random.default_rng(0)), None)
 
     def _drawn(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, Any]:
@@ -115,27 +109,24 @@ class DaskRows:
         return np.concatenate(X), None if y[0] is None else np.concatenate(y)
 
     def relabelled(self, relabel: Relabel, n_targets: int, *, weighted: bool) -> DaskRows:
-        """The same rows with other targets and weights, made in each block."""
         other = copy.copy(self)
         other._relabels, other.target_shape, other.weighted = (*self._relabels, relabel), (n_targets,), weighted
         vars(other).pop("_counts", None)
         return other
 
     def reduce(self, work: Callable[[Iterator[Chunk]], T], *, width: int, label: str = "", verbose: Any = 0) -> T:
-        """The sum of ``work`` over all blocks, by a tree."""
         constant = dask.delayed(work, traverse=False)  # one node, however many blocks
         total: T = tree_sum(self._tasks(_reduced, constant, width), verbose=verbose)
         return total
 
     def reduce_targets(self, work: Callable[[Any, Any], T]) -> T:
-        """The sum of ``work`` over the targets of all blocks."""
         total: T = tree_sum(self._tasks(_of_targets, dask.delayed(work, traverse=False)))
         return total
 
     def map(
         self, work: Callable[[np.ndarray], np.ndarray], tail: tuple[int, ...], dtype: Any, *, width: int = 0
     ) -> Any:
-        """``work`` of each block as a lazy Dask array that keeps the blocks of X."""
+        """Apply ``work`` to each block, as a lazy Dask array that keeps the blocks of X."""
         return self._array.map_blocks(
             _mapped,
             dtype=dtype,
@@ -152,7 +143,6 @@ class DaskRows:
         )
 
     def check_weight(self, weight: float) -> None:
-        """Refuse a fit on no rows."""
         check_some_weight(self, weight)
 
     def _tasks(self, work: Callable[..., Any], *arguments: Any) -> list[Delayed]:
@@ -166,7 +156,7 @@ class DaskRows:
 
 
 def name_of_block(owner: str, i: int, ends: Sequence[float]) -> str:
-    """How messages name block i, with its rows where they are known; ``ends`` are zero and where each block ends.
+    """Return the name of block i for error messages, with its rows if known; ``ends`` are zero and the end of each block.
 
     Examples
     --------
@@ -179,7 +169,7 @@ def name_of_block(owner: str, i: int, ends: Sequence[float]) -> str:
 
 
 def as_dask_array(owner: str, X: Any) -> Any:
-    """X as a Dask array of two dimensions whose rows are in blocks and whose columns are in one."""
+    """Return X as a two-dimensional Dask array with blocks of rows and a single block of columns."""
     array = _partitions(X) if hasattr(X, "to_dask_array") else X
     if not hasattr(array, "chunks"):
         raise TypeError(f"{owner}: expected a Dask array or dataframe, got {type(X).__name__}.")
@@ -189,7 +179,7 @@ def as_dask_array(owner: str, X: Any) -> Any:
 
 
 def _partitions(frame: Any) -> Any:
-    """A dataframe or series as an array of unknown lengths, partition by partition; extension types become NumPy's."""
+    """Convert a dataframe or series to an array, partition by partition; extension types become NumPy types."""
     import dask.array as da
 
     columns = frame.shape[1:]
@@ -203,7 +193,7 @@ def _partitions(frame: Any) -> Any:
 
 
 def _checked(X: Any, y: Any, weights: Any, *, n_columns: int, dtypes: tuple[Any, ...]) -> tuple[np.ndarray, Any, Any]:
-    """One block as scikit-learn checks data."""
+    """Check one block as scikit-learn checks data."""
     X = check_array(X, dtype=list(dtypes), accept_sparse="csr", ensure_min_samples=0, input_name="X")
     if X.shape[1] != n_columns:
         raise ValueError(f"X has {X.shape[1]} columns, and the collection says {n_columns}.")
@@ -224,7 +214,7 @@ def _check_length(what: str, values: Any, X: Any) -> None:
 
 
 def _on_block(work: Any, relabels: Any, check: Any, name: str, part: tuple[Any, Any, Any], *arguments: Any) -> Any:
-    """Check and compute, with one thread: Dask runs as many blocks at once as a worker has threads."""
+    """Check and compute on one thread, since Dask processes as many blocks at once as a worker has threads."""
     with threads(1), named(name):
         X, y, weights = check(*part)
         for relabel in relabels:
@@ -268,7 +258,7 @@ def _take(X: Any, y: Any, weights: Any, which: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _aligned(owner: str, name: str, part: Any, X: Any) -> Any:
-    """``part`` as a Dask array in the blocks of X."""
+    """Return ``part`` as a Dask array in the blocks of X."""
     if part is None:
         return None
     known = not np.isnan(X.chunks[0]).any()
@@ -304,10 +294,10 @@ def _delayed_rows(array: Any, n_blocks: int) -> list[Any]:
 
 
 def tree_sum(parts: list[Delayed], split_every: int = SPLIT_EVERY, *, verbose: Any = 0) -> Any:
-    """The sum of the parts, computed on the workers; only the total comes here.
+    """Sum the parts on the workers; only the total is transferred.
 
-    Neighbours in the order of the blocks are added first, so the result does not depend on which worker is quick, nor on
-    which one dies.
+    Neighbouring blocks are added first, in a fixed order, so the result does not depend on the speed or the failure of
+    workers.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The estimators of `bochner.learn` on Dask collections: the same classes, with another door for rows."""
+"""The estimators of `bochner.learn` on Dask collections: the same classes with a different row source."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ._dask_rows import DaskRows
 
 
 class OnDask:
-    """Estimators whose rows may come from Dask arrays and dataframes."""
+    """Mixin for estimators whose rows may come from Dask arrays and dataframes."""
 
     def _rows(self, X: Any, y: Any = NO_TARGETS, sample_weight: Any = None, *, reset: bool = False) -> RowSource:
         """The door for rows: of Dask collections, and otherwise that of `bochner.learn`."""
@@ -46,7 +46,7 @@ class OnDask:
 
 
 def _check_stays_lazy(estimator: Any) -> None:
-    """Refuse an output container that would gather all features where `transform` was called."""
+    """Raise a ValueError for an output container that would gather all features on the client."""
     own: dict[str, str] = getattr(estimator, "_sklearn_output_config", {})
     container = own.get("transform", sklearn.get_config()["transform_output"])
     if hasattr(estimator, "transform") and container != "default":
@@ -57,16 +57,23 @@ def _check_stays_lazy(estimator: Any) -> None:
 
 
 class RegressionOnDask(OnDask):
-    """Regression whose scores are added block by block: neither rows nor predictions are gathered."""
+    """Mixin for regression whose scores are added block by block, without gathering rows or predictions."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R^2, averaged over targets.
+        """Return the coefficient of determination R^2, averaged over targets.
 
         Parameters
         ----------
         X : dask array (n, d), dataframe, array or CSR matrix
+            Data.
         y : like X, (n,) or (n, t)
+            True targets.
         sample_weight : like y, (n,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
         """
         if not dask.is_dask_collection(X):
             return float(super().score(X, y, sample_weight))  # type: ignore[misc]
@@ -78,16 +85,23 @@ class RegressionOnDask(OnDask):
 
 
 class ClassificationOnDask(OnDask):
-    """Classification whose scores are added block by block."""
+    """Mixin for classification whose scores are added block by block."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of rows whose class, or all of whose labels, are right.
+        """Return the accuracy: the share of rows whose class, or all of whose labels, are correct.
 
         Parameters
         ----------
         X : dask array (n, d), dataframe, array or CSR matrix
+            Data.
         y : like X, (n,) or (n, k)
+            True classes or labels.
         sample_weight : like y, (n,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
         """
         if not dask.is_dask_collection(X):
             return float(super().score(X, y, sample_weight))  # type: ignore[misc]
@@ -121,12 +135,14 @@ def _right(chunks: Iterator[Chunk], *, predict: Any, n_targets: int) -> np.ndarr
 
 
 class RandomFeatures(OnDask, learn.RandomFeatures):
-    """`bochner.learn.RandomFeatures` whose `fit` and `transform` take Dask arrays and dataframes.
+    """`bochner.learn.RandomFeatures` whose `fit` and `transform` accept Dask arrays and dataframes.
+
+    Parameters and attributes are those of `bochner.learn.RandomFeatures`.
 
     Notes
     -----
-    ``gamma="scale"`` is a reduction, ``"median"`` gathers the 1000 rows that it looks at; both are those of one machine.
-    Maps with constants chosen from data look at all rows up to 10000, and at as many drawn ones of more.
+    ``gamma="scale"`` is a reduction, and ``"median"`` gathers the 1000 rows that it uses; both give the same result as
+    on one machine.  Maps choose constants from at most 10000 rows, which are sampled if there are more.
 
     Examples
     --------
@@ -140,11 +156,13 @@ class RandomFeatures(OnDask, learn.RandomFeatures):
 
 
 class RandomProjection(OnDask, learn.RandomProjection):
-    """`bochner.learn.RandomProjection` whose methods take Dask arrays and dataframes.
+    """`bochner.learn.RandomProjection` whose methods accept Dask arrays and dataframes.
+
+    Parameters and attributes are those of `bochner.learn.RandomProjection`.
 
     Notes
     -----
-    ``fit`` looks at the number of columns, and at that of the rows for ``n_components="auto"``; at no data.
+    ``fit`` only uses the number of columns and, for ``n_components="auto"``, the number of rows.
 
     Examples
     --------
@@ -157,13 +175,15 @@ class RandomProjection(OnDask, learn.RandomProjection):
 
 
 class KernelRidge(RegressionOnDask, learn.KernelRidge):
-    """`bochner.learn.KernelRidge` whose methods take Dask arrays and dataframes.
+    """`bochner.learn.KernelRidge` whose methods accept Dask arrays and dataframes.
+
+    Parameters and attributes are those of `bochner.learn.KernelRidge`.
 
     Notes
     -----
-    ``fit`` adds the statistics of all blocks in a tree, and solves once, where it was called: the result is that of one
-    machine, to rounding.  ``alpha="loo"`` makes a second pass over the rows; ``solver="dual"``, which needs all of them in
-    one place, is refused.
+    ``fit`` adds the statistics of all blocks in a tree and solves once, on the client: the result is that of one
+    machine, up to rounding.  ``alpha="loo"`` makes a second pass over the rows; ``solver="dual"``, which needs all rows
+    in one place, is refused.
 
     Examples
     --------
@@ -178,12 +198,14 @@ class KernelRidge(RegressionOnDask, learn.KernelRidge):
 
 
 class KernelClassifier(ClassificationOnDask, learn.KernelClassifier):
-    """`bochner.learn.KernelClassifier` whose methods take Dask arrays and dataframes.
+    """`bochner.learn.KernelClassifier` whose methods accept Dask arrays and dataframes.
+
+    Parameters and attributes are those of `bochner.learn.KernelClassifier`.
 
     Notes
     -----
-    ``fit`` makes a pass over y for the classes and their counts, and one over the data for the statistics; both are tree
-    reductions.  The result is that of one machine, to rounding.
+    ``fit`` makes a pass over y for the classes and their counts, and one over the data for the statistics; both are
+    tree reductions.  The result is that of one machine, up to rounding.
 
     Examples
     --------
@@ -198,12 +220,14 @@ class KernelClassifier(ClassificationOnDask, learn.KernelClassifier):
 
 
 class GaussianProcess(RegressionOnDask, learn.GaussianProcess):
-    """`bochner.learn.GaussianProcess` whose methods take Dask arrays and dataframes.
+    """`bochner.learn.GaussianProcess` whose methods accept Dask arrays and dataframes.
+
+    Parameters and attributes are those of `bochner.learn.GaussianProcess`.
 
     Notes
     -----
-    The posterior and the marginal likelihood in noise and amplitude come from statistics that a tree reduction adds.  The
-    search over lengthscales gathers the ``optimize_rows`` rows that it looks at, those of one machine.
+    The posterior and the marginal likelihood in noise and amplitude are computed from statistics that a tree reduction
+    adds.  The search over lengthscales gathers ``optimize_rows`` rows, the same as on one machine.
 
     Examples
     --------

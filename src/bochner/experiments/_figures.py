@@ -60,19 +60,14 @@ def panels(figure: Figure, titles: Sequence[str], x: str, y: str, *, columns: in
     return list(grid.flat[: len(titles)])
 
 
-def curve(ax: Any, x: Any, y: Estimate, label: str, k: int) -> None:
-    """A curve with bars of two standard errors, in the k-th colour and marker."""
-    style = {
-        "color": f"C{k % 10}",
-        "marker": MARKERS[k % len(MARKERS)],
-        "markersize": 3.5,
-        "linewidth": 1,
-        "capsize": 2,
-    }
-    ax.errorbar(np.asarray(x), y.mean, BEYOND * y.error, label=label, **style)
+def curve(ax: Any, x: Any, y: Estimate, label: str, k: int, *, joined: bool = True) -> None:
+    """A curve with bars of two standard errors, in the k-th colour and marker; points only where x are names."""
+    style = {"color": f"C{k % 10}", "marker": MARKERS[k % len(MARKERS)], "markersize": 3.5, "capsize": 2}
+    line = "-" if joined else "none"
+    ax.errorbar(np.asarray(x), y.mean, BEYOND * y.error, label=label, linewidth=1, linestyle=line, **style)
 
 
 def legend(figure: Figure, ax: Any) -> None:
-    """One legend for all axes, above them."""
+    """One legend for all axes, to their right."""
     handles, labels = ax.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 8), fontsize="x-small")
+    figure.legend(handles, labels, loc="outside right upper", fontsize="x-small")

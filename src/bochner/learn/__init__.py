@@ -1,10 +1,10 @@
 """Kernel machines as scikit-learn estimators, in linear time.
 
-- `RandomFeatures`: the features themselves, a transformer in place of ``RBFSampler``;
-- `KernelRidge`: regression, by ridge or by the Nadaraya-Watson average, with `partial_fit`;
-- `KernelClassifier`: the same for classes;
-- `GaussianProcess`: regression with its uncertainty and its marginal likelihood;
-- `GaussianProcessClassifier`: classes by Laplace's approximation;
+- `RandomFeatures`: the features themselves, as a transformer that can replace ``RBFSampler``;
+- `KernelRidge`: regression by ridge or by the Nadaraya-Watson average, with `partial_fit`;
+- `KernelClassifier`: the same for classification;
+- `GaussianProcess`: regression with uncertainty, and hyperparameters chosen by the marginal likelihood;
+- `GaussianProcessClassifier`: classification by Laplace's approximation;
 - `RandomProjection`: dimensionality reduction with any rotation.
 """
 

@@ -1,4 +1,4 @@
-"""Classes of rows: which there are, how often, the weights they give to rows, and the targets that stand for them."""
+"""Class labels: the classes and their counts, the row weights they imply, and their encoding as targets."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from .._validation import shown
 
 @dataclass(frozen=True)
 class Labels:
-    """Which classes there are in each column of y, and how often; those of two sets of rows add.
+    """The classes in each column of y and their counts; those of two sets of rows can be added.
 
     Attributes
     ----------
     columns : tuple of (classes, counts)
+        One pair per column of y.
     """
 
     columns: tuple[tuple[np.ndarray, np.ndarray], ...]
 
     @classmethod
     def of(cls, y: Any, weights: Any = None) -> Labels:
-        """Of y, (n,) or (n, k)."""
+        """Count the classes of y, (n,) or (n, k)."""
         if len(y):
             check_classification_targets(y)
         columns = np.reshape(y, (len(y), -1)).T if np.ndim(y) > 1 else [np.asarray(y)]
@@ -34,7 +35,7 @@ class Labels:
 
     @property
     def classes(self) -> np.ndarray:
-        """Of the first column, sorted."""
+        """Sorted classes of the first column."""
         return self.columns[0][0]
 
     def __add__(self, other: object) -> Labels:
@@ -53,7 +54,7 @@ def _merged(one: Any, other: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def row_weights(class_weight: Any, classes: np.ndarray, labels: Labels | None, n_columns: int) -> Any:
-    """A function from y to weights of the rows, from the weights of the classes; None without them.
+    """Return a function from y to weights of the rows, given the weights of the classes; None if there are none.
 
     Parameters
     ----------
@@ -113,7 +114,7 @@ def _weights_of(y: np.ndarray, *, tables: Any) -> np.ndarray:
 def class_targets(
     y: Any, weights: Any, *, classes: np.ndarray, several: bool, signed: bool, weights_of: Any
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Ones for the class of a row and zeros, or -1, for the others; a single signed column for two classes.
+    """Encode classes as targets: 1 for the class of a row and 0 or -1 for the others; one signed column for two classes.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What all estimators share: the door for rows, the number of threads, and fits that succeed or change nothing."""
+"""Base classes of the estimators: input of rows, number of threads, and fits that succeed or change nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ._state import from_plain, to_plain
 
 FLOATS = (np.float64, np.float32)
 NO_TARGETS = "no_validation"
-"""scikit-learn's word for rows that come without targets."""
+"""scikit-learn's marker for rows without targets."""
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -48,7 +48,7 @@ def all_or_nothing(fit: Fit) -> Fit:
 
 @contextlib.contextmanager
 def n_jobs_threads(owner: str, n_jobs: Any) -> Iterator[None]:
-    """Within the block, as many threads as ``n_jobs`` says; None means all that the process may use.
+    """Use as many threads within the block as ``n_jobs`` says; None means all that the process may use.
 
     A worker of joblib gets the share that joblib grants it.
     """
@@ -63,14 +63,14 @@ def n_jobs_threads(owner: str, n_jobs: Any) -> Iterator[None]:
 
 
 class RowEstimator(BaseEstimator):
-    """Base of all estimators: how rows come in.  An instance has a parameter ``n_jobs``.
+    """Base class of all estimators, which checks their input.  An instance has a parameter ``n_jobs``.
 
     Attributes
     ----------
     _dtypes : tuple of types
-        Precisions in which rows are taken; others become the first.
+        Accepted precisions; rows of other types are converted to the first.
     _target_options : dict
-        How scikit-learn checks targets.
+        Options for scikit-learn's check of targets.
     """
 
     _dtypes: ClassVar[tuple[Any, ...]] = FLOATS
@@ -78,9 +78,9 @@ class RowEstimator(BaseEstimator):
     n_jobs: Any
 
     def _rows(self, X: Any, y: Any = NO_TARGETS, sample_weight: Any = None, *, reset: bool = False) -> RowSource:
-        """Rows, with targets and weights if there are any, as scikit-learn checks them: the one door for data.
+        """Return checked rows, with targets and weights if there are any; all data enter here.
 
-        ``reset`` begins a fit; rows for a fitted estimator must have the columns of its fit.
+        ``reset`` starts a new fit; rows for a fitted estimator must have the columns of its fit.
         """
         if not reset:
             check_is_fitted(self)
@@ -96,19 +96,19 @@ class RowEstimator(BaseEstimator):
         return rows_in_memory(owner, X, self._checked_targets(y), weights, origin=origin)
 
     def _other_rows(self, X: Any) -> RowSource:
-        """Rows of other columns than those of the fit."""
+        """Return checked rows whose columns are not those of the fit."""
         X, origin = _in_numpy(type(self).__name__, X)
         X = check_array(X, dtype=list(self._dtypes), accept_sparse="csr")
         return rows_in_memory(type(self).__name__, X, origin=origin)
 
     def _checked_targets(self, y: np.ndarray) -> np.ndarray:
-        """Targets, beyond what scikit-learn's check sees."""
+        """Check targets beyond what scikit-learn checks."""
         if y.dtype.kind not in "fiub":
             raise ValueError(f"{type(self).__name__}: y must hold numbers, got {y.dtype}.")
         return y
 
     def __getstate__(self) -> dict[str, Any]:
-        """Parameters as they are, and what was fitted as plain data: nothing in it names a private class."""
+        """Return parameters unchanged and fitted attributes as plain data, without names of private classes."""
         state: dict[str, Any] = super().__getstate__()
         return to_plain(state)
 
@@ -125,7 +125,7 @@ class RowEstimator(BaseEstimator):
 
 
 def _in_numpy(owner: str, X: Any) -> tuple[Any, Any]:
-    """X for NumPy, and X itself where scikit-learn's ``array_api_dispatch`` asks for results in its library."""
+    """Return X for NumPy, and X itself if scikit-learn's ``array_api_dispatch`` asks for results in its library."""
     X = as_host_rows(owner, X)
     foreign = is_torch(X) or (hasattr(X, "__array_namespace__") and not is_numpy(X))
     if not foreign or not sklearn.get_config()["array_api_dispatch"]:
@@ -134,9 +134,9 @@ def _in_numpy(owner: str, X: Any) -> tuple[Any, Any]:
 
 
 class FeatureEstimator(RowEstimator):
-    """Base of the estimators that draw features: an instance has the fields of `FeatureParameters` and ``random_state``.
+    """Base class of estimators that draw features, with the fields of `FeatureParameters` and ``random_state``.
 
-    Fitting draws features of the data; `predict` or `transform` apply them.
+    Fitting draws features for the data; `predict` or `transform` apply them.
     """
 
     kernel: Any
@@ -149,14 +149,18 @@ class FeatureEstimator(RowEstimator):
 
     @classmethod
     def from_spec(cls, spec: Approximation, **parameters: Any) -> Self:
-        """An estimator with the features of a specification, such as one that `bochner.recommend` has chosen.
+        """Return an estimator with the features of a specification, such as one chosen by `bochner.recommend`.
 
         Parameters
         ----------
         spec : Approximation
             Its kernel, map, projection and width become the parameters of the same names.
-        parameters
+        **parameters
             All other parameters.
+
+        Returns
+        -------
+        estimator
         """
         check_instance(f"{cls.__name__}.from_spec", "spec", spec, Approximation, "recommend(X).spec")
         return cls(

@@ -1,4 +1,4 @@
-"""From the parameters of an estimator to an `Approximation` whose features have the width that was asked for."""
+"""From the parameters of an estimator to an `Approximation` of the requested width."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ._row_source import RowSource
 
 
 class FeatureParameters(NamedTuple):
-    """The parameters that every estimator of features shares, as its constructor got them.
+    """The parameters that all estimators of features share, as they were passed to the constructor.
 
     Attributes
     ----------
     kernel : Kernel, str or None
         A kernel, or its name (`bochner.catalogue.kernels()`); None for a map that has its own (`maps.Pointwise`).
     gamma : "scale", "median", float or None
-        See `bochner.kernels.resolve_bandwidth`.  None leaves a kernel as it is, and means ``"scale"`` for a name.
+        See `bochner.kernels.resolve_bandwidth`.  None leaves a kernel unchanged, and means ``"scale"`` for a name.
     map, projection : Map, Projection, str or None
-        Themselves, their names, or None for the default of the kernel and the map.
+        Values, names, or None for the default of the kernel and the map.
     n_components : int
         Width of the features.
     """
@@ -40,19 +40,25 @@ class FeatureParameters(NamedTuple):
 
 
 def draw_features(parameters: FeatureParameters, rows: RowSource, random_state: Any, *, symmetric: bool) -> FeatureMap:
-    """Resolve the parameters on the rows, and draw features of the width that was asked for.
+    """Resolve the parameters on the rows, and draw features of the requested width.
 
-    Where several features per row do not add up to it, and the map has no single one to fill the rest (cosines have), they
-    are narrower.
+    The features are narrower if the map has several features per row that do not add up to the width, and no single
+    feature to fill the rest (cosines have one).
 
     Parameters
     ----------
     parameters : FeatureParameters
+        Parameters of the estimator.
     rows : RowSource
-        Looked at by the rules for gamma, and by maps that adapt to data.
+        Data, used by the rules for gamma and by maps that adapt to data.
     random_state : int, RandomState, Generator or None
+        Source of randomness.
     symmetric : bool
         Whether features that differ between queries and keys are refused.
+
+    Returns
+    -------
+    FeatureMap
 
     Examples
     --------
@@ -75,14 +81,14 @@ def draw_features(parameters: FeatureParameters, rows: RowSource, random_state: 
 
 
 def as_generator(random_state: Any) -> np.random.Generator:
-    """The Generator of a ``random_state``: scikit-learn's door to ours; None follows ``numpy.random.seed``."""
+    """Return the Generator of a scikit-learn ``random_state``; None follows ``numpy.random.seed``."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     return np.random.default_rng(check_random_state(random_state).randint(np.iinfo(np.int32).max, size=4))
 
 
 def _approximation(parameters: FeatureParameters, rows: RowSource, rng: np.random.Generator) -> Approximation:
-    """The parts with their names looked up; refusals name the estimator."""
+    """Look up the parts by name and combine them; errors name the estimator."""
     kernel, gamma, owner = parameters.kernel, parameters.gamma, rows.owner
     if isinstance(kernel, str):
         kernel = _named(owner, catalogue.kernel, kernel)
@@ -130,7 +136,7 @@ def _check_symmetric(owner: str, plan: Approximation) -> None:
 
 
 def _with_width(owner: str, plan: Approximation, n_components: int) -> Approximation:
-    """As many projections as fit in that width; cosines fill it exactly."""
+    """Use as many projections as fit in that width; cosines fill it exactly."""
     try:
         return plan.with_width(n_components, exactly=True)
     except ValueError:

@@ -41,48 +41,53 @@ class GaussianProcess(RegressorMixin, GaussianEstimator):
     Parameters
     ----------
     kernel : Kernel or str, default "gaussian"
-        A kernel, or its name; at the amplitude one.
+        A kernel of amplitude one, or its name.
     gamma : "scale", "median", float or None
-        Bandwidth that a kernel at unit scale starts from, as in `RandomFeatures`; None leaves a kernel as it is.
+        Initial bandwidth of a kernel of unit scale, as in `RandomFeatures`; None leaves the kernel unchanged.
     map, projection : Map, Projection, str or None
-        None for the default of the kernel and the map.  The map must be symmetric.
+        Map and projection; None for the default of the kernel and the map.  The map must be symmetric.
     n_components : int, default 256
         Width D of the features.
     noise : float, default 0.1
-        Variance :math:`\sigma^2` of the noise; where it is optimised, only a start.
+        Variance :math:`\sigma^2` of the noise; the initial value if it is optimised.
     amplitude : float, default 1.0
-        Variance a of the function where k(x, x) = 1; where it is optimised, only a start.
+        Variance a of the function where k(x, x) = 1; the initial value if it is optimised.
     optimize : bool, str or sequence of str, default True
-        What maximises the marginal likelihood: some of ``"lengthscale"``, ``"noise"``, ``"amplitude"``; True means all that
-        the kernel has, False none.
+        Hyperparameters that are chosen by maximising the marginal likelihood: some of ``"lengthscale"``, ``"noise"``,
+        ``"amplitude"``.  True means all that the kernel has, False none.
     ard : bool, default False
-        Whether each column has a lengthscale of its own (automatic relevance determination).
+        Whether each column has its own lengthscale (automatic relevance determination).
     n_restarts : int, default 0
-        Further starts of the search over lengthscales, up to a factor of ten away.
+        Number of additional starting points of the search over lengthscales, up to a factor of ten away.
     optimize_rows : int, default 5000
-        Rows drawn for the search over lengthscales, if there are more.
+        Largest number of rows for the search over lengthscales; they are sampled if there are more.
     normalize_y : bool, default False
-        Whether targets are brought to mean 0 and variance 1; noise and amplitude are then in these units.
+        Whether targets are scaled to mean 0 and variance 1; noise and amplitude are then in these units.
     random_state : int, RandomState, Generator or None
+        Source of randomness.
     n_jobs : int or None
-        Threads; None means all.  Results do not depend on it.
+        Number of threads; None means all.  Results do not depend on it.
     verbose : int, default 0
         Whether long loops show a progress bar.
 
     Attributes
     ----------
     kernel_ : Kernel
-        With its lengthscales.
+        The kernel with its lengthscales.
     noise_, amplitude_ : float
+        Variances of the noise and of the function.
     features_ : FeatureMap
+        The drawn features.
     posterior_ : Posterior
         Mean and covariance of the weights.
     statistics_ : RegressionStatistics
-        Of all rows seen.
+        Sums over all rows seen.
     scaling_ : Scaling
-        What `normalize_y` subtracts from targets and divides them by.
+        Shift and scale that `normalize_y` applies to targets.
     log_marginal_likelihood_value_ : float
+        Log marginal likelihood of the fit.
     n_features_in_ : int
+        Number of columns of the data.
 
     See Also
     --------
@@ -96,16 +101,17 @@ class GaussianProcess(RegressorMixin, GaussianEstimator):
 
     .. math:: w \mid y \sim N(B^{-1}\Phi^Ty,\; \sigma^2B^{-1}),
 
-    which is exactly the Gaussian process of the kernel matrix :math:`a\Phi\Phi^T`, in O(n D^2 + D^3) time and O(D^2) memory.
-    All of it, and the log marginal likelihood, comes from the sums :math:`\Phi^T\Phi`, :math:`\Phi^Ty`, :math:`y^Ty`, n:
-    rows can come in pieces (`partial_fit`) and from many machines (`bochner.distributed`).
+    which is exactly the Gaussian process of the kernel matrix :math:`a\Phi\Phi^T`, in O(n D^2 + D^3) time and O(D^2)
+    memory.  The posterior and the log marginal likelihood are functions of the sums :math:`\Phi^T\Phi`,
+    :math:`\Phi^Ty`, :math:`y^Ty` and n, so rows can be added in batches (`partial_fit`) and by many machines
+    (`bochner.distributed`).
 
-    The marginal likelihood is maximised over noise and amplitude from one eigendecomposition of these sums, on all rows.
-    Over lengthscales it is maximised by L-BFGS-B in logarithms, W being held, with gradients through the features
-    (analytic for trigonometric ones, differences of the features for other maps), on at most ``optimize_rows`` rows.
+    Noise and amplitude are chosen by maximising the marginal likelihood on all rows, from one eigendecomposition of
+    these sums.  Lengthscales are chosen by L-BFGS-B in their logarithms with W held fixed, on at most ``optimize_rows``
+    rows, with gradients through the features (analytic for trigonometric features, finite differences for other maps).
 
-    With fewer features than the data has degrees of freedom the posterior is too sure far from the data (variance
-    starvation): raise ``n_components`` until the standard deviations settle.
+    With fewer features than the data have degrees of freedom, the posterior is overconfident far from the data
+    (variance starvation); increase ``n_components`` until the standard deviations no longer change.
 
     Examples
     --------
@@ -162,15 +168,38 @@ class GaussianProcess(RegressorMixin, GaussianEstimator):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any) -> GaussianProcess:
-        """Fit to rows X (n, d), dense or CSR, and targets y, (n,) or (n, t)."""
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, d)
+            Data.
+        y : array (n,) or (n, t)
+            Targets.
+
+        Returns
+        -------
+        self
+        """
         return self._start(self._rows(X, y, reset=True))
 
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any) -> GaussianProcess:
-        """Add rows.
+        """Add a batch of rows to the model.
 
-        The first call draws the features and chooses the lengthscales; later ones keep both.  Noise and amplitude, where
-        they are optimised, are those of all rows seen: pieces give what one fit gives.
+        The first call draws the features and chooses the lengthscales; later calls keep both.  Noise and amplitude, if
+        they are optimised, are those of all rows seen, so batches give the same result as a single fit.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, d)
+            Data.
+        y : array (n,) or (n, t)
+            Targets.
+
+        Returns
+        -------
+        self
         """
         first = not hasattr(self, "statistics_")
         rows = self._rows(X, y, reset=first)
@@ -187,21 +216,23 @@ class GaussianProcess(RegressorMixin, GaussianEstimator):
     def predict(
         self, X: Any, return_std: bool = False, return_cov: bool = False, *, include_noise: bool = False
     ) -> Any:
-        """Mean of the function at rows X, and its standard deviation or covariance.
+        """Return the posterior mean at rows X, and optionally the standard deviation or covariance.
 
         Parameters
         ----------
         X : array or CSR matrix (n, d)
             Data.
         return_std, return_cov : bool
-            Whether to return the standard deviations, or the covariance, too.
+            Whether to return the standard deviations or the covariance as well.
         include_noise : bool
-            Whether they are those of new observations, with the noise, in place of those of the function.
+            Whether these include the noise of new observations.
 
         Returns
         -------
-        array (n,) or (n, t), or a pair of it with the standard deviations, (n,) or (n, t), or the covariance, (n, n) or
-        (n, n, t)
+        mean : array (n,) or (n, t)
+            Posterior mean.
+        std or cov : array (n,), (n, t), (n, n) or (n, n, t)
+            Standard deviations or covariance, if requested.
         """
         if return_std and return_cov:
             raise RuntimeError("GaussianProcess: at most one of return_std or return_cov can be requested.")
@@ -226,9 +257,18 @@ class GaussianProcess(RegressorMixin, GaussianEstimator):
         )
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Any:
-        """Functions drawn from the posterior, at rows X, without the noise.
+        """Draw functions from the posterior, without noise, and evaluate them at rows X.
 
-        One ``random_state`` is one draw of the weights: the same functions, at whatever rows they are asked for.
+        The same ``random_state`` draws the same weights, and therefore the same functions at any rows.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, d)
+            Data.
+        n_samples : int
+            Number of functions.
+        random_state : int, RandomState, Generator or None
+            Source of randomness.
 
         Returns
         -------
@@ -247,17 +287,23 @@ class GaussianProcess(RegressorMixin, GaussianEstimator):
     def log_marginal_likelihood(
         self, theta: Any = None, X: Any = None, y: Any = None, *, eval_gradient: bool = False
     ) -> Any:
-        """Log marginal likelihood of the targets (in the units of ``normalize_y``), and its gradient in ``theta``.
+        """Return the log marginal likelihood of the targets (in the units of ``normalize_y``), and its gradient.
 
         Parameters
         ----------
         theta : array (2,), (3,) or (2 + d,), optional
             Logarithms of noise, amplitude and, if given, the lengthscale or lengthscales; None means the fitted ones.
         X, y : arrays, optional
-            Rows to evaluate on.  Without them it is that of all rows seen, from their statistics, whose lengthscales are
-            those of the fit.
+            Rows to evaluate on.  By default the value is that of all rows seen, at the lengthscales of the fit.
         eval_gradient : bool
-            Whether to return the gradient too.
+            Whether to return the gradient in ``theta`` as well.
+
+        Returns
+        -------
+        value : float
+            Log marginal likelihood.
+        gradient : array
+            Its gradient, if requested.
         """
         check_is_fitted(self)
         theta = self._theta(theta, X)

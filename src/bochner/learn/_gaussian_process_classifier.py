@@ -24,72 +24,83 @@ from ._linear.likelihoods import Likelihood, expected_probabilities, likelihood_
 from ._row_source import Chunk, RowSource
 
 _MAX_ORDER = 20_000
-"""Of the matrix of the weights' posterior: 3.2 GB."""
+"""Largest order of the covariance matrix of the weights: 3.2 GB."""
 _AMPLITUDE_RANGE = (1e-4, 1e5)
 _KEPT_NUMBERS = 1 << 25
-"""Features kept between passes, 256 MB; of more rows they are computed again."""
+"""Size of features that are kept between passes, 256 MB; for more rows they are recomputed."""
 
 
 class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
     r"""Gaussian process classification with random features, by Laplace's approximation.
 
-    Use it for probabilities that know where the data ends; `KernelClassifier` is faster on many rows.
+    Use it for probabilities that become uncertain far from the data; `KernelClassifier` is faster on many rows.
 
     Parameters
     ----------
     kernel : Kernel or str, default "gaussian"
-        A kernel, or its name; at the amplitude one.
+        A kernel of amplitude one, or its name.
     gamma : "scale", "median", float or None
-        Bandwidth that a kernel at unit scale starts from, as in `RandomFeatures`; None leaves a kernel as it is.
+        Initial bandwidth of a kernel of unit scale, as in `RandomFeatures`; None leaves the kernel unchanged.
     map, projection : Map, Projection, str or None
-        None for the default of the kernel and the map.  The map must be symmetric.
+        Map and projection; None for the default of the kernel and the map.  The map must be symmetric.
     n_components : int, default 256
         Width D of the features.
     amplitude : float, default 1.0
-        Variance a of a latent function where k(x, x) = 1; where it is optimised, only a start.
+        Variance a of a latent function where k(x, x) = 1; the initial value if it is optimised.
     optimize : bool, str or sequence of str, default True
-        What maximises the marginal likelihood: some of ``"lengthscale"``, ``"amplitude"``; True means all that the kernel
-        has, False none.
+        Hyperparameters that are chosen by maximising the marginal likelihood: some of ``"lengthscale"``,
+        ``"amplitude"``.  True means all that the kernel has, False none.
     ard : bool, default False
-        Whether each column has a lengthscale of its own.
+        Whether each column has its own lengthscale (automatic relevance determination).
     n_restarts : int, default 0
-        Further starts of the search over lengthscales, up to a factor of ten away.
+        Number of additional starting points of the search over lengthscales, up to a factor of ten away.
     optimize_rows : int, default 1000
-        Rows drawn for the search, if there are more.
+        Largest number of rows for the search; they are sampled if there are more.
     random_state : int, RandomState, Generator or None
+        Source of randomness.
     n_jobs : int or None
-        Threads; None means all.  Results do not depend on it.
+        Number of threads; None means all.  Results do not depend on it.
     verbose : int, default 0
         Whether long loops show a progress bar.
 
     Attributes
     ----------
     classes_ : array (k,)
+        The classes, sorted.
     kernel_ : Kernel
-        With its lengthscales.
+        The kernel with its lengthscales.
     amplitude_ : float
+        Variance of the latent functions.
     features_ : FeatureMap
+        The drawn features.
     weights_ : float64 array (D, 1) or (D, k)
-        The mode.
+        The posterior mode of the weights.
     root_ : float64 array (D k, D k)
-        R with :math:`RR^T` the covariance of the weights, those of the first latent first.
+        R with :math:`RR^T` the covariance of the weights, those of the first latent function first.
     log_marginal_likelihood_value_ : float
+        Laplace's log marginal likelihood of the fit.
     n_iter_ : int
-        Newton steps of the last fit.
+        Number of Newton steps of the last fit.
     n_features_in_ : int
+        Number of columns of the data.
+
+    See Also
+    --------
+    KernelClassifier : Faster classification on many rows.
 
     Notes
     -----
-    Latent functions are :math:`f_c(x) = \phi(x)\cdot w_c` with :math:`w_c \sim N(0, aI)`.  Two classes have one of them and
-    the logistic likelihood; k > 2 classes have k and share the softmax likelihood: not one against the rest.  The
-    posterior of the weights is approximated by a Gaussian at its mode with the curvature there, in O(n D^2) for two
-    classes and O(n D^2 k^2) for k, with memory for the (D k) x (D k) matrix.
+    Latent functions are :math:`f_c(x) = \phi(x)\cdot w_c` with :math:`w_c \sim N(0, aI)`.  Two classes have one latent
+    function and the logistic likelihood; k > 2 classes have k latent functions and the softmax likelihood, in contrast
+    to one-versus-rest.  The posterior of the weights is approximated by a Gaussian at its mode with the curvature
+    there, in O(n D^2) time for two classes and O(n D^2 k^2) for k, with memory for the (D k) x (D k) matrix.
 
-    Probabilities are means over that posterior, by averages over 512 fixed points for each row (see
-    `expected_probabilities`), more exact than MacKay's closed form.  The predicted class is that of the highest mean.
+    Probabilities are means over that posterior, computed as averages over 512 fixed points per row (see
+    `expected_probabilities`), which is more accurate than MacKay's closed form.  The predicted class has the highest
+    mean.
 
-    The marginal likelihood (that of Laplace) is maximised by L-BFGS-B over the logarithms of lengthscales and amplitude, W
-    being held, with its full gradient, on at most ``optimize_rows`` rows.
+    Laplace's marginal likelihood is maximised by L-BFGS-B over the logarithms of lengthscales and amplitude with W held
+    fixed, with its full gradient, on at most ``optimize_rows`` rows.
 
     Examples
     --------
@@ -140,7 +151,19 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any) -> GaussianProcessClassifier:
-        """Fit to rows X (n, d), dense or CSR, and labels y (n,)."""
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, d)
+            Data.
+        y : array (n,)
+            Class labels.
+
+        Returns
+        -------
+        self
+        """
         rows = self._rows(X, y, reset=True)
         classes, labels = np.unique(rows.gathered().targets, return_inverse=True)
         self._check(classes)
@@ -151,12 +174,32 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
             return self._finish(phi, _passes(phi, rows, len(classes)), classes, amplitude)
 
     def predict(self, X: Any) -> Any:
-        """Most probable class of each row."""
+        """Return the most probable class of each row.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, d)
+            Data.
+
+        Returns
+        -------
+        array (n,)
+        """
         check_is_fitted(self)
         return self._each(X, partial(_winners, classes=self.classes_), (), self.classes_.dtype)
 
     def predict_proba(self, X: Any) -> Any:
-        """Probability of each class, (n, k), averaged over the posterior."""
+        """Return the probability of each class, averaged over the posterior.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, d)
+            Data.
+
+        Returns
+        -------
+        array (n, k)
+        """
         check_is_fitted(self)
         return self._each(X, _probabilities, (len(self.classes_),), np.float64)
 
@@ -169,16 +212,23 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
     def log_marginal_likelihood(
         self, theta: Any = None, X: Any = None, y: Any = None, *, eval_gradient: bool = False
     ) -> Any:
-        """Laplace's log marginal likelihood, and its gradient in ``theta``.
+        """Return Laplace's log marginal likelihood, and its gradient.
 
         Parameters
         ----------
         theta : array (1,), (2,) or (1 + d,), optional
             Logarithms of the amplitude and, if given, of the lengthscale or lengthscales; None means the fitted ones.
         X, y : arrays, optional
-            Rows to evaluate on; left out, it is the value of the last fit, for ``theta=None`` alone.
+            Rows to evaluate on.  If omitted, the value of the last fit is returned, which requires ``theta=None``.
         eval_gradient : bool
-            Whether to return the gradient too.
+            Whether to return the gradient in ``theta`` as well.
+
+        Returns
+        -------
+        value : float
+            Log marginal likelihood.
+        gradient : array
+            Its gradient, if requested.
         """
         check_is_fitted(self)
         if X is None:
@@ -254,7 +304,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
 
 
 def _labelled(y: Any, weights: Any, *, labels: np.ndarray) -> tuple[np.ndarray, Any]:
-    """Numbers of the classes in place of the classes."""
+    """Replace class labels by their indices."""
     return labels, weights
 
 
@@ -275,7 +325,7 @@ def _winners(X: np.ndarray, *, classes: np.ndarray, **fitted: Any) -> np.ndarray
 
 
 def _passes(phi: FeatureMap, rows: RowSource, n_classes: int) -> Passes:
-    """Passes over features and likelihoods: kept where the rows are few, and computed again where they are many."""
+    """Passes over features and likelihoods, which are kept for few rows and recomputed for many."""
 
     def walk(chunks: Iterator[Chunk]) -> Iterator[tuple[np.ndarray, Likelihood]]:
         return ((np.asarray(phi.queries(X)), likelihood_of(labels, n_classes)) for X, labels, _ in chunks)

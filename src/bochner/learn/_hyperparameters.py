@@ -1,4 +1,4 @@
-"""Hyperparameters of Gaussian processes: which are free, and the lengthscales of the highest marginal likelihood."""
+"""Hyperparameters of Gaussian processes: which are optimised, and the search for the best lengthscales."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from ._linear.evidence import Evidence, Hyperparameters, SpectralEvidence, regre
 from ._linear.spectrum import Equations, NormalEquations, RowEquations, blas_for
 
 _LENGTH_RANGE = np.log(1e3)
-"""How far a lengthscale may go from where it starts, in its logarithm, either way."""
+"""Largest distance of a lengthscale from its initial value, in logarithms."""
 _RESTART_RANGE = np.log(10.0)
-"""How far from it the other starts are drawn."""
+"""Largest distance of additional starting points, in logarithms."""
 _REFUSED = 1e25
-"""In place of the loss where rounding left no factor: the line search steps back from it."""
+"""Value of the loss if the factorisation fails because of rounding: the line search steps back from it."""
 _RANGES = {"noise": (1e-6, 1e2), "amplitude": (1e-6, 1e4)}
-"""Of the mean square of the targets, while lengthscales move."""
+"""Smallest noise during the search over lengthscales, relative to the mean square of the targets."""
 _STEP = 1e-5
-"""Of central differences in the logarithm: the cube root of the rounding error of float64."""
+"""Step of central differences in the logarithm: the cube root of the rounding error of float64."""
 
 
 class GaussianEstimator(FeatureEstimator):
-    """Base of the Gaussian processes: a subclass names the hyperparameters that it may optimise.
+    """Base class of Gaussian processes; a subclass names the hyperparameters that it can optimise.
 
-    Rows are taken in float64: a marginal likelihood weighs eigenvalues that rounding to float32 would drown.
+    Rows are converted to float64: the marginal likelihood depends on eigenvalues below the rounding error of float32.
     """
 
     _dtypes: ClassVar[tuple[Any, ...]] = (np.float64,)
@@ -55,7 +55,7 @@ class GaussianEstimator(FeatureEstimator):
         return free_names(type(self).__name__, self.optimize, self.known)
 
     def _n_free_scales(self, phi: FeatureMap, d: int) -> int:
-        """How many lengthscales move."""
+        """Number of lengthscales that are optimised."""
         if "lengthscale" not in self._free():
             return 0
         return n_free_scales(type(self).__name__, phi.spec, self.optimize, self.ard, d)
@@ -89,9 +89,9 @@ def free_names(owner: str, optimize: Any, known: Sequence[str]) -> frozenset[str
 
 
 def n_free_scales(owner: str, spec: Approximation, optimize: Any, ard: bool, d: int) -> int:
-    """How many lengthscales move: none, one, or one for each of d columns.
+    """Number of lengthscales that are optimised: none, one, or one for each of d columns.
 
-    ``optimize=True`` means what the kernel has; a lengthscale asked for by name must be there.
+    ``optimize=True`` means all that the kernel has; a lengthscale requested by name must exist.
     """
     if spec.kernel is None or not spec.kernel.has_bandwidth:
         kernel = "a map without a kernel" if spec.kernel is None else repr(spec.kernel)
@@ -145,7 +145,7 @@ def pull_back(phi: FeatureMap, X: np.ndarray, Phi: np.ndarray, G: np.ndarray, n_
     -----
     Features are functions of :math:`\tilde x = x/\ell`, so :math:`\partial/\partial\log\ell_j = -\sum_n\tilde x_{nj}\,
     \partial/\partial\tilde x_{nj}`.  Trigonometric features give the gradient in their rows; other maps have central
-    differences of their features, two evaluations for each lengthscale.
+    differences of their features, with two evaluations per lengthscale.
     """
     if not n_scales:
         return np.empty(0)

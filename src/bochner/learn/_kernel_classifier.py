@@ -30,25 +30,25 @@ def _has_probabilities(classifier: Any) -> bool:
 
 
 class KernelClassifier(ClassifierMixin, KernelMachine):
-    r"""Kernel classification on random features: by ridge regression on the classes, or by weighted votes.
+    r"""Kernel classification on random features, by ridge regression on the classes or by weighted votes.
 
-    Use ridge, the default, for accuracy, and votes for probabilities or a fit without any parameter.
+    Use ridge regression, the default, for accuracy, and votes for probabilities or a fit without tuning parameters.
 
     Parameters
     ----------
     kernel, gamma, map, projection, n_components, alpha, alphas, fit_intercept, solver, random_state, n_jobs, verbose
         See `KernelRidge`.
     method : {"ridge", "nadaraya-watson"}
-        How to classify.
+        Ridge regression on the classes, or weighted votes.
     class_weight : "balanced", dict or None
-        Weights of the classes; "balanced" is inverse to their frequency.
+        Weights of the classes; "balanced" weights are inversely proportional to their frequency.
 
     Attributes
     ----------
     classes_ : array (k,)
         The classes, sorted.
     coef_, intercept_, alpha_ : arrays or numbers
-        The ridge fit on the features, one row for each class, or a single one for two classes.
+        The ridge fit on the features, one row per class, or a single row for two classes.
     features_ : FeatureMap
         The drawn features.
     kernel_ : Kernel
@@ -56,7 +56,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     See Also
     --------
-    KernelRidge : The same for numbers.
+    KernelRidge : The same for regression.
     GaussianProcessClassifier : Calibrated probabilities, for fewer rows.
 
     Notes
@@ -65,8 +65,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     decomposition, as ``RidgeClassifier`` does; the largest score wins.
 
     ``method="nadaraya-watson"`` is the estimator of CRT 5.2 and SimRF 5.3: the share of each class in
-    :math:`\sum_i k(x, x_i)`.  It is fitted in one pass without any parameter, computed with stabilisers that cancel, so that
-    large norms do not overflow, and features of queries and keys may differ.
+    :math:`\sum_i k(x, x_i)`.  It is fitted in one pass and has no parameters to tune.  Stabilisers that cancel exactly
+    keep large norms from overflowing.  Features of queries and keys may differ.
 
     Several labels per row (y a matrix of zeros and ones) are learned one by one.
 
@@ -126,7 +126,11 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         y : array (n,) of classes, or (n, k) of zeros and ones
             Classes, or several labels per row.
         sample_weight : array (n,), optional
-            Weights of the rows; a whole number counts as repetitions.
+            Weights of the rows; an integer weight counts as that many repetitions.
+
+        Returns
+        -------
+        self
         """
         rows = self._rows(X, y, sample_weight, reset=True)
         several = rows.n_targets > 1
@@ -142,14 +146,18 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     @available_if(streams)
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> KernelClassifier:
-        """Take in more rows: the result is that of one fit on all of them, with the features drawn at the first call.
+        """Add a batch of rows; the result is that of one fit on all rows, with the features drawn at the first call.
 
         Parameters
         ----------
         X, y, sample_weight
             As in `fit`.
         classes : array (k,)
-            All classes that will come; needed at the first call, except for several labels per row.
+            All classes that will occur; required at the first call, except with several labels per row.
+
+        Returns
+        -------
+        self
         """
         first = not hasattr(self, "model_")
         if isinstance(self.class_weight, str):
@@ -168,23 +176,31 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         return self
 
     def decision_function(self, X: Any) -> Any:
-        """Scores (n, k), or (n,) for two classes: ridge scores, or shares of the votes (their difference for two).
+        """Return ridge scores, or shares of the votes (their difference for two classes).
 
         Parameters
         ----------
         X : array or CSR matrix (n, d)
             Data.
+
+        Returns
+        -------
+        array (n, k), or (n,) for two classes
         """
         check_is_fitted(self)
         return self._each(X, self._after(self._scores()), () if self._binary else (len(self.classes_),))
 
     def predict(self, X: Any) -> Any:
-        """Classes (n,), or labels (n, k).
+        """Predict the class, or the labels, of each row.
 
         Parameters
         ----------
         X : array or CSR matrix (n, d)
             Data.
+
+        Returns
+        -------
+        array (n,) of classes, or (n, k) of labels
         """
         check_is_fitted(self)
         if self._several:
@@ -198,12 +214,17 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Any:
-        """Shares of the classes (n, k), not negative, adding up to one unless there are several labels per row.
+        """Return the share of each class in the votes, as probabilities; only with ``method="nadaraya-watson"``.
 
         Parameters
         ----------
         X : array or CSR matrix (n, d)
             Data.
+
+        Returns
+        -------
+        array (n, k)
+            Non-negative numbers, which add up to one unless there are several labels per row.
         """
         check_is_fitted(self)
         return self._each(X, self._after(partial(_shares, several=self._several)), (len(self.classes_),))
@@ -235,7 +256,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         return rows.reduce_targets(Labels.of).classes
 
     def _check_goes_on(self, classes: Any, *, several: bool) -> None:
-        """Refuse rows of another kind than those that were learned."""
+        """Raise a ValueError for rows of another kind than those already learned."""
         if several != self._several:
             kinds = ("one class", "several labels") if several else ("several labels", "one class")
             raise ValueError(f"KernelClassifier: y had {kinds[0]} per row in the first call, and has {kinds[1]} now.")

@@ -1,4 +1,4 @@
-"""What kernel regression and kernel classification share: features, and a method that learns targets from them."""
+"""The base class of kernel regression and classification: features, and a method that learns targets from them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GAUSSIAN_NAMES = ("gaussian", "rbf")
 
 
 def streams(machine: Any) -> bool:
-    """Whether rows may come in parts: leaving each out needs all of them again."""
+    """Whether `partial_fit` is available; leave-one-out selection needs all rows again."""
     if isinstance(machine.alpha, str) and machine.alpha == "loo" and machine.method == "ridge":
         raise AttributeError(
             f"{type(machine).__name__}: alpha='loo' looks at every row again, and partial_fit keeps none; use alpha='gcv'."
@@ -41,7 +41,7 @@ def _then(
 
 
 class KernelMachine(FeatureEstimator, ABC):
-    """Common body of regression and classification; a subclass turns its y into a matrix of targets and back."""
+    """Base class of regression and classification; a subclass converts its y to a matrix of targets and back."""
 
     method: str
     alpha: Any
@@ -54,13 +54,13 @@ class KernelMachine(FeatureEstimator, ABC):
 
     @property
     def coef_(self) -> np.ndarray:
-        """Coefficients of the features: (t, n_components), or (n_components,) for a single target of one dimension."""
+        """Coefficients of the features: (t, n_components), or (n_components,) for a single one-dimensional target."""
         B = self._ridge().solution.coefficients
         return B[:, 0] if self._single else B.T
 
     @property
     def intercept_(self) -> Any:
-        """Intercepts (t,), or a number for a single target of one dimension."""
+        """Intercepts (t,), or a number for a single one-dimensional target."""
         intercept = self._ridge().solution.intercept
         return float(intercept[0]) if self._single else intercept
 
@@ -71,7 +71,7 @@ class KernelMachine(FeatureEstimator, ABC):
 
     @property
     def statistics_(self) -> Moments:
-        """Moments of features and targets of all rows seen: those of two estimators with the same features add."""
+        """Moments of features and targets of all rows seen; those of two estimators with the same features can be added."""
         return self._ridge().moments
 
     def _ridge(self) -> RidgeModel:
@@ -81,7 +81,7 @@ class KernelMachine(FeatureEstimator, ABC):
         return self.model_
 
     def _parameters(self) -> FeatureParameters:
-        """As given; weighted averages need positive weights, so their default map is positive where there is one."""
+        """Parameters as given, with a positive default map for weighted averages if there is one."""
         parameters = super()._parameters()
         gaussian = isinstance(self.kernel, Gaussian) or (isinstance(self.kernel, str) and self.kernel in GAUSSIAN_NAMES)
         if self.method == "nadaraya-watson" and self.map is None and gaussian:
@@ -97,7 +97,7 @@ class KernelMachine(FeatureEstimator, ABC):
         return Ridge(owner, self.alpha, self.alphas, self.fit_intercept, self.solver)
 
     def _fit_rows(self, rows: RowSource, *, begin: bool = False) -> None:
-        """Draw features and learn all rows, or ``begin`` with the first of them."""
+        """Draw features and learn all rows, or only the first of them if ``begin``."""
         method = self._method()
         with self._threads():
             self.features_ = self._drawn(rows, symmetric=method.symmetric)
@@ -115,7 +115,7 @@ class KernelMachine(FeatureEstimator, ABC):
             self.model_ = method.extend(self.model_, self.features_, rows, verbose=self.verbose)
 
     def _check_goes_on_from(self, method: Any, n_targets: int) -> None:
-        """Refuse another method, or another number of targets, than were learned."""
+        """Raise a ValueError for another method, or another number of targets, than were learned."""
         owner, known = type(self).__name__, self.model_
         if type(method) is not type(known.options):
             raise ValueError(
@@ -126,7 +126,7 @@ class KernelMachine(FeatureEstimator, ABC):
             raise ValueError(f"{owner}: expected {known.n_targets} target{s} as in the first call, got {n_targets}.")
 
     def _after(self, finish: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
-        """From rows X (n, d) to what ``finish`` makes of predicted targets (n, t): a plain value that can be sent away."""
+        """Return a picklable function from rows X (n, d) to ``finish`` of the predicted targets (n, t)."""
         return partial(_then, first=self.model_.predictor(self.features_), second=finish)
 
     def _each(self, X: Any, work: Callable[[np.ndarray], np.ndarray], tail: tuple[int, ...], dtype: Any = None) -> Any:

@@ -18,8 +18,8 @@ from ._row_source import RowSource
 class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
     r"""Kernel ridge regression on random features, in time linear in the number of rows.
 
-    Use it where exact kernel ridge regression is too slow: a million rows stream through in bounded memory, rows may come in
-    parts (`partial_fit`), and ``alpha="gcv"`` chooses the regularisation without refitting.
+    Use it if exact kernel ridge regression is too slow: millions of rows are processed in bounded memory, rows can be
+    added in batches (`partial_fit`), and ``alpha="gcv"`` chooses the regularisation strength without refitting.
 
     Parameters
     ----------
@@ -27,33 +27,33 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         See `RandomFeatures`.  With ``method="nadaraya-watson"`` the default map of the Gaussian kernel is
         `maps.OptimalPositive`.
     alpha : float, array (t,), "gcv" or "loo", default 1.0
-        Regularisation strength, or one for each target; ``"gcv"`` and ``"loo"`` choose among ``alphas`` by generalised
-        cross-validation or by leaving out each row, in closed form from one decomposition.
+        Regularisation strength, or one per target.  ``"gcv"`` and ``"loo"`` choose among ``alphas`` by generalised or
+        leave-one-out cross-validation, in closed form from one decomposition.
     alphas : array or None
-        Regularisation strengths to choose among; None for 19 from 1e-6 to 1e3.
+        Regularisation strengths to choose among; None for 19 values from 1e-6 to 1e3.
     fit_intercept : bool, default True
-        Whether there is an unpenalised intercept.
+        Whether to fit an unpenalised intercept.
     solver : {"auto", "primal", "dual"}
-        "auto" takes the smaller system: the dual for fewer rows than features.
+        The system to solve; "auto" chooses the smaller one, which is the dual if there are fewer rows than features.
     method : {"ridge", "nadaraya-watson"}
-        What is learned from the features.
+        Ridge regression, or the kernel average of the targets.
     random_state : int, RandomState, Generator or None
         Source of randomness.
     n_jobs : int or None
-        Threads; None for all that the process may use.  The result does not depend on it.
+        Number of threads; None for all that the process may use.  The result does not depend on it.
     verbose : int
-        Above zero, a progress bar on fits of more than a few seconds.
+        If positive, fits of more than a few seconds show a progress bar.
 
     Attributes
     ----------
     coef_, intercept_, alpha_ : arrays or numbers
-        The ridge fit on the features; after `partial_fit`, solved when first asked for.
+        The ridge fit on the features; after `partial_fit` it is solved on first access.
     features_ : FeatureMap
         The drawn features.
     kernel_ : Kernel
         The kernel that they estimate.
     statistics_ : Moments
-        Means and second moments of features and targets; those of two fits with the same features add.
+        Means and second moments of features and targets; those of two fits with the same features can be added.
 
     See Also
     --------
@@ -63,14 +63,15 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
 
     Notes
     -----
-    Minimises :math:`\sum_i w_i|y_i - b - B^T\phi(x_i)|^2 + \alpha|B|^2`, whose predictions tend to those of exact kernel
-    ridge regression with the same :math:`\alpha` as the features grow, without its n x n matrix.  ``fit`` keeps
-    means and second moments, and never all features; with fewer rows than features it solves the dual instead.
-    Statistics of float32 data are in float64; only for a fixed ``alpha`` of at least 0.001 are the products within a chunk
-    taken in float32, which is faster.  An interrupted `fit` or `partial_fit` leaves the estimator exactly as it was.
+    The model minimises :math:`\sum_i w_i|y_i - b - B^T\phi(x_i)|^2 + \alpha|B|^2`.  As the number of features grows,
+    its predictions tend to those of exact kernel ridge regression with the same :math:`\alpha`, without the n x n
+    matrix.  ``fit`` keeps means and second moments, but not the features; with fewer rows than features it solves the
+    dual instead.  Statistics are accumulated in float64; for float32 data and a fixed ``alpha`` of at least 0.001, the
+    products within a chunk are computed in float32, which is faster.  An interrupted `fit` or `partial_fit` leaves the
+    estimator unchanged.
 
-    ``method="nadaraya-watson"`` is the kernel average :math:`\sum_i k(x, x_i)y_i/\sum_i k(x, x_i)`, from one pass; features
-    of queries and keys may differ there.
+    ``method="nadaraya-watson"`` is the kernel average :math:`\sum_i k(x, x_i)y_i/\sum_i k(x, x_i)`, computed in one
+    pass; here features of queries and keys may differ.
 
     Examples
     --------
@@ -127,7 +128,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         y : array (n,) or (n, t)
             Targets.
         sample_weight : array (n,), optional
-            Weights of the rows; a whole number counts as repetitions.
+            Weights of the rows; an integer weight counts as that many repetitions.
+
+        Returns
+        -------
+        self
         """
         rows = self._rows(X, y, sample_weight, reset=True)
         self._fit_rows(_columns(rows))
@@ -137,12 +142,16 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
     @available_if(streams)
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
-        """Take in more rows: the result is that of one fit on all of them, with the features drawn at the first call.
+        """Add a batch of rows; the result is that of one fit on all rows, with the features drawn at the first call.
 
         Parameters
         ----------
         X, y, sample_weight
-            As in `fit`.  Rules for gamma and maps that adapt to data look at the first rows alone.
+            As in `fit`.  Rules for gamma and maps that adapt to data only use the rows of the first call.
+
+        Returns
+        -------
+        self
         """
         first = not hasattr(self, "model_")
         rows = self._rows(X, y, sample_weight, reset=first)
@@ -156,12 +165,17 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         return self
 
     def predict(self, X: Any) -> Any:
-        """Predictions (n,) or (n, t), in the precision of X.
+        """Predict the targets of rows X.
 
         Parameters
         ----------
         X : array or CSR matrix (n, d)
             Data.
+
+        Returns
+        -------
+        array (n,) or (n, t)
+            Predictions, in the precision of X.
         """
         check_is_fitted(self)
         return self._each(X, self._predictor(), () if self._one_dimensional else (self.model_.n_targets,))

@@ -17,7 +17,7 @@ from ._row_source import Chunk, RowSource
 
 @dataclass(frozen=True)
 class TargetSums:
-    """Sums of key features by target, and of the targets; those of two sets of rows add, in any order.
+    """Sums of key features by target, and of the targets; those of two sets of rows can be added in any order.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class TargetSums:
         """Of keys X (n, d) and their targets Y (n, t)."""
         values = np.column_stack([Y, np.ones(len(Y))]).astype(np.float64)
         if weights is not None:
-            counted = weights > 0  # the others must not set the stabiliser
+            counted = weights > 0  # the others must not determine the stabiliser
             X, values = X[counted], values[counted] * weights[counted, None]
         sums = KeySums.of(phi.log_features(X, key=True), values.astype(X.dtype))
         return cls(_cast(sums, np.float64), values.sum(axis=0))
@@ -54,8 +54,8 @@ class NadarayaWatson:
 
     Notes
     -----
-    Of CRT 5.2 and SimRF 5.3.  An estimate that is not positive can have a denominator of zero or below: such rows get the
-    mean of the targets, and a warning counts them.
+    Used in CRT 5.2 and SimRF 5.3.  If features are not all positive, a denominator can be zero or negative: such rows
+    get the mean of the targets, with a warning.
     """
 
     owner: str
@@ -78,14 +78,14 @@ class NadarayaWatson:
 
 @dataclass(frozen=True)
 class KernelAverage:
-    """What the averages have learned."""
+    """The result of fitting `NadarayaWatson`."""
 
     options: NadarayaWatson
     sums: TargetSums = field(repr=False)
 
     @property
     def n_targets(self) -> int:
-        """How many targets it has learned."""
+        """Number of targets."""
         return len(self.sums.totals) - 1
 
     def predictor(self, phi: FeatureMap) -> Any:

@@ -1,6 +1,6 @@
-"""Where rows come from: one protocol, on which every estimator is written, and the rows that are in memory.
+"""Row sources: the protocol through which every estimator reads its data, and its implementations for data in memory.
 
-`bochner.distributed` adds rows that live on a cluster.
+`bochner.distributed` adds an implementation for rows on a cluster.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CHUNK_NUMBERS = 1 << 23
 """Features held at a time: 32 MB in float32."""
 _CHUNK_ROWS = 1 << 16
 _DENSE_NUMBERS = 1 << 24
-"""Of a sparse matrix, made dense at most for maps that choose their constants from data: 128 MB."""
+"""Largest part of a sparse matrix that is made dense for maps that choose constants from data: 128 MB."""
 _LEAST_GLANCE = 64
 
 T = TypeVar("T")
@@ -36,9 +36,9 @@ class Chunk(NamedTuple):
 
 
 class RowSource(Protocol):
-    """Rows of data, with targets and weights where there are any, wherever they are.
+    """Rows of data, with optional targets and weights, in memory or elsewhere.
 
-    Rows of weight zero count in no rule that looks at data.
+    Rows of weight zero are ignored by all rules that depend on data.
 
     Attributes
     ----------
@@ -62,53 +62,53 @@ class RowSource(Protocol):
 
     @property
     def shape(self) -> tuple[Any, int]:
-        """(n, d); n is NaN where nobody has counted the rows."""
+        """Shape (n, d); n is NaN if the number of rows is not known."""
 
     @property
     def n_targets(self) -> int:
-        """Columns of the targets: one for a number or a class."""
+        """Number of columns of the targets; one for a number or a class."""
 
     def count(self) -> int:
-        """Number of rows, counted if need be."""
+        """Return the number of rows, counting them if necessary."""
 
     def variance(self, weights: np.ndarray | None = None) -> float:
-        """One variance over all entries, of rows with these weights or with their own."""
+        """Variance over all entries, with these weights or those of the rows."""
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """At most ``n`` rows, drawn without replacement and in their order, as a dense array."""
+        """Return at most ``n`` rows, sampled without replacement and in their order, as a dense array."""
 
     def sample_with_targets(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """As `sample`, with the targets of the rows."""
+        """Like `sample`, with the targets of the rows."""
 
     def glance(self) -> np.ndarray:
-        """Rows that maps choose their constants from: all, or as many as memory allows."""
+        """Return rows from which maps choose their constants: all, or as many as memory allows."""
 
     def gathered(self) -> Chunk:
-        """All rows at once; for rows in memory."""
+        """Return all rows; for rows in memory."""
 
     def relabelled(
         self, relabel: Callable[[Any, Any], tuple[Any, Any]], n_targets: int, *, weighted: bool
     ) -> RowSource:
-        """The same rows with targets and weights ``relabel(targets, weights)``; ``weighted``: whether it adds weights."""
+        """Return the same rows with targets and weights ``relabel(targets, weights)``; ``weighted`` if it adds weights."""
 
     def reduce(self, work: Callable[[Iterator[Chunk]], T], *, width: int, label: str = "", verbose: Any = 0) -> T:
-        """Sum of ``work`` over parts of the rows, each given as chunks whose features of that width fit the memory."""
+        """Sum ``work`` over parts of the rows, each given as chunks whose features of that width fit in memory."""
 
     def reduce_targets(self, work: Callable[[Any, Any], T]) -> T:
-        """Sum of ``work(targets, weights)`` over parts of the rows, at which nobody looks."""
+        """Sum ``work(targets, weights)`` over parts of the rows, without reading X."""
 
     def map(
         self, work: Callable[[np.ndarray], np.ndarray], tail: tuple[int, ...], dtype: Any, *, width: int = 0
     ) -> Any:
-        """``work`` of all rows, (n, *tail), a chunk at a time; ``width``: numbers per row that it holds besides."""
+        """Apply ``work`` to all rows, (n, *tail), in chunks; ``width``: numbers per row that it holds in addition."""
 
     def check_weight(self, weight: float) -> None:
-        """Refuse a fit on no rows."""
+        """Raise a ValueError for a fit without rows."""
 
 
 @contextlib.contextmanager
 def named(name: str) -> Iterator[None]:
-    """Put the name in front of what an error says."""
+    """Prefix the message of an error with the name."""
     try:
         yield
     except (ValueError, TypeError) as error:
@@ -116,7 +116,7 @@ def named(name: str) -> Iterator[None]:
 
 
 def check_some_weight(rows: RowSource, weight: float) -> None:
-    """Refuse a fit on no rows."""
+    """Raise a ValueError for a fit without rows."""
     if not weight > 0:
         why = "sample_weight is zero in every row" if rows.weighted else "Found array with 0 sample(s)"
         raise ValueError(f"{rows.owner}: {why} while a minimum of 1 is required.")
@@ -133,7 +133,7 @@ class _RowsInMemory(ABC):
     targets : array (n,) or (n, t), optional
     weights : array (n,), optional
     origin : array, optional
-        The rows as they came, where that was in another array library: results go back to it, and to its device.
+        The rows as they were given, if in another array library: results are converted to it, and to its device.
     """
 
     in_memory = True
@@ -226,7 +226,7 @@ class _RowsInMemory(ABC):
         return self._returned(out)
 
     def _returned(self, values: np.ndarray) -> Any:
-        """In the library that the rows came from, where it has such values."""
+        """Convert values to the library of the rows, if it supports them."""
         if self.origin is None or values.dtype.kind not in "biuf":
             return values
         import array_api_compat
@@ -289,7 +289,7 @@ def rows_in_memory(
 
 @dataclass(frozen=True)
 class Spread:
-    """Weight, mean and weighted squares about it, of numbers; two parts merge without cancellation."""
+    """Weight, mean and weighted squares about the mean; two parts can be merged without cancellation."""
 
     weight: float
     mean: float

@@ -1,7 +1,7 @@
-"""Fitted estimators as plain data: what a pickle holds, or a file of skops.
+"""Fitted estimators as plain data, for pickles and skops files.
 
-Values of our own become dictionaries of arrays, numbers and strings under stable names, with the version of the format; so
-files outlive changes of the private modules, and nothing in them executes.  Parameters are left as they are.
+Objects of this library become dictionaries of arrays, numbers and strings under stable names, with a format version.
+Files therefore do not depend on private modules and contain no executable code.  Parameters are not changed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ._linear.spectrum import Scaling
 from ._nadaraya_watson import KernelAverage, NadarayaWatson, TargetSums
 
 FORMAT = 1
-"""Version of the states that are written; this one and all earlier ones are read."""
+"""Format version that is written; this version and all earlier ones can be read."""
 _KINDS: dict[str, Any] = {
     cls.__name__: cls
     for cls in (
@@ -40,7 +40,7 @@ _KIND = "bochner.kind"
 
 
 def to_plain(state: dict[str, Any]) -> dict[str, Any]:
-    """The attributes of an estimator with values of ours as dictionaries.
+    """Return the attributes of an estimator with objects of this library as dictionaries.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def to_plain(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def from_plain(owner: str, state: dict[str, Any]) -> dict[str, Any]:
-    """The attributes again; a format that this version does not know is refused."""
+    """Rebuild the attributes; unknown format versions are refused."""
     state = dict(state)
     version = state.pop("bochner.format", None)
     if not isinstance(version, int) or not 1 <= version <= FORMAT:

@@ -22,29 +22,29 @@ from ._row_source import RowSource
 
 
 class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureEstimator):
-    r"""Explicit features whose dot products estimate a kernel, as a scikit-learn transformer.
+    r"""Random features whose dot products estimate a kernel, as a scikit-learn transformer.
 
-    A drop-in for ``sklearn.kernel_approximation.RBFSampler``, with any kernel, map and projection of the library.
+    A drop-in replacement for ``sklearn.kernel_approximation.RBFSampler``, with any kernel, map and projection.
 
     Parameters
     ----------
     kernel : Kernel or str, default "gaussian"
         A kernel, or its name; None for `maps.Pointwise`, which has its own.
     gamma : "scale", "median", float or None, default None
-        Bandwidth: the Gaussian kernel is :math:`e^{-\gamma|x-y|^2}`; for the others see `bochner.kernels.resolve_bandwidth`.
-        ``"scale"`` is 1/(d Var X), ``"median"`` makes the lengthscale the median distance between rows.  None leaves a
-        kernel as it is, and means ``"scale"`` for a name.
+        Bandwidth: the Gaussian kernel is :math:`e^{-\gamma|x-y|^2}`; for the others see
+        `bochner.kernels.resolve_bandwidth`.  ``"scale"`` is 1/(d Var X), and ``"median"`` sets the lengthscale to the
+        median distance between rows.  None leaves a kernel unchanged, and means ``"scale"`` for a name.
     map : Map, str or None
         The nonlinearity; None for the default of the kernel.  It must be symmetric.
     projection : Projection, str or None
         The law of the rows; None for the default of the map.
     n_components : int, default 256
-        Width of the output.  A last column that pairs of cosines and sines leave free is a single cosine with a random
-        phase; columns that other maps with several features per row leave free are zero.
+        Width of the output.  If it is odd, the last column of trigonometric features is a single cosine with a random
+        phase.  Other maps with several features per row fill remaining columns with zeros.
     random_state : int, RandomState, Generator or None
-        Source of randomness; an int gives the same features each time.
+        Source of randomness; pass an int for reproducible features.
     n_jobs : int or None
-        Threads; None for all that the process may use.  The result does not depend on it.
+        Number of threads; None for all that the process may use.  The result does not depend on it.
 
     Attributes
     ----------
@@ -53,13 +53,13 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureE
     kernel_ : Kernel
         The kernel with its bandwidth, which the features estimate.
     n_features_in_ : int
-        Columns of the data.
+        Number of columns of the data.
 
     Notes
     -----
     :math:`\phi(x)\cdot\phi(y) \approx k(x, y)`, so a linear model on the features is a kernel machine in linear time.
-    By default cosines and sines on orthogonal rows, whose error is below that of ``RBFSampler`` (single cosines with
-    random offsets on independent rows) at equal width.
+    The default features are cosines and sines on orthogonal rows.  At equal width their error is below that of
+    ``RBFSampler``, which uses single cosines with random offsets on independent rows.
 
     Examples
     --------
@@ -98,9 +98,13 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureE
         Parameters
         ----------
         X : array or CSR matrix (n, d)
-            Data; looked at by the rules for gamma, and by maps that adapt.
+            Data, used by the rules for gamma and by maps that adapt to data.
         y : ignored
-            For the sake of pipelines.
+            Present for API consistency.
+
+        Returns
+        -------
+        self
         """
         rows = self._rows(X, reset=True)
         self._n_features_out = self.n_components
@@ -109,12 +113,17 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureE
         return self
 
     def transform(self, X: Any) -> Any:
-        """Features of the rows of X, (n, n_components), in its precision.
+        """Return the features of rows X.
 
         Parameters
         ----------
         X : array or CSR matrix (n, d)
-            Sparse rows are made dense a tile at a time.
+            Data; sparse rows are made dense one tile at a time.
+
+        Returns
+        -------
+        array (n, n_components)
+            Features, in the precision of X.
         """
         rows = self._rows(X)
         with self._threads():
@@ -132,41 +141,41 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureE
 
 
 class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstimator):
-    r"""Random projection that keeps dot products and distances on average, with any rotation of the library.
+    r"""Random projection that preserves dot products and distances on average, with any rotation.
 
-    A drop-in for ``sklearn.random_projection.GaussianRandomProjection``.
+    A drop-in replacement for ``sklearn.random_projection.GaussianRandomProjection``.
 
     Parameters
     ----------
     n_components : int or "auto"
-        Width of the output; "auto" is what the Johnson-Lindenstrauss lemma asks for, given ``eps`` and the number of rows.
+        Width of the output; "auto" is the width of the Johnson-Lindenstrauss lemma for ``eps`` and the number of rows.
     eps : float, default 0.1
         Relative error of squared distances for "auto".
     projection : Projection, str or None
-        The law of the rows; None for orthogonal Haar rows of fixed radius.
+        The law of the rows; None for orthogonal Haar rows of fixed length.
     compute_inverse_components : bool, default False
-        Whether `fit` computes the pseudo-inverse that `inverse_transform` needs, in place of each call.
+        Whether `fit` computes the pseudo-inverse for `inverse_transform`; otherwise every call computes it.
     random_state : int, RandomState, Generator or None
         Source of randomness.
     n_jobs : int or None
-        Threads; None for all that the process may use.  The result does not depend on it.
+        Number of threads; None for all that the process may use.  The result does not depend on it.
 
     Attributes
     ----------
     n_components_ : int
         Width of the output.
     components_ : array, ``(n_components_, d)``
-        C, formed when it is asked for.
+        The matrix C, formed on access.
     inverse_components_ : array, ``(d, n_components_)``
         Its pseudo-inverse, with ``compute_inverse_components=True``.
     n_features_in_ : int
-        Columns of the data.
+        Number of columns of the data.
 
     Notes
     -----
-    The features of the linear kernel, :math:`\phi(x) = Cx` with :math:`E\,C^TC = I`.  Orthogonal rows of fixed radius, the
-    default, have an error below that of independent ones by a factor (d - m)/(d - 1) and more (OMC Section 5.1), and fast
-    rotations apply them in O(d log d) per row without ever forming C.
+    These are the features of the linear kernel, :math:`\phi(x) = Cx` with :math:`E\,C^TC = I`.  The error of orthogonal
+    rows of fixed length, the default, is lower than that of independent rows by at least a factor of (d - m)/(d - 1)
+    (OMC Section 5.1).  Fast rotations apply them in O(d log d) per row without forming C.
 
     Examples
     --------
@@ -204,9 +213,13 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEst
         Parameters
         ----------
         X : array or CSR matrix (n, d)
-            Data, of which the shape and the precision count alone.
+            Data, of which only the shape and the precision are used.
         y : ignored
-            For the sake of pipelines.
+            Present for API consistency.
+
+        Returns
+        -------
+        self
         """
         check_flag("RandomProjection", "compute_inverse_components", self.compute_inverse_components)
         rows = self._rows(X, reset=True)
@@ -224,29 +237,38 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEst
 
     @property
     def components_(self) -> np.ndarray:
-        """C, of shape ``(n_components_, d)``, in the precision of the data of `fit`."""
+        """The matrix C of shape ``(n_components_, d)``, in the precision of the data of `fit`."""
         check_is_fitted(self)
         return _matrix(self.features_, self._dtype)
 
     def transform(self, X: Any) -> Any:
-        """Projections of the rows of X, ``(n, n_components_)``, in its precision.
+        """Return the projections of rows X.
 
         Parameters
         ----------
         X : array or CSR matrix (n, d)
-            Sparse rows are made dense a tile at a time.
+            Data; sparse rows are made dense one tile at a time.
+
+        Returns
+        -------
+        array, ``(n, n_components_)``
+            Projections, in the precision of X.
         """
         rows = self._rows(X)
         with self._threads():
             return rows.map(self.features_.queries, (self.n_components_,), rows.dtype)
 
     def inverse_transform(self, X: Any) -> Any:
-        """The shortest rows whose projections are X, (n, d).
+        """Return the shortest rows whose projections are X.
 
         Parameters
         ----------
         X : array or CSR matrix, ``(n, n_components_)``
             Projections.
+
+        Returns
+        -------
+        array (n, d)
         """
         check_is_fitted(self)
         rows = self._other_rows(X)
@@ -300,7 +322,7 @@ def _padded(X: np.ndarray, *, queries: Callable[[np.ndarray], np.ndarray], width
 
 
 def _matrix(drawn: FeatureMap, dtype: Any) -> np.ndarray:
-    """The projection as a matrix: what it makes of unit vectors."""
+    """The projection as a matrix: its values at the unit vectors."""
     return np.ascontiguousarray(drawn.queries(np.eye(drawn.n_features_in)).T.astype(dtype, copy=False))
 
 

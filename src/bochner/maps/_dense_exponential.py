@@ -26,19 +26,20 @@ from ._map import Coupling, Layout, Map
 class DenseExponential(InFrame):
     r"""Positive features with a constant for each coordinate of a centred, balanced frame.
 
-    The positive features of least mean log variance among all frames and constants: use them for attention, softmax
-    sampling and Nadaraya-Watson averages.  `Approximation.plan` fits the frame and the constants.
+    These positive features have the smallest mean log variance among all frames and constants.  Use them for attention,
+    softmax sampling and Nadaraya-Watson averages.  `Approximation.plan` fits the frame and the constants.
 
     Parameters
     ----------
     center, balance : bool
-        Whether queries and keys are measured from their means, and whether their second moments are made equal and diagonal.
+        Whether queries and keys are measured from their means, and whether their second moments are made equal and
+        diagonal.
     A : sequence of complex, optional
-        The constants, one for each coordinate of the frame, with real parts below 1/8; the best for the data without it.
+        The constants, one per coordinate of the frame, with real parts below 1/8; by default the best for the data.
     s : sequence of {1, -1}, optional
-        Signs; all 1 without it, which is what positive features need.  -1 gives cosines of that coordinate.
+        Signs; by default all 1, which positive features require.  -1 gives cosines of that coordinate.
     frame : Frame, optional
-        One that was fitted elsewhere; from the data without it.
+        A frame fitted elsewhere; fitted to the data by default.
 
     See Also
     --------
@@ -51,17 +52,17 @@ class DenseExponential(InFrame):
 
     .. math:: \log\phi'(x') = \sum_i\Big[A_iw_i^2 + B_iw_ix_i' - \tfrac{s_i}{2}x_i'^2 + \tfrac14\log(1-4A_i)\Big]
 
-    for queries, with :math:`s_iB_i` for :math:`B_i` on the side of the keys; the estimate is the mean of the real part of
-    products.  Equal constants and s = 1 are `OptimalPositive`.  The mean log second moment over independent pairs is least
-    at :math:`\rho_i = 2/((2V_i+1) + \sqrt{(2V_i+1)^2 + 8V_i})`, :math:`A_i = (1 - 1/\rho_i)/8 \le 0`, with :math:`V_i` the
-    mean of :math:`(x_i'+y_i')^2`, and the centred, balanced frame is the best of all frames.  ``center=False`` is FAVOR# of
-    the literature: SDERF where queries and keys share their statistics, ADERF otherwise.
+    for queries, with :math:`s_iB_i` for :math:`B_i` on the side of the keys; the estimate is the mean of the real part
+    of products.  Equal constants and s = 1 are `OptimalPositive`.  The mean log second moment over independent pairs is
+    least at :math:`\rho_i = 2/((2V_i+1) + \sqrt{(2V_i+1)^2 + 8V_i})`, :math:`A_i = (1 - 1/\rho_i)/8 \le 0`, with
+    :math:`V_i` the mean of :math:`(x_i'+y_i')^2`, and the centred, balanced frame is the best of all frames.
+    ``center=False`` is FAVOR# of the literature: SDERF where queries and keys share their statistics, ADERF otherwise.
 
     The constants are sums over the rows of W, which are formed once at the draw.
 
     References
     ----------
-    likhosherstov2023 (dense-exponential random features); centring is of this library.
+    likhosherstov2023 (dense-exponential random features); centring is a contribution of this library.
 
     Examples
     --------
@@ -91,17 +92,15 @@ class DenseExponential(InFrame):
 
     @classmethod
     def variants(cls) -> dict[str, Any]:
-        """Ours, and the published one without centring."""
+        """Return the map with centring, and the published one without."""
         return {"dense": cls(), "dense-uncentred": cls(center=False)}
 
     @property
     def planned(self) -> bool:
-        """With a frame and constants."""
         return self._has_frame and self.A is not None
 
     @property
     def remedy_without_data(self) -> str:
-        """Constants without a frame."""
         return "call fit(X, Y) with data, or give A and center=False, balance=False"
 
     @property
@@ -110,7 +109,7 @@ class DenseExponential(InFrame):
         return "simplex"
 
     def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator, m: int) -> Map:
-        """Fit the frame; then the constant of least variance for each of its coordinates."""
+        """Fit the frame, then choose the constant of smallest variance for each of its coordinates."""
         frame = self._fitted(data, kernel) if not self._has_frame else self._planned_frame(data.d)
         if self.A is not None:
             return replace(self, frame=frame)
@@ -121,7 +120,6 @@ class DenseExponential(InFrame):
         return replace(self, frame=frame, A=tuple(best))
 
     def layout(self, projection: Projection) -> Layout:
-        """One feature per node for positive features; cosines and sines where a sign or a constant asks for them."""
         nodes, origin = 2 if projection.reflected else 1, int(projection.has_origin)
         real, plain = self._real, not self._complex
         symmetric = plain and self._same_for_both and not projection.signed
@@ -140,7 +138,6 @@ class DenseExponential(InFrame):
         return not self._complex and (self.s is None or -1 not in self.s)
 
     def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
-        """Draw the rows, and sum the constants over them."""
         assert self.A is not None  # planned
         for name, value in (("A", self.A), ("s", self.s)):
             if value is not None and len(value) != draws.d:
@@ -151,7 +148,7 @@ class DenseExponential(InFrame):
         return DenseFeatures(nodes, np.array(self.A), s, self._planned_frame(draws.d), kernel, same=self._same_for_both)
 
     def mse(self, case: ErrorCase) -> np.ndarray:
-        """For independent rows."""
+        """Error with independent rows."""
         case.require_independent(self)
         inside = self._case_inside(case)
         s = 1 if self.s is None else np.array(self.s)

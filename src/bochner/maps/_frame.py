@@ -1,4 +1,4 @@
-"""Frames: an exact change of coordinates in which the features of queries and keys err less."""
+"""Frames: exact changes of coordinates in which the features of queries and keys have a smaller error."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _SHOWN = 8
 class Frame:
     r"""An affine change of coordinates of queries and keys that changes :math:`e^{x\cdot y}` by known factors only.
 
-    Fitted by `maps.Framed` and `maps.DenseExponential`; make one yourself to fit it to other statistics, such as those of
-    one attention head.
+    Frames are fitted by `maps.Framed` and `maps.DenseExponential`; construct one directly to use other statistics, such
+    as those of one attention head.
 
     Parameters
     ----------
     query_centre, key_centre : array (d,)
-        The points a and b that queries and keys are measured from.
+        The points a and b that are subtracted from queries and keys.
     matrix : array (d, d)
-        M, invertible.
+        The invertible matrix M.
     origin : array (d,), optional
-        A point that is subtracted from both first, for the Gaussian kernel, which does not change by it.
+        A point that is first subtracted from both, which does not change the Gaussian kernel.
 
     Notes
     -----

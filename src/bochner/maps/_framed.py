@@ -24,7 +24,7 @@ _SOFTMAX = Softmax()
 
 
 class InFrame(ExponentialMap):
-    """Common body of the maps that work in a frame: fields ``center``, ``balance`` and ``frame``."""
+    """Base class of maps that work in a frame, with fields ``center``, ``balance`` and ``frame``."""
 
     center: bool
     balance: bool
@@ -48,7 +48,7 @@ class InFrame(ExponentialMap):
         return self._has_frame if self.frame is None else self.frame.symmetric
 
     def worth_trying(self, projection: Projection) -> bool:
-        """Rows with an exact law: once the frame is right, the coupling of the rows matters little."""
+        """Only with rows of an exact law: in a good frame the coupling of the rows matters little."""
         return projection.gaussian_rows
 
     def _fitted(self, data: Data, kernel: Kernel | None) -> Frame:
@@ -95,9 +95,9 @@ def side_factor(frame: Frame, X: Any, kernel: Kernel | None, *, key: bool) -> An
 class Framed(InFrame):
     r"""A map in a frame: centred and balanced coordinates of queries and keys, fitted to data.
 
-    An exact change of coordinates that leaves the estimate unbiased and positive features positive, and makes the vectors
-    whose length decides the error, :math:`x + y` for positive features, as short as they can be.  Worth its
-    :math:`O(d^2)` per row for positive features whose data are not centred, or whose queries and keys differ in scale.
+    An exact change of coordinates that keeps the estimate unbiased and positive features positive, and makes the vectors
+    whose length determines the error, :math:`x + y` for positive features, as short as possible.  It costs :math:`O(d^2)`
+    per row, and is worthwhile for positive features if the data are not centred, or if queries and keys differ in scale.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class Framed(InFrame):
     balance : bool
         Whether their covariances are made equal and diagonal.
     frame : Frame, optional
-        One that was fitted elsewhere; from the data without it.
+        A frame fitted elsewhere; fitted to the data by default.
 
     See Also
     --------
@@ -121,8 +121,8 @@ class Framed(InFrame):
     .. math:: \log\phi_q(x) = \log\phi'_q(x') + b\cdot x - \tfrac12 a\cdot b, \qquad
               \log\phi_k(y) = \log\phi'_k(y') + a\cdot y - \tfrac12 a\cdot b
 
-    for softmax; for the Gaussian kernel the same, with :math:`-|x|^2/2` and :math:`-|y|^2/2` added.  Cosines depend on x - y
-    alone: for them centring only matters where queries and keys have different means.
+    for softmax; for the Gaussian kernel the same, with :math:`-|x|^2/2` and :math:`-|y|^2/2` added.  Cosines depend on
+    x - y alone: for them centring only matters where queries and keys have different means.
 
     Examples
     --------
@@ -149,36 +149,33 @@ class Framed(InFrame):
 
     @classmethod
     def variants(cls) -> dict[str, Any]:
-        """The positive maps that gain by a frame."""
+        """Return the positive maps that gain from a frame."""
         return {"framed-optimal-positive": cls(OptimalPositive())}
 
     @property
     def references(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Those of the map."""
+        """References of the inner map."""
         return self.map.references
 
     @property
     def family(self) -> str:  # type: ignore[override]
-        """That of the map."""
+        """Family of the inner map."""
         return self.map.family
 
     @property
     def uses_rows(self) -> bool:  # type: ignore[override]
-        """As the map does."""
+        """Whether the inner map uses rows."""
         return self.map.uses_rows
 
     @property
     def coupling(self) -> Coupling:
-        """As suits the map."""
         return self.map.coupling
 
     @property
     def planned(self) -> bool:
-        """With a frame, and constants chosen in it."""
         return self._has_frame and self.map.planned
 
     def unbiased(self, projection: Projection) -> bool:
-        """As the map is."""
         return self.map.unbiased(projection)
 
     def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator, m: int) -> Map:
@@ -187,17 +184,15 @@ class Framed(InFrame):
         return replace(self, frame=frame, map=self.map.plan(self._inside(data, frame), projection, _SOFTMAX, rng, m))
 
     def layout(self, projection: Projection) -> Layout:
-        """As the map's; queries and keys differ unless the frame is orthogonal and has one centre."""
         inner = self.map.layout(projection)
         return inner._replace(symmetric=inner.symmetric and self._same_for_both)
 
     def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
-        """Draw the map for the softmax kernel, in the frame."""
         frame = self._planned_frame(draws.d)
         return FramedFeatures(self.map.draw(draws, _SOFTMAX), frame, kernel, symmetric=self._same_for_both)
 
     def mse(self, case: ErrorCase) -> np.ndarray:
-        """The map's own, at the points in the frame."""
+        """Error of the inner map at the points in the frame."""
         return self._outside(case, self.map.mse(self._case_inside(case)))
 
 

@@ -1,4 +1,4 @@
-"""Landmarks: Nystrom features, which are what a user would otherwise choose."""
+"""Landmarks: Nystrom features, the usual alternative to random features."""
 
 from __future__ import annotations
 
@@ -30,19 +30,22 @@ _JITTERS = (0.0, 1e-12, 1e-10, 1e-8)
 class Landmarks(Map):
     r"""Nystrom features: the kernel between a point and m landmarks of the data, whitened.
 
-    Data-dependent, for every kernel.  Where the spectrum of the Gram matrix falls quickly they need far fewer features than
-    random ones; where it is flat, random features win.  The error is not random: `Approximation.mse` on a plan is exact.
+    They depend on the data and work for every kernel.  If the spectrum of the Gram matrix decays quickly they need far
+    fewer features than random features; if it is flat, random features are better.  The error of a plan is not random,
+    so `Approximation.mse` is exact.
 
     Parameters
     ----------
     pivots : {"uniform", "rpcholesky", "kmeans"} or array (m, d)
-        How landmarks are chosen: rows of the data at random, randomly pivoted Cholesky, centres of k-means, or given ones.
+        How landmarks are chosen: rows of the data at random, randomly pivoted Cholesky, centres of k-means, or given
+        ones.
     points : array (m, d), optional
         The landmarks at unit scale, filled in by the plan.
     jitter : float, optional
-        What the plan added to the diagonal of :math:`K_{SS}`, in units of its mean, to have a Cholesky factor.
+        Number that the plan adds to the diagonal of :math:`K_{SS}`, in units of its mean, so that it has a Cholesky
+        factor.
     trace_error : float, optional
-        The share of the trace of the Gram matrix of the data that the landmarks leave out, filled in by the plan.
+        The share of the trace of the Gram matrix of the data that the landmarks do not capture, filled in by the plan.
 
     See Also
     --------
@@ -95,33 +98,28 @@ class Landmarks(Map):
 
     @classmethod
     def variants(cls) -> dict[str, Any]:
-        """Uniform landmarks, those of pivoted Cholesky, and those of k-means."""
+        """Return uniform landmarks, those of pivoted Cholesky, and those of k-means."""
         return {"landmarks": cls(), "landmarks-rpcholesky": cls("rpcholesky"), "landmarks-kmeans": cls("kmeans")}
 
     def serves(self, kernel: Kernel | None) -> bool:
-        """Every kernel."""
         return kernel is not None
 
     @property
     def coupling(self) -> Coupling:
-        """There is no W."""
         return "independent"
 
     def unbiased(self, projection: Projection) -> bool:
-        """Never."""
         return False
 
     def worth_trying(self, projection: Projection) -> bool:
-        """Not by `recommend`, whose few rows would all be landmarks."""
+        """Not by `recommend`, whose few sampled rows would all become landmarks."""
         return False
 
     @property
     def planned(self) -> bool:
-        """With landmarks."""
         return self.points is not None
 
     def layout(self, projection: Projection) -> Layout:
-        """One feature per landmark."""
         return Layout(1, 0, True, False)
 
     def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator, m: int) -> Map:
@@ -151,14 +149,13 @@ class Landmarks(Map):
         return np.asarray(found.cluster_centers_, dtype=np.float64)
 
     def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
-        """Whiten; nothing is random."""
         if self.points.shape[1] != draws.d:
             raise ValueError(f"Landmarks: they have {self.points.shape[1]} columns, the data has {draws.d}.")
         assert kernel is not None
         return LandmarkFeatures(_at_unit(kernel), self.points, self.jitter or 0.0, draws.m)
 
     def mse(self, case: ErrorCase) -> np.ndarray:
-        """The squared error itself: it is not random."""
+        """The squared error itself, which is not random."""
         unit = _at_unit(case.kernel)
         features = LandmarkFeatures(unit, self.points, self.jitter or 0.0, case.m)
         return np.asarray((features(case.X, key=False) @ features(case.Y, key=True).T - unit(case.X, case.Y)) ** 2)
@@ -204,8 +201,8 @@ class LandmarkFeatures(Features):
 def whitening(unit: Kernel, points: np.ndarray, jitter: float | None = None) -> tuple[np.ndarray, float]:
     """T with T T^T the inverse of K_SS, (m, rank), and the jitter in use.
 
-    A Cholesky factor with the least jitter that gives one; where none does (duplicates, a flat kernel), the eigenvectors of
-    the eigenvalues that rounding leaves.
+    A Cholesky factor with the least jitter that gives one; where none does (duplicates, a flat kernel), the
+    eigenvectors of the eigenvalues that rounding leaves.
     """
     from scipy.linalg import solve_triangular
 
@@ -231,7 +228,8 @@ def rpcholesky(unit: Kernel, rows: np.ndarray, m: int, rng: np.random.Generator)
     """Numbers of m pivots, each drawn in proportion to the residual diagonal of those before it.
 
     Proposals are drawn in blocks from the diagonal at the start of a block, and accepted with the share of their
-    diagonal that is left when their turn comes: the law is that of one pivot at a time.  Fewer pivots where nothing is left.
+    diagonal that is left when their turn comes: the law is that of one pivot at a time.  Fewer pivots where nothing is
+    left.
     """
     from scipy.linalg import solve_triangular
 

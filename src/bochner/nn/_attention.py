@@ -1,4 +1,4 @@
-"""Attention in linear time: the public function, and how its work is cut into walks along single sequences."""
+"""Attention in linear time: the public function, and how its work is divided into single sequences."""
 
 from __future__ import annotations
 
@@ -57,43 +57,46 @@ def linear_attention(
 ) -> Tensor:
     r"""Attention with random features, in linear time and memory.
 
-    A drop-in for ``torch.nn.functional.scaled_dot_product_attention`` on long sequences: all that is kept of the keys is a
-    sum of M (e + 1) numbers for M features.  Half precisions are computed in float32 and cast back, under autocast too.
+    A replacement for ``torch.nn.functional.scaled_dot_product_attention`` on long sequences: keys and values are
+    reduced to sums of M (e + 1) numbers for M features.  Half precisions are computed in float32 and cast back, also
+    under autocast.
 
     Parameters
     ----------
     q, k, v : Tensor (..., Lq, d), (..., Lk, d), (..., Lk, e)
-        Queries, keys, values; leading axes broadcast.  Without k and v, queries read what the state holds.
+        Queries, keys, values; leading axes broadcast.  If k and v are None, queries attend to the keys in the state.
     features : FeatureMap
-        Drawn features, ``spec.draw(d, rng)`` or ``spec.fit(X, Y, rng)`` with X and Y the queries and keys times the root
-        of the scale; any map, projection and kernel; of `Softmax` the one with scale 1, since the scale is given here.
+        Drawn features, from ``spec.draw(d, rng)`` or ``spec.fit(X, Y, rng)`` with X and Y the queries and keys times
+        the root of the scale.  Any map, projection and kernel can be used; `Softmax` must have scale 1, since ``scale``
+        is given here.
     causal : bool
         Whether query i sees the keys up to i only; there must be as many queries as keys.
     key_mask : Tensor (..., Lk) or (Lk,) of bool, optional
-        True for keys that are there, False for padding; it has one axis less than k.
+        True for keys, False for padding; it has one axis less than k.
     scale : float or Tensor, optional
         The scale s > 0, by default :math:`d^{-1/2}`.
     state : AttentionState, optional
-        Keys of earlier calls, which all queries see; the keys of this call are added to it.
+        Keys of earlier calls, which all queries attend to; the keys of this call are added to it.
     chunk_size : int, optional
         Rows processed at a time; affects speed only.
     prefix_lengths : Tensor (Lq,) or (batch, Lq) of integers, optional
-        How many keys, from the first on, each query sees: causal cross-attention.  In place of ``causal``.
+        Number of leading keys that each query sees, for causal cross-attention.  Use it in place of ``causal``.
     cu_seqlens : Tensor (n + 1,) of integers, or a pair of them, optional
-        Borders of n sequences that lie one after the other, from 0 to the length; a pair has those of queries and of keys.
-        No sequence sees another.
+        Cumulative lengths of n packed sequences, from 0 to the total length; a pair has those of queries and of keys.
+        Sequences do not attend to each other.
     process_group : torch.distributed.ProcessGroup, optional
-        Processes that hold one piece each of a sequence, in the order of ranks: queries see the keys of all of them, or
-        with ``causal`` those of earlier ranks and their own up to them.  Only sums of M (e + 1) numbers cross the network.
-        All ranks must call, with the same features; gradients are those of the sum of all ranks' losses.
+        Processes that hold consecutive pieces of a sequence, in the order of ranks.  Queries see the keys of all ranks,
+        or with ``causal`` those of earlier ranks and earlier positions.  Only sums of M (e + 1) numbers are
+        communicated.  All ranks must call the function, with the same features; gradients are those of the sum of the
+        losses of all ranks.
     nonpositive : {"warn", "raise", "nan"}
-        What to do with rows whose denominator is not positive, which signed features can have: warn (`DenominatorWarning`)
-        and divide, raise ArithmeticError, or make the row NaN, which needs no look at the numbers.
+        What to do with rows whose denominator is not positive, which can happen with signed features: warn
+        (`DenominatorWarning`) and divide, raise ArithmeticError, or set the row to NaN, which needs no synchronisation.
 
     Returns
     -------
     Tensor (..., Lq, e)
-        Zero for queries that see no key.
+        The output; zero for queries that see no key.
 
     Notes
     -----
@@ -102,9 +105,9 @@ def linear_attention(
 
     with s the scale, so that weights are proportional to the kernel of the features at :math:`\sqrt s q` and
     :math:`\sqrt s k`: :math:`e^{s\,q\cdot k}` for `kernels.Softmax()`, as in
-    ``torch.nn.functional.scaled_dot_product_attention``.  Sums over keys are taken first.  Features are exponentials of
-    logarithms from which maxima are subtracted where they cancel; nothing is added to them.  The result does not
-    depend on what a query does not see, beyond rounding, however large that is.
+    ``torch.nn.functional.scaled_dot_product_attention``.  Sums over keys are computed first.  Features are exponentials
+    of logarithms from which maxima are subtracted where they cancel; no epsilon is added.  Keys that a query does not
+    see change its result by rounding at most, however large they are.
 
     Examples
     --------
@@ -249,7 +252,7 @@ class _Work:
 
 
 def _outside_of_graphs() -> Callable[..., Any]:
-    """A walk that `torch.compile` leaves alone, since it looks at numbers; torch's compiler is not loaded for that."""
+    """A walk excluded from `torch.compile`, since it depends on values; does not load torch's compiler."""
     if "torch._dynamo" not in sys.modules:
         return Walk.run
     disabled: Callable[..., Any] = torch.compiler.disable(Walk.run)

@@ -1,4 +1,4 @@
-"""What may come into linear attention, and what is said when it may not."""
+"""Validation of the arguments of linear attention."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def check_tensors(q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None) -> T
 
 
 def check_features(features: Any, d: int) -> None:
-    """Refuse what is not drawn, is drawn for another width, or has a scale of its own."""
+    """Raise an error for features that are not drawn, drawn for another width, or that have their own scale."""
     if isinstance(features, Approximation):
         raise TypeError(f"{OWNER}: features must be drawn; pass spec.draw({d}, rng) or spec.fit(q, k, rng).")
     if not isinstance(features, FeatureMap | TensorFeatures):
@@ -117,7 +117,7 @@ def root_of_scale(q: Tensor, scale: float | Tensor | None) -> float | Tensor:
 def check_exclusive(
     k: Tensor, causal: bool, prefix_lengths: Any, cu_seqlens: object, state: object, process_group: object
 ) -> None:
-    """Refuse options that say the same thing twice, or that do not go together."""
+    """Raise an error for options that exclude each other."""
     if prefix_lengths is not None and not _are_integers(prefix_lengths):
         kind = str(prefix_lengths.dtype) if isinstance(prefix_lengths, Tensor) else type(prefix_lengths).__name__
         raise TypeError(f"{OWNER}: prefix_lengths must be a tensor of integers (int32 or int64), got {kind}.")

@@ -1,4 +1,4 @@
-"""What decoding keeps of the past."""
+"""The state of autoregressive decoding."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ..approximation.log_features import KeySums
 
 
 class AttentionState:
-    r"""Sums over all keys seen so far: M (e + 1) numbers per head, whatever the length of the past.
+    r"""Sums over all keys seen so far, for step-by-step decoding: M (e + 1) numbers per head for any number of keys.
 
-    A new state is empty.  `linear_attention` and `RandomFeatureAttention` read it and, once their result is there, put
-    the keys of the call into it; a call that fails leaves it as it was.
+    A new state is empty.  `linear_attention` and `RandomFeatureAttention` read it and add the keys of the call after
+    computing their result; a call that fails leaves it unchanged.
 
     Attributes
     ----------
     length : int
-        Number of positions absorbed, masked ones included: what rotary embeddings count from.
+        Number of positions absorbed, including masked ones; rotary embeddings continue from it.
 
     Examples
     --------
@@ -49,22 +49,26 @@ class AttentionState:
         self.sums, self.length = sums, self.length + added
 
     def clone(self) -> AttentionState:
-        """A copy that goes its own way."""
+        """Return an independent copy."""
         return self._map(Tensor.clone)
 
     def detach(self) -> AttentionState:
-        """The same numbers without their past in the graph of gradients: for training on long sequences by parts."""
+        """Return the same state detached from the graph of gradients, for training on long sequences in parts."""
         return self._map(Tensor.detach)
 
     def select(self, index: Tensor, dim: int = 0) -> AttentionState:
-        """The states of those members of a batch axis, for beam search: a beam may be taken twice or dropped.
+        """Select members of a batch axis, for beam search; a beam may be repeated or dropped.
 
         Parameters
         ----------
         index : Tensor of integers
-            Members to take, in order.
+            Members to select, in order.
         dim : int
-            Batch axis, the first one by default.
+            Batch axis; the first by default.
+
+        Returns
+        -------
+        AttentionState
         """
         return self._map(lambda tensor: tensor.index_select(dim, index))
 

@@ -1,4 +1,4 @@
-r"""What a checkpoint says of drawn features, and what is refused.
+r"""Checkpoints of drawn features: their format, and the checks when they are loaded.
 
 Format 1.  Under the name of the features a ``state_dict`` holds
 
@@ -9,8 +9,8 @@ Format 1.  Under the name of the features a ``state_dict`` holds
 - ``matrix`` (draws, d + 2, D) and, for signed features, ``signs`` (draws, 1, D): maps with quadratic logarithms;
 - ``arrays.<draw>.<name>``: the arrays of other maps, under the names of `FeatureMap.to_arrays`.
 
-All of it is tensors, so ``torch.load(weights_only=True)`` and safetensors read it.  Nothing is executed or drawn: a module
-takes the numbers only if the specification is its own and they fit the plan.
+All of it is tensors, so ``torch.load(weights_only=True)`` and safetensors read it.  Nothing is executed or drawn: a
+module takes the numbers only if the specification is its own and they fit the plan.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Header(NamedTuple):
     d, heads : int
         Width of a head, number of heads.
     per_head : bool
-        Whether each head has rows of its own.
+        Whether each head has its own rows.
     """
 
     spec: Approximation
@@ -92,7 +92,7 @@ class Header(NamedTuple):
 
 
 def _described(spec: Approximation) -> str:
-    """The specification as JSON; one with a function of the user's own as its text, which is only ever compared."""
+    """The specification as JSON; one with a user-defined function as its ``repr``, which is only compared."""
     try:
         return plan_to_json(spec)
     except TypeError:

@@ -17,14 +17,14 @@ REDUCTIONS = ("mean", "sum", "none")
 
 
 class ClassLogits(nn.Module):
-    r"""Vectors and biases of n classes with logits :math:`o_i = \tau\,h\cdot c_i + b_i`, and the cross-entropy over all.
+    r"""Vectors and biases of n classes with logits :math:`o_i = \tau\,h\cdot c_i + b_i`, and the exact cross-entropy.
 
     Parameters
     ----------
     embedding_dim, n_classes : int
         Width of queries and classes, number of classes.
     normalize : bool
-        Whether both are brought to unit length first.
+        Whether both are normalised to unit length first.
     scale : float
         The factor :math:`\tau`.
     bias, sparse : bool
@@ -79,7 +79,7 @@ class ClassLogits(nn.Module):
         return F.linear(self.scale * h, weight, self.bias)
 
     def working_logits(self, h: Tensor) -> Tensor:
-        """Logits of all classes in float32 at least, whatever the precision of the parameters."""
+        """Logits of all classes in at least float32, for parameters of any precision."""
         logits: Tensor = in_working_precision(self.logits(h.to(self.weight.dtype)))
         return logits
 

@@ -1,4 +1,4 @@
-"""Models with softmax attention turned into models with random features, module by module."""
+"""Conversion of models with softmax attention to random features, module by module."""
 
 from __future__ import annotations
 
@@ -29,49 +29,50 @@ def replace_attention(
     copy: bool = False,
     generator: torch.Generator | None = None,
 ) -> nn.Module:
-    r"""Turn the softmax attention of a model into attention with random features, keeping its trained projections.
+    r"""Replace the softmax attention of a model by attention with random features, keeping its trained projections.
 
-    Convert a trained model, measure it with `attention_report` and train it on for a while, or train it from scratch.
+    Convert a trained model, measure it with `attention_report` and fine-tune it, or convert a model and train it from
+    scratch.
 
     Parameters
     ----------
     model : torch.nn.Module
-        Changed in place, unless ``copy``.  Bad arguments change nothing.
+        The model, which is changed in place unless ``copy``.  Invalid arguments leave it unchanged.
     spec : Approximation, str, or mapping from names of modules to these, optional
-        What to draw, for `kernels.Softmax` with scale 1, or the name of a mechanism such as "favor++"; by default 256 rows
-        of the best map and projection for softmax.  A mapping, such as the ``recommended`` of `attention_report`, converts
-        the modules that it names.
+        What to draw, for `kernels.Softmax` with scale 1, or the name of a mechanism such as "favor++"; by default 256
+        rows of the best map and projection for softmax.  A mapping, such as the ``recommended`` of `attention_report`,
+        converts the modules that it names.
     per_head : bool
         Whether each head draws its own rows.
     select : callable, optional
         ``select(name, module)`` says whether to convert an attention; by default all are converted.
     copy : bool
-        Whether to leave ``model`` alone and convert a copy.
+        Whether to convert a copy and leave ``model`` unchanged.
     generator : torch.Generator, optional
         Source of the draws.
 
     Returns
     -------
     torch.nn.Module
-        ``model`` itself or its copy; if it is a ``nn.MultiheadAttention``, what took its place.
+        ``model`` itself or its copy; if it is a ``nn.MultiheadAttention``, its replacement.
 
     Notes
     -----
-    What is found anywhere in the tree of modules, and becomes what:
+    The following modules are converted, anywhere in the tree of modules:
 
     - ``torch.nn.MultiheadAttention``, also inside ``nn.TransformerEncoder``, ``nn.TransformerDecoder`` and
-      ``nn.Transformer``: a `RandomFeatureAttention` under the same name with the same parameter objects, so that an
-      optimizer made before goes on.  The path of ``nn.TransformerEncoder`` that computes exact attention by
-      itself in evaluation is switched off.
-    - Attention of ViT, BERT and GPT-2 of ``transformers`` 5: the module stays, gets a submodule ``random_features`` and a
-      configuration of its own, which names the attention function ``"bochner"`` in the registry of ``transformers``.
-      Attention that is not converted stays exactly as it was, dropout included.  Padding and causal masks work, and
-      so does generation with a cache of keys and values.  Where all attention of a model is converted, its own
-      configuration names ``"bochner"`` too, so that it makes masks of linear size.
-    - What was converted before is converted again.
+      ``nn.Transformer``: replaced by a `RandomFeatureAttention` under the same name with the same parameter objects, so
+      that an existing optimizer keeps working.  The fast path of ``nn.TransformerEncoder``, which computes exact
+      attention in evaluation mode, is switched off.
+    - Attention of ViT, BERT and GPT-2 of ``transformers`` 5: the module is kept and gets a submodule ``random_features`` and
+      its own configuration, which names the attention function ``"bochner"`` in the registry of ``transformers``.
+      Attention that is not converted is not changed at all, including its dropout.  Padding and causal masks work, and
+      so does generation with a cache of keys and values.  If all attention of a model is converted, its configuration
+      names ``"bochner"`` too, so that it makes masks of linear size.
+    - Modules that were converted before are converted again.
 
-    Dropout of attention weights is left out, since there are no weights; all other dropout stays.  Maps with constants
-    chosen from data choose them from the first batch that the model meets.
+    Dropout of attention weights has no counterpart and is dropped; all other dropout is kept.  Maps with constants
+    chosen from data choose them from the first batch.
 
     A converted model saves and loads its ``state_dict`` with the draw; to load one, convert a model of the same
     configuration first.
@@ -124,7 +125,7 @@ def attention_modules(model: nn.Module) -> dict[str, nn.Module]:
 
 
 def no_attention(owner: str, model: nn.Module) -> ValueError:
-    """The error that says what was looked for and what is there."""
+    """Return the error for a model without known attention, which lists its modules."""
     kinds = Counter(type(module).__name__ for module in model.modules())
     there = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common(8))
     sought = ", ".join(name.rpartition(".")[2] for name in FAMILIES)
@@ -164,7 +165,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _built(module: nn.Module, spec: Approximation, per_head: bool, generator: torch.Generator | None) -> nn.Module:
-    """What takes the place of an attention, or what computes it where it stays."""
+    """Return the module that replaces an attention, or that computes it if the attention is kept."""
     if isinstance(module, nn.MultiheadAttention | RandomFeatureAttention):
         return _converted(module, spec, per_head, generator)
     return HeadAttention(spec, module, per_head=per_head, generator=generator)
@@ -187,7 +188,7 @@ def _put(model: nn.Module, built: dict[int, nn.Module]) -> nn.Module:
 
 
 def _check_multihead(name: str, module: nn.MultiheadAttention) -> None:
-    """Refuse a module with keys of its own, which linear attention does not have."""
+    """Raise a ValueError for a module with additional keys, which linear attention does not support."""
     if module.bias_k is not None or module.add_zero_attn:
         raise ValueError(
             f"{_OWNER}: {name or 'the model'} was built with add_bias_kv or add_zero_attn, which have no "
@@ -201,7 +202,7 @@ def _converted(
     per_head: bool,
     generator: torch.Generator | None,
 ) -> RandomFeatureAttention:
-    """An attention of random features with the same parameters: the same objects, so that optimizers go on."""
+    """Return a random-feature attention with the same parameter objects, so that optimizers keep working."""
     weight = module.out_proj.weight
     new = RandomFeatureAttention(
         module.embed_dim,
@@ -232,7 +233,7 @@ def _own_options(module: nn.Module) -> dict[str, Any]:
 
 
 def leave_fast_path(model: nn.Module, replaced: set[int]) -> None:
-    """Have encoders with replaced attention not pack padded batches, for which their layers have a path of their own."""
+    """Keep encoders with replaced attention from packing padded batches, for which their layers use a separate path."""
     for module in model.modules():
         if isinstance(module, nn.TransformerEncoder) and any(id(part) in replaced for part in module.modules()):
             module.use_nested_tensor = False

@@ -21,7 +21,7 @@ _FITTED_ROWS = 1024
 
 
 def as_spec(owner: str, spec: Approximation | str | None, kernel: Kernel) -> Approximation:
-    """A specification as given, that of the mechanism of a name, or the best one for the kernel where there is none."""
+    """Return the given specification, that of a named mechanism, or the default for the kernel."""
     if spec is None:
         return Approximation(kernel)
     if isinstance(spec, str):
@@ -50,8 +50,8 @@ def attention_spec(owner: str, spec: Approximation | str | None, *, softmax_only
 class DrawnFeatures(FixedPrecision):
     """Features for the heads of an attention, drawn from one specification.
 
-    What is drawn is kept in buffers, with the plan that it was drawn from: one matrix for maps with quadratic logarithms,
-    the arrays of the drawn map for others.  Buffers keep their precision when the module is cast.
+    What is drawn is kept in buffers, with the plan that it was drawn from: one matrix for maps with quadratic
+    logarithms, the arrays of the drawn map for others.  Buffers keep their precision when the module is cast.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class DrawnFeatures(FixedPrecision):
     heads : int
         Number of heads; features of data (..., heads, n, d).
     per_head : bool
-        Whether each head has rows of its own.  Constants chosen from data are those of a head in any case.
+        Whether each head has its own rows.  Constants chosen from data belong to a head in any case.
     dtype : torch.dtype
         float32 or float64.
     generator : torch.Generator, optional
@@ -95,7 +95,7 @@ class DrawnFeatures(FixedPrecision):
         self.register_buffer("format_version", torch.tensor(FORMAT))
         self.register_buffer("seeds", torch.zeros(heads if per_head else 1, dtype=torch.int64))
         self.register_buffer("fitted", torch.tensor(not self.adaptive))
-        # until data comes: normalised activations, at the usual scale
+        # before the first data: normalised activations, at the usual scale
         rows = torch.randn(heads, 2, _FITTED_ROWS, d, generator=torch.Generator().manual_seed(0)) * d**-0.25
         plans = self._planned(rows)
         self._plan_size = 2 * self._header().encode(plans).numel() + 1024
@@ -137,14 +137,14 @@ class DrawnFeatures(FixedPrecision):
         Parameters
         ----------
         q, k : Tensor (heads, n, d)
-            Times the root of the scale; some random rows are looked at.
+            Queries and keys times the root of the scale; some random rows of them are used.
         """
         rows = None
         if q.shape[-2] and k.shape[-2]:
             rows = torch.stack([_some_rows(x.detach().to(self.seeds.device, self.dtype)) for x in (q, k)], dim=1)
         rows = from_first_replica(rows, (self.heads, 2, _FITTED_ROWS, self.d), self.dtype, self.seeds)
         if rows is None:
-            return  # nothing to choose from: they still wait
+            return  # nothing to choose from yet
         if self.adaptive:
             self._hold_plans(self._planned(rows))
             self._draw()
@@ -236,7 +236,7 @@ class DrawnFeatures(FixedPrecision):
         return self.__dict__ | {"_maps": [], "_stamp": ()}  # made again from the arrays
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *arguments: Any) -> None:
-        """Take the numbers of a draw from the same specification; refuse others in words, and take nothing of them."""
+        """Load a draw of the same specification; anything else is refused, and changes nothing."""
         own = {name.removeprefix(prefix): values for name, values in state_dict.items() if name.startswith(prefix)}
         if own:
             try:

@@ -24,22 +24,22 @@ class Descent(NamedTuple):
 class FeatureTree:
     r"""Sums of the key features of n leaves, as a heap: node 1 is the root, nodes 2i and 2i + 1 are the children of i.
 
-    Notes
-    -----
-    With S_v the sum of the features of the leaves below node v, a query with features :math:`\phi` gives v the mass
-    :math:`M_v = \max(\phi\cdot S_v, 0)`.  A descent goes from each node to a child with probability proportional to the
-    child's mass, or to its number of leaves where both masses vanish.  For positive features the product telescopes,
-    and leaf i is reached with probability :math:`\phi\cdot\phi_i / \phi\cdot S_1`.  Features with signs can have nodes
-    of negative sum, which are never entered; the probability of each leaf is the product of the choices on its way,
-    known exactly in either case, and the probabilities sum to one.
-
-    A leaf may be left out (the true class of a query).  The mass of a node above it is then the sum of the masses of
-    the nodes that hang off the way to that leaf: a sum, not a difference, so that a dominant leaf costs no digits.
-
     Parameters
     ----------
     leaves : Tensor (n, D)
         Key features, n >= 1.
+
+    Notes
+    -----
+    With S_v the sum of the features of the leaves below node v, a query with features :math:`\phi` gives v the mass
+    :math:`M_v = \max(\phi\cdot S_v, 0)`.  A descent goes from each node to a child with probability proportional to the
+    child's mass, or to its number of leaves if both masses vanish.  For positive features the product telescopes,
+    and leaf i is reached with probability :math:`\phi\cdot\phi_i / \phi\cdot S_1`.  Features with signs can have nodes
+    of negative sum, which are never entered; the probability of each leaf is the product of the choices on its path,
+    known exactly in either case, and the probabilities sum to one.
+
+    A leaf may be left out (the true class of a query).  The mass of a node above it is then the sum of the masses of
+    the siblings along the path to that leaf.  This is a sum and not a difference, so a dominant leaf costs no accuracy.
     """
 
     def __init__(self, leaves: Tensor) -> None:

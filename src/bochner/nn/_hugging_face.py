@@ -1,8 +1,8 @@
-"""Attention of ``transformers`` models: which modules it is, and the attention function that converted ones dispatch to.
+"""Attention of ``transformers`` models: the known modules, and the attention function that converted modules call.
 
-Modules of ``transformers`` call the attention function that their configuration names, and models make masks for the one
-that theirs names.  A converted module gets features and a configuration of its own that names our function; all other
-modules keep the shared configuration, and so their own function with its dropout and speed.
+Modules of ``transformers`` call the attention function named by their configuration, and models make masks for the
+function named by theirs.  A converted module gets features and its own configuration, which names our function; all
+other modules keep the shared configuration, and therefore their function with its dropout and speed.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class HeadAttention(nn.Module):
 
 
 def register() -> None:
-    """Make our functions known to ``transformers``; a second time changes nothing."""
+    """Register our functions with ``transformers``; repeated calls change nothing."""
     from transformers import AttentionInterface, AttentionMaskInterface
 
     AttentionInterface.register(NAME, attention)
@@ -119,7 +119,7 @@ def register() -> None:
 
 
 def attach(module: nn.Module, computed_by: nn.Module) -> None:
-    """Have an attention computed by a module, as `HeadAttention` does, with a configuration of its own that says so."""
+    """Let ``computed_by`` compute an attention, as `HeadAttention` does, through its own configuration."""
     register()
     setattr(module, ATTRIBUTE, computed_by)
     module.config = copy.deepcopy(module.config)
@@ -140,7 +140,7 @@ def make_masks_linear(model: nn.Module) -> None:
 
 
 def _is_attention(module: nn.Module) -> bool:
-    """Whether a module calls the attention function that its configuration names, of whatever family."""
+    """Whether a module calls the attention function named by its configuration, in any family of models."""
     return hasattr(module, "is_causal") and hasattr(getattr(module, "config", None), "_attn_implementation")
 
 
@@ -188,7 +188,8 @@ def attention(
 def _prefixes(mask: Tensor) -> tuple[Tensor, Tensor]:
     """How many keys each query sees (Lq,), and which keys there are (batch, Lk), of a mask (batch, 1, Lq, Lk).
 
-    The mask is one that a model makes for exact attention: True, or zero among large negative numbers, for what is seen.
+    The mask is one that a model makes for exact attention: True, or zero among large negative numbers, for what is
+    seen.
     """
     seen = mask if mask.dtype == torch.bool else mask == 0
     there = seen.any(dim=-2)  # (batch, 1, Lk)

@@ -20,42 +20,42 @@ from ._multihead_checks import OWNER, check_inputs, check_options, is_causal_mas
 
 
 class RandomFeatureAttention(nn.Module):
-    r"""Multi-head attention in linear time, called as ``torch.nn.MultiheadAttention`` is.
+    r"""Multi-head attention in linear time, with the interface of ``torch.nn.MultiheadAttention``.
 
     Use it in place of exact attention in models for long sequences.  Parameters have the names and shapes of
-    ``nn.MultiheadAttention``, whose ``state_dict`` it loads with ``strict=False``; heads are computed by `linear_attention`.
-    Attention weights are formed only with ``need_weights=True``, in quadratic time and memory; that is the default of
-    ``nn.MultiheadAttention``, so pass False for linear attention.
+    ``nn.MultiheadAttention``, whose ``state_dict`` it loads with ``strict=False``; heads are computed by
+    `linear_attention`.  Pass ``need_weights=False`` for linear time: with ``need_weights=True``, the default as in
+    ``nn.MultiheadAttention``, attention weights are formed in quadratic time and memory.
 
     Parameters
     ----------
     embed_dim, num_heads, bias, kdim, vdim, batch_first, device, dtype
         As in ``nn.MultiheadAttention``.
     dropout : float
-        Must be 0: there are no weights to drop.  Put ``nn.Dropout`` on the output.
+        Must be 0, since no attention weights are formed; apply ``nn.Dropout`` to the output instead.
     add_bias_kv, add_zero_attn : bool
         Must be False.
     spec : Approximation or str, optional
-        What to draw, for `kernels.Softmax` with scale 1, or the name of a mechanism such as "favor++"; by default 256 rows
-        of the best map and projection for softmax.
+        What to draw, for `kernels.Softmax` with scale 1, or the name of a mechanism such as "favor++"; by default 256
+        rows of the best map and projection for softmax.
     per_head : bool
         Whether each head draws its own rows.
     scale : float, optional
         Factor of the dot products, by default :math:`d^{-1/2}` with d the width of a head.
     learned_scale : bool
-        Whether each head learns its scale, from there on.
+        Whether each head learns its scale, starting from ``scale``.
     rotary : callable, optional
-        ``rotary(x, start)`` turns queries and keys x (batch, heads, length, d) at positions from ``start`` on; lengths, and
-        so the features' logarithms, stay as they are.
+        Position embedding such as `Rotary`: ``rotary(x, start)`` rotates queries and keys x (batch, heads, length, d)
+        at positions from ``start`` on, without changing their lengths.
     generator : torch.Generator, optional
         Source of the draw; by default torch's global generator.
 
     Notes
     -----
-    The draw lives in buffers: a checkpoint keeps it, and only `redraw` changes it.  Maps with constants chosen from data
-    (`OptimalPositive`: A, one for each head) choose them from the first batch, or when `fit_statistics` is called, and keep
-    them from then on, so that causal attention never sees the future through them.  Under ``DistributedDataParallel`` all
-    processes take those of the first one.
+    The draw is stored in buffers: checkpoints contain it, and only `redraw` changes it.  Maps with constants chosen
+    from data (`OptimalPositive`: A, one per head) choose them from the first batch, or when `fit_statistics` is called,
+    and keep them afterwards, so causal attention never sees the future through them.  Under ``DistributedDataParallel``
+    all processes use the constants of the first one.
 
     Examples
     --------
@@ -136,13 +136,27 @@ class RandomFeatureAttention(nn.Module):
         return [self.q_proj_weight, self.k_proj_weight, self.v_proj_weight]
 
     def redraw(self, generator: torch.Generator | None = None) -> None:
-        """Draw new rows into the buffers; constants chosen from data stay as they are."""
+        """Draw new rows into the buffers; constants chosen from data are kept.
+
+        Parameters
+        ----------
+        generator : torch.Generator, optional
+            Source of the draw; by default torch's global generator.
+        """
         check_generator(f"{OWNER}.redraw", generator)
         self.features.redraw(generator)
 
     @torch.no_grad()
     def fit_statistics(self, query: Tensor, key: Tensor | None = None, key_padding_mask: Tensor | None = None) -> None:
-        """Choose the constants of each head from data: inputs as `forward` takes them; ``key`` defaults to ``query``."""
+        """Choose the constants of each head from data.
+
+        Parameters
+        ----------
+        query, key : Tensor
+            Inputs as in `forward`; ``key`` defaults to ``query``.
+        key_padding_mask : Tensor (batch, length), optional
+            True, or minus infinity, for padding.
+        """
         key = query if key is None else key
         check_inputs(self, query, key, None, key_padding_mask, None)
         q, k = (self._heads(self._batched(x), part, 0) for part, x in enumerate((query, key)))
@@ -164,11 +178,12 @@ class RandomFeatureAttention(nn.Module):
         *,
         state: AttentionState | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        """Attention, as ``nn.MultiheadAttention`` returns it.
+        """Compute attention, with the interface of ``nn.MultiheadAttention``.
 
         Parameters
         ----------
         query, key, value : Tensor (length, batch, width), or batch first, or without a batch
+            Inputs.
         key_padding_mask : Tensor (batch, length), optional
             True, or minus infinity, for padding.
         need_weights : bool
@@ -184,7 +199,10 @@ class RandomFeatureAttention(nn.Module):
 
         Returns
         -------
-        output, weights
+        output : Tensor
+            Output of the attention, in the layout of ``query``.
+        weights : Tensor or None
+            Attention weights, if requested.
         """
         check_inputs(self, query, key, value, key_padding_mask, attn_mask)
         check_state_type(OWNER, state)
@@ -239,14 +257,15 @@ class Rotary(nn.Module):
     Parameters
     ----------
     d : int
-        Width of a head; even.
+        Width of a head, an even number.
     base : float
+        Base b of the angles.
 
     Notes
     -----
-    At position t the pair of coordinates i and i + d/2 turns by the angle :math:`t\,b^{-2i/d}`, b the base, so that dot
-    products depend on differences of positions.  Lengths do not change, so random features of the softmax kernel serve
-    turned vectors as well as others: they estimate :math:`e^{s\,R_tq\cdot R_uk}` without bias.
+    At position t the pair of coordinates i and i + d/2 is rotated by the angle :math:`t\,b^{-2i/d}`, so that dot
+    products depend on differences of positions.  Random features of the softmax kernel apply to the rotated vectors,
+    which have the same lengths: they estimate :math:`e^{s\,R_tq\cdot R_uk}` without bias.
 
     Examples
     --------
@@ -271,7 +290,7 @@ class Rotary(nn.Module):
         self.register_buffer("frequencies", frequencies.float(), persistent=False)
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        """Turn x (..., length, d), whose first position is ``start``; angles in float32 at least."""
+        """Rotate x (..., length, d), whose first position is ``start``; angles are computed in at least float32."""
         check_floating("Rotary", "x", x)
         if x.ndim < 2 or x.shape[-1] != 2 * len(self.frequencies):
             raise ValueError(

@@ -1,4 +1,4 @@
-"""What may come into the attention module: sizes, inputs, and the masks that have a linear form."""
+"""Validation of the arguments of the attention module: sizes, inputs, and the masks that have a linear form."""
 
 from __future__ import annotations
 

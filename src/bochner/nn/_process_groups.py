@@ -1,7 +1,7 @@
 r"""Sums over a sequence that is spread over processes, and constants that replicas of a model share.
 
-Only sums cross the network, never queries, keys or values.
-Each process holds a piece of the sequence, in the order of ranks.  Where all see all, sums are added up over all ranks; in
+Only sums are communicated, never queries, keys or values.
+Each process holds a piece of the sequence, in the order of ranks.  In full attention, sums are added over all ranks; in
 causal attention each rank gets the sums of the ranks before it, by a prefix scan in :math:`\lceil\log_2 P\rceil + 1`
 rounds.  Both are linear in the sums, and their gradients are the same operations, the scan from the other end.
 """

@@ -19,25 +19,27 @@ _OWNER = "RandomFeatures"
 class RandomFeatures(nn.Module):
     r"""Random features :math:`\phi(x)` of a kernel as a layer: (..., in_features) to (..., out_features).
 
-    A linear layer on top is a kernel machine, trained with the rest of a model.
+    Followed by a linear layer it is a kernel machine that is trained with the rest of the model.
 
     Parameters
     ----------
     in_features : int
+        Width of the inputs.
     spec : Approximation or str, optional
         What to draw, or the name of a mechanism such as "rff"; by default 256 rows of trigonometric features of the
         Gaussian kernel.
     learned_scale : bool
-        Whether a factor of the inputs is learned, from 1 on: the inverse of a lengthscale.
+        Whether to learn a factor of the inputs, the inverse of a lengthscale, starting from 1.
     generator : torch.Generator, optional
         Source of the draw; by default torch's global generator.
     device, dtype
-        Of the learned factor and the buffers.
+        Device and type of the learned factor and the buffers.
 
     Notes
     -----
-    The draw is kept in buffers, and so in checkpoints; only `redraw` changes it.  For maps that treat queries and keys
-    differently the layer gives the features of queries, and `keys` the others.  Half precisions are computed in float32.
+    The draw is stored in buffers, and therefore in checkpoints; only `redraw` changes it.  For maps that treat queries
+    and keys differently, the layer returns the features of queries, and `keys` those of keys.  Half precisions are
+    computed in float32.
 
     Examples
     --------

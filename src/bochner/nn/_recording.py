@@ -1,7 +1,7 @@
-"""Queries and keys of every attention of a model, caught while a copy of it computes exact attention.
+"""Records the queries and keys of every attention of a model while a copy of it computes exact attention.
 
-The copy shares all tensors with the model and has attention of its own, so the model is not touched: it can be trained in
-another thread meanwhile.
+The copy shares all tensors with the model but has its own attention, so the model is not changed and can be trained in
+another thread at the same time.
 """
 
 from __future__ import annotations

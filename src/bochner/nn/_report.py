@@ -24,12 +24,12 @@ from ._report_heads import HeadRow, cheapest, cost, head_row, head_samples
 _OWNER = "attention_report"
 MECHANISMS = ("favor+", "simrf-performer", "favor++")
 DEFAULT = "simplex favor++"
-"""The name here of what `replace_attention` takes without further words."""
+"""Name of the default of `replace_attention` in the report."""
 
 
 @dataclass(frozen=True)
 class AttentionReport:
-    """What `attention_report` found; prints as a table.
+    """Result of `attention_report`; print it to see a table.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class AttentionReport:
 
     @property
     def recommended(self) -> dict[str, Approximation]:
-        """For each layer within reach, the mechanism and number of rows for its worst head: for `replace_attention`."""
+        """Mechanism and number of rows for the worst head of each layer that reaches the tolerance, by layer name."""
         found = {}
         for layer in dict.fromkeys(row.layer for row in self.rows):
             heads = [row.mechanisms for row in self.rows if row.layer == layer]
@@ -92,34 +92,34 @@ def attention_report(
     generator: torch.Generator | None = None,
     verbose: bool = False,
 ) -> AttentionReport:
-    r"""How far each head of a model is from exact attention with random features, predicted and measured.
+    r"""Report the error of random-feature attention for each head of a model, predicted and measured.
 
-    Runs the model once on ``batch`` with exact attention, converted or not, and catches queries and keys of all its
-    attention.  For each head and mechanism it gives the relative Frobenius error of the attention matrix,
-    :math:`|\hat A - A|_F/|A|_F`: predicted in first order for independent rows (rows that are coupled do better), and
-    measured on draws.  A prediction far above what a few draws show warns of rare draws that are far off.  The report
-    recommends, for each head, the mechanism that reaches the tolerance with the fewest features, or softmax where none
-    does within ``max_projections`` rows of W.
+    Runs the model once on ``batch`` with exact attention, converted or not, and records the queries and keys of all
+    attention.  For each head and mechanism it reports the relative Frobenius error of the attention matrix,
+    :math:`|\hat A - A|_F/|A|_F`: predicted to first order for independent rows (coupled rows have a lower error), and
+    measured on draws.  A prediction far above the measured error is a warning that rare draws have large errors.  For
+    each head the report recommends the mechanism that reaches the tolerance with the fewest features, or softmax if
+    none does within ``max_projections`` rows of W.
 
     Parameters
     ----------
     model : torch.nn.Module
-        As in `replace_attention`, before or after conversion; left as it is.
+        A model as in `replace_attention`, before or after conversion; it is not changed.
     batch : Tensor, tuple or mapping
-        What the model is called with: one argument, arguments, or named arguments.
+        Arguments of the model: one argument, positional arguments, or keyword arguments.
     mechanisms : mapping from names to Approximation or names of mechanisms, optional
-        What to compare, for the softmax kernel; by default FAVOR+, SimRF-Performer, FAVOR++ and FAVOR++ on simplex rows, the
-        default of `replace_attention`, with ``n_projections`` rows.
+        What to compare, for the softmax kernel; by default FAVOR+, SimRF-Performer, FAVOR++ and FAVOR++ on simplex
+        rows, the default of `replace_attention`, with ``n_projections`` rows.
     n_projections : int
         Rows of W of the default mechanisms.
     tolerance : float
-        Relative error to be reached by what is recommended.
+        Relative error that the recommended mechanism must reach.
     max_projections : int
-        The most rows that are recommended.
+        Largest number of rows that is recommended.
     max_sequences, max_queries, max_keys : int
-        How much of the batch is looked at; equally spaced where there is more.
+        Largest numbers of sequences, queries and keys that are used; they are equally spaced if there are more.
     n_draws : int
-        Draws over which errors are measured.
+        Number of draws over which errors are measured.
     generator : torch.Generator, optional
         Source of the draws; by default torch's global generator.
     verbose : bool
@@ -128,18 +128,18 @@ def attention_report(
     Returns
     -------
     AttentionReport
-        Prints as a table; ``.recommended`` is ready for ``replace_attention(model, spec=...)``.
+        The report, which prints as a table; pass ``.recommended`` to ``replace_attention(model, spec=...)``.
 
     Notes
     -----
     The number of rows follows from the error e at m rows as :math:`m (e/\text{tolerance})^2`, and is at least one block
-    of d rows where rows are coupled, since couplings do less in a part of one.  For e the measured error, and one
-    standard error more, is raised by the share that so few draws miss, which independent rows of the same map show: their
-    prediction over what is measured of them.
+    of d rows if rows are coupled, since couplings gain less in an incomplete block.  Here e is the measured error plus
+    one standard error, corrected for the share of the error that so few draws miss; that share is the ratio of
+    predicted to measured error of independent rows with the same map.
 
     `bochner.recommend` ranks mechanisms by the error of the kernel matrix.  Attention divides by the sum over the keys
-    that a query sees: errors that all its keys share cancel, and each query counts alike, however large its kernel.  So
-    the report measures attention.  To let it judge what `recommend` proposes, pass that as ``mechanisms``.
+    that a query sees, so errors that all its keys share cancel, and all queries have equal weight.  The report
+    therefore measures attention itself.  To evaluate a mechanism that `recommend` proposes, pass it in ``mechanisms``.
 
     Examples
     --------

@@ -25,9 +25,9 @@ _CALIBRATION_ROWS = 256
 class SampledSoftmax(ClassLogits):
     r"""Cross-entropy over many classes, trained on negatives drawn by random features (HRF Section 4.2 and I.1).
 
-    Use it as the loss of a model with very many classes, in place of a linear layer and ``nn.CrossEntropyLoss``.  After each
-    step of the optimizer call `update`.  A checkpoint keeps the vectors and the draw; the tree of sums is built again when
-    it is first used.
+    Use it as the loss of a model with very many classes, in place of a linear layer and ``nn.CrossEntropyLoss``.  Call
+    `update` after each step of the optimizer.  Checkpoints contain the vectors and the draw; the tree of sums is
+    rebuilt on first use.
 
     Parameters
     ----------
@@ -36,20 +36,20 @@ class SampledSoftmax(ClassLogits):
     n_classes : int
         Number n of classes, at least 2.
     n_samples : int
-        Negatives m for each query.
+        Number m of negatives per query.
     spec : Approximation or str, optional
-        What to draw, for `kernels.Softmax` with scale 1, or the name of a mechanism such as "favor++"; by default 256 rows
-        of the best map and projection for softmax.
+        What to draw, for `kernels.Softmax` with scale 1, or the name of a mechanism such as "favor++"; by default 256
+        rows of the best map and projection for softmax.
     sampler : {"kernel", "uniform", "softmax"}
-        Law of the negatives: features, all alike, or the exact softmax in O(n d); the latter two for comparison, and
-        without what concerns features.
+        Law of the negatives: estimated by random features, uniform, or the exact softmax in O(n d).  The latter two are
+        for comparison and ignore the parameters of the features.
     normalize : bool
-        Whether logits are of unit vectors, :math:`o_i = \tau\,\hat h\cdot\hat c_i`.
+        Whether logits are computed from unit vectors, :math:`o_i = \tau\,\hat h\cdot\hat c_i`.
     scale : float
         The factor :math:`\tau` of the logits, an inverse temperature.
     normalize_sampling : bool, optional
-        Whether the features are of unit vectors though the logits are not, as in HRF I.1: a worse proposal where norms
-        differ, but features of lower variance.  By default the same as ``normalize``.
+        Whether the features are computed from unit vectors even if the logits are not, as in HRF I.1: a worse proposal
+        if norms differ, but features of lower variance.  By default the same as ``normalize``.
     sampling_scale : float, optional
         The scale of the kernel that is estimated, by default ``scale``.
     uniform_share : float
@@ -59,19 +59,20 @@ class SampledSoftmax(ClassLogits):
     sparse : bool
         Whether gradients of the vectors and biases are sparse tensors.
     reduction : {"mean", "sum", "none"}
-        Of the losses of a batch.
+        How the losses of a batch are reduced.
     ignore_index : int
         Target of rows that have no loss.
     generator : torch.Generator, optional
         Source of randomness of the features and of the initial vectors.
     device, dtype : optional
-        Of the parameters.
+        Device and type of the parameters.
 
     Attributes
     ----------
     weight : Parameter (n_classes, embedding_dim)
         Class vectors; may be tied to an input embedding by assignment.
     bias : Parameter (n_classes,) or None
+        Class biases.
 
     Notes
     -----
@@ -90,11 +91,11 @@ class SampledSoftmax(ClassLogits):
     a share of the samples (``uniform_share``) is drawn uniformly, which bounds the weight of any sample; all of this is
     part of q, which is the law by which samples are drawn and the one by which logits are corrected.
 
-    *After each step of the optimizer* call `update`: it takes note of the classes that were in the loss since.
-    An optimizer that moves other classes too (momentum, weight decay, Adam with dense gradients) leaves their features
-    behind until `rebuild`; this makes q a worse proposal, but the loss stays right, since logits are
-    corrected by the law of the tree.  With
-    ``sparse=True`` and `torch.optim.SGD` or `SparseAdam` only classes in the loss move.
+    *After each step of the optimizer* call `update`, which recomputes the features of the classes that were in the loss
+    since the last update.  An optimizer that also moves other classes (momentum, weight decay, Adam with dense
+    gradients) leaves their features outdated until `rebuild`.  This makes q a worse proposal, but the loss stays
+    correct, since logits are corrected by the law of the tree.  With ``sparse=True`` and `torch.optim.SGD` or
+    `SparseAdam` only classes in the loss move.
 
     References
     ----------
@@ -218,7 +219,7 @@ class SampledSoftmax(ClassLogits):
 
     @torch.no_grad()
     def update(self, indices: Tensor | None = None) -> None:
-        """Take note of classes whose vectors have changed, in O(k D log n).
+        """Recompute the features of classes whose vectors have changed, in O(k D log n).
 
         Parameters
         ----------
@@ -233,13 +234,13 @@ class SampledSoftmax(ClassLogits):
         self._touched[changed] = False
 
     def rebuild(self) -> None:
-        """Take note of all classes, in O(n D), when the sampler is used next."""
+        """Recompute the features of all classes, in O(n D), when the sampler is used next."""
         self._sampler = None
         self._touched.zero_()
 
     @torch.no_grad()
     def redraw(self, queries: Tensor | None = None, generator: torch.Generator | None = None) -> None:
-        """Draw other features, and build the tree anew when it is used next.
+        """Draw new features; the tree is rebuilt when it is used next.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Drawn features on tensors: what attention and sampling ask of them."""
+"""Drawn features on tensors, for attention and sampling."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TensorFeatures(ABC):
     positive : bool
         Whether all features are positive.
     lead : tuple of int
-        Axes that broadcast against those of the data before its last two: heads with features of their own.
+        Axes that broadcast against those of the data before its last two, for heads with their own features.
     traceable : bool
         Whether they are plain tensor operations, which `torch.compile` can follow.
     """

@@ -9,10 +9,11 @@ already, and each query sees those, and of the keys of the step the ones in its 
 then all keys of the step are added to S.  Values carry a column of ones, so that numerator and denominator are one sum.
 Steps of c queries and keys cost c^2 (M + e) within and c M e with the sums: linear in the length for a fixed c.
 
-The features are stabilised as in `bochner.approximation.log_features`, with the maxima c_m over all keys that were met so
-far, the keys of the step included.  That factor is the same in numerator and denominator, so it cancels, and a later key
-cannot change what an earlier query sees.  It can hide it, though: where all that query i sees lies far below c, numerator
-and denominator underflow.  Such a step is walked again in two halves, whose first half does not know the later keys.
+The features are stabilised as in `bochner.approximation.log_features`, with the maxima c_m over all keys that were met
+so far, the keys of the step included.  That factor is the same in numerator and denominator, so it cancels, and a later
+key cannot change what an earlier query sees.  It can hide it, though: where all that query i sees lies far below c,
+numerator and denominator underflow.  Such a step is walked again in two halves, whose first half does not know the
+later keys.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _REMEDY = (
 
 
 class DenominatorWarning(UserWarning):
-    """Some rows of attention have a denominator that is not positive: their estimate is meaningless."""
+    """Warning that some rows of attention have a denominator that is not positive, and a meaningless estimate."""
 
 
 class Step(NamedTuple):
@@ -229,7 +230,8 @@ def _attended(
 ) -> tuple[Tensor, KeySums]:
     """What queries see of the sums and, as ``visible`` (n, p) says, of keys; and the sums with all these keys.
 
-    All of it under one stabiliser, so that what comes from the sums and what comes from the keys of the step can be added.
+    All of it under one stabiliser, so that what comes from the sums and what comes from the keys of the step can be
+    added.
     """
     features, rows = key_values(keys, shift), query_values(queries, shift)
     weights = (rows @ features.mT).mul_(visible.to(rows))
@@ -248,7 +250,7 @@ def _with_ones(v: Tensor) -> Tensor:
 def divide(sums: Tensor, seen: Tensor | None, *, positive: bool, nonpositive: str) -> Tensor:
     """Numerators by denominators, the last column; zero where a query sees no key.
 
-    Denominators of positive features are at least the smallest weight there is, and are not looked at.
+    Denominators of positive features are at least the smallest weight, and are not checked.
     """
     numerator, denominator = sums[..., :-1], sums[..., -1:]
     if seen is not None:

@@ -9,10 +9,10 @@ dense or fast rotations.
 - `Candidates` are the points that it asks for, and `GradientEstimate` is what it makes of their values;
 - `SGD`, `Momentum` and `Adam` are update rules; write your own as a subclass of `UpdateRule`;
 - `ModuleParameters` turns the parameters of a torch module into a vector and back;
-- `EvaluationWarning` reports evaluations that failed.
+- `EvaluationWarning` reports evaluations that failed, and `EvaluationError` is raised if nothing else is left.
 """
 
-from ._evaluation import EvaluationWarning
+from ._evaluation import EvaluationError, EvaluationWarning
 from ._gradient import Candidates, GradientEstimate, smoothed_gradient
 from ._minimize import minimize
 from ._strategy import SGD, Adam, EvolutionStrategy, Momentum, UpdateRule
@@ -22,6 +22,7 @@ __all__ = [
     "SGD",
     "Adam",
     "Candidates",
+    "EvaluationError",
     "EvaluationWarning",
     "EvolutionStrategy",
     "GradientEstimate",

@@ -18,6 +18,10 @@ class EvaluationWarning(UserWarning):
     """Some evaluations failed or were not finite, and their directions were left out."""
 
 
+class EvaluationError(ValueError):
+    """No direction has all its evaluations, so that there is no gradient to estimate."""
+
+
 def as_number(value: Any) -> float:
     """What f returned as a float: a number, or an array or tensor that holds one."""
     array = np.asarray(value, dtype=np.float64)  # which makes NaN of None
@@ -82,7 +86,11 @@ class Evaluator:
             )
 
     def _of_rows(self, tile: np.ndarray) -> list[tuple[float, str]]:
-        return list(self._map(Guarded(self._f), list(tile)))
+        results = self._map(Guarded(self._f), list(tile))
+        found = list(results) if isinstance(results, Iterable) else []
+        if len(found) != len(tile) or not all(isinstance(pair, tuple) for pair in found):
+            raise TypeError(f"{self.owner}: map must return one result per point, as the built-in map does.")
+        return found
 
     def _of_matrix(self, tile: np.ndarray) -> list[tuple[float, str]]:
         """All rows at once; if that fails, row by row, so that the others are not lost."""

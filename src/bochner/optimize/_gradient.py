@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import catalogue
+from .._arrays import as_numpy
 from .._random import RNG, as_generator
-from .._validation import as_real, check_count, check_instance, check_option, check_positive, check_rows
+from .._validation import as_real, check_count, check_option, check_positive, check_rows
+from ..catalogue import as_projection
 from ..linalg.engine import rows_per_tile
 from ..projections import Operator, Orthogonal, Projection
 from ..rotations import StructuredGivens
-from ._evaluation import Evaluator
+from ._evaluation import EvaluationError, Evaluator
 
 ESTIMATORS = ("antithetic", "forward", "plain")
 _MOST_GROUPS = 16
@@ -31,9 +32,9 @@ class GradientEstimate:
     gradient : array (d,)
         The estimate.
     standard_error : float
-        Estimate of the root of :math:`E|\hat g - \nabla F_\sigma|^2`, from independent blocks of directions.  With a single
-        block, whose rows depend on each other, directions are treated as independent, which overstates the error of
-        orthogonal ones; NaN with a single direction.
+        Estimate of the root of :math:`E|\hat g - \nabla F_\sigma|^2`, from independent blocks of directions.  With a
+        single block, whose rows depend on each other, directions are treated as independent, which overstates the error
+        of orthogonal ones; NaN with a single direction.
     n_directions : int
         Directions that it was made of.
     n_evaluations, n_failed : int
@@ -48,10 +49,10 @@ class GradientEstimate:
 
 
 class Candidates(Sequence[np.ndarray]):
-    r"""Points to evaluate, as a sequence of vectors that are computed when they are looked at.
+    r"""Points to evaluate, as a sequence of vectors that are computed on access.
 
-    ``for x in points`` computes them tile by tile, ``np.asarray(points)`` all at once, ``points[i]`` one of them.  The order
-    is :math:`x + \sigma w_1, x - \sigma w_1, x + \sigma w_2, \ldots` for the antithetic estimator; x itself, then
+    ``for x in points`` computes them tile by tile, ``np.asarray(points)`` all at once, ``points[i]`` one of them.  The
+    order is :math:`x + \sigma w_1, x - \sigma w_1, x + \sigma w_2, \ldots` for the antithetic estimator; x itself, then
     :math:`x + \sigma w_i`, for forward differences; and these without x for the plain one.
 
     Attributes
@@ -115,7 +116,7 @@ class Candidates(Sequence[np.ndarray]):
         n_failed = int((~np.isfinite(values)).sum())
         if not valid.any() or not np.isfinite(first).all():
             what = "every direction has a failed evaluation" if not valid.any() else "the evaluation at x failed"
-            raise FloatingPointError(f"{what}; there is no gradient to estimate.")
+            raise EvaluationError(f"{what}; there is no gradient to estimate.")
         used = np.concatenate([first, pairs[valid].ravel()])
         used = used if shape is None else shape(used)
         pairs = used[self._n_first :].reshape(-1, len(self._signs))
@@ -147,9 +148,9 @@ def _combined(operator: Operator, coefficients: np.ndarray, valid: np.ndarray) -
 def _squared_error(parts: np.ndarray, p: np.ndarray, total: np.ndarray) -> float:
     r"""Estimate of :math:`V = E|\hat g - \nabla|^2` from independent parts :math:`p_b G_b` of a total.
 
-    :math:`E|G_b - \hat g|^2 = (1 - 2p_b)V_b + V` and :math:`V = \sum_b p_b^2V_b`, whatever the variances :math:`V_b`: so
-    V is found from a weighted sum of the squares if all shares are below one half.  Otherwise :math:`V_b` is taken to be
-    proportional to :math:`1/p_b`.
+    :math:`E|G_b - \hat g|^2 = (1 - 2p_b)V_b + V` and :math:`V = \sum_b p_b^2V_b`, whatever the variances :math:`V_b`:
+    so V is found from a weighted sum of the squares if all shares are below one half.  Otherwise :math:`V_b` is taken
+    to be proportional to :math:`1/p_b`.
     """
     squares = ((parts / p[:, None] - total) ** 2).sum(axis=1)
     if p.max() >= 0.5:
@@ -158,22 +159,22 @@ def _squared_error(parts: np.ndarray, p: np.ndarray, total: np.ndarray) -> float
     return float(weights @ squares / (1 + weights.sum()))
 
 
+def as_values(owner: str, values: Any) -> np.ndarray:
+    """Real numbers of any array library as a new float64 array; they may be NaN or infinite."""
+    return np.array(as_numpy(as_real(owner, values)), dtype=np.float64)
+
+
 def as_vector(owner: str, name: str, x: Any) -> np.ndarray:
     """A finite vector, float64, as a copy."""
-    x = np.array(as_real(f"{owner}: {name}", x), dtype=np.float64)
+    x = as_values(f"{owner}: {name}", x)
     if x.ndim != 1 or not len(x):
         raise ValueError(f"{owner}: {name} must be a vector, an array of shape (d,), got shape {x.shape}.")
     return np.asarray(check_rows(f"{owner}: {name}", x, len(x)))
 
 
-def as_projection(owner: str, projection: Any) -> Projection:
-    """The projection itself, or by its name; without one, orthogonal directions by exact fast rotations."""
-    if projection is None:
-        return Orthogonal(StructuredGivens())
-    if isinstance(projection, str):
-        return catalogue.projection(projection)
-    check_instance(owner, "projection", projection, Projection, "projections.Orthogonal()")
-    return projection  # type: ignore[no-any-return]
+def directions_of(owner: str, projection: Projection | str | None) -> Projection:
+    """The law of the directions: orthogonal ones by exact fast rotations, unless another one is asked for."""
+    return Orthogonal(StructuredGivens()) if projection is None else as_projection(owner, projection)
 
 
 def smoothed_gradient(
@@ -207,14 +208,15 @@ def smoothed_gradient(
     n_directions : int, optional
         How many directions; d by default.
     estimator : {"antithetic", "forward", "plain"}
-        Differences of opposite points (2n evaluations), differences to the value at ``theta`` (n + 1), or values alone (n).
+        Differences of opposite points (2n evaluations), differences to the value at ``theta`` (n + 1), or values alone
+        (n).
     rng : int, numpy.random.Generator or None
         Source of randomness.
     batched : bool
         Whether f takes matrices.
     map : callable or Dask client, optional
-        What evaluates f over a list of points, called as the built-in ``map``: ``pool.map`` of threads or processes.  The
-        result does not depend on the number of workers.
+        What evaluates f over a list of points, called as the built-in ``map``: ``pool.map`` of threads or processes.
+        The result does not depend on the number of workers.
 
     Returns
     -------
@@ -228,12 +230,13 @@ def smoothed_gradient(
 
     Notes
     -----
-    :math:`F_\sigma(\theta) = E f(\theta + \sigma g)`, g ~ N(0, I), has the gradient :math:`E f(\theta + \sigma g) g/\sigma`
-    (OMC Eq. 10, 11).  With directions :math:`w_i`, the rows of the projection, the estimate is
-    :math:`\frac1{n\sigma}\sum_i c_i w_i` with :math:`c_i = \frac12[f(\theta + \sigma w_i) - f(\theta - \sigma w_i)]`
-    (antithetic), :math:`f(\theta + \sigma w_i) - f(\theta)` (forward) or :math:`f(\theta + \sigma w_i)` (plain).  All are
-    unbiased if each row is N(0, I), however rows are coupled.  Weighted nodes, those of `projections.Quadrature`, are
-    unbiased too, and with orthoplex vertices and n = d the antithetic estimate is exact where f is linear or quadratic.
+    :math:`F_\sigma(\theta) = E f(\theta + \sigma g)`, g ~ N(0, I), has the gradient
+    :math:`E f(\theta + \sigma g) g/\sigma` (OMC Eq. 10, 11).  With directions :math:`w_i`, the rows of the projection,
+    the estimate is :math:`\frac1{n\sigma}\sum_i c_i w_i` with
+    :math:`c_i = \frac12[f(\theta + \sigma w_i) - f(\theta - \sigma w_i)]` (antithetic),
+    :math:`f(\theta + \sigma w_i) - f(\theta)` (forward) or :math:`f(\theta + \sigma w_i)` (plain).  All are unbiased if
+    each row is N(0, I), however rows are coupled.  Weighted nodes, those of `projections.Quadrature`, are unbiased too,
+    and with orthoplex vertices and n = d the antithetic estimate is exact where f is linear or quadratic.
 
     The directions are never stored: with fast rotations memory is O(n + d).  Exceptions and values that are not finite
     leave out their direction, and are reported by an `EvaluationWarning`.
@@ -257,12 +260,12 @@ def smoothed_gradient(
     check_option(owner, "estimator", estimator, ESTIMATORS)
     n = len(theta) if n_directions is None else check_count(owner, "n_directions", n_directions)
     evaluator = Evaluator(owner, f, batched, map)
-    operator = as_projection(owner, projection).sample(len(theta), n, as_generator(rng))
+    operator = directions_of(owner, projection).sample(len(theta), n, as_generator(rng))
     points = Candidates(theta, sigma, operator, estimator)
     values = evaluator.values(points.tiles())
     try:
         found = points.estimate(values)
-    except FloatingPointError as error:
-        raise FloatingPointError(f"{owner}: {error} The first failure: {evaluator.reason}.") from None
+    except EvaluationError as error:
+        raise EvaluationError(f"{owner}: {error} The first failure: {evaluator.reason}.") from None
     evaluator.warn()
     return found

@@ -11,9 +11,9 @@ import numpy as np
 
 from .._progress import progress
 from .._random import RNG
-from .._validation import check_count, check_flag, check_positive, shown
+from .._validation import check_count, check_flag, check_number, check_positive, shown
 from ..projections import Projection
-from ._evaluation import Evaluator
+from ._evaluation import EvaluationError, Evaluator
 from ._gradient import Candidates
 from ._strategy import EvolutionStrategy, UpdateRule
 
@@ -169,6 +169,7 @@ def minimize(
     max_iterations = check_count(owner, "max_iterations", max_iterations)
     budget = math.inf if max_evaluations is None else check_count(owner, "max_evaluations", max_evaluations)
     patience = None if patience is None else check_count(owner, "patience", patience)
+    target = None if target is None else check_number(owner, "target", target)
     if gradient_tolerance is not None:
         check_positive(owner, "gradient_tolerance", gradient_tolerance)
     if callback is not None and not callable(callback):
@@ -181,9 +182,7 @@ def minimize(
     finally:
         getattr(bar, "close", lambda: None)()
     if math.isnan(run.fun):
-        raise FloatingPointError(
-            f"{owner}: f failed at x0 and at every later centre; the first: {run.evaluator.reason}."
-        )
+        raise EvaluationError(f"{owner}: f failed at x0 and at every later centre; the first: {run.evaluator.reason}.")
     run.evaluator.warn()
     return run.result(status)
 
@@ -206,7 +205,7 @@ def _descend(
             return BUDGET
         try:
             run.move(value)
-        except FloatingPointError:
+        except EvaluationError:
             return FAILED
         value = run.look()
         if hasattr(iterations, "set_postfix"):

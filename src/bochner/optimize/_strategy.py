@@ -11,15 +11,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._random import RNG, entropy_of, numbered_stream
-from .._validation import check_count, check_fraction, check_option, check_positive, shown, stored_array
+from .._validation import check_count, check_fraction, check_option, check_positive, shown
 from ..projections import Projection
-from ._gradient import ESTIMATORS, Candidates, GradientEstimate, as_projection, as_vector
+from ._evaluation import EvaluationError
+from ._gradient import ESTIMATORS, Candidates, GradientEstimate, as_values, as_vector, directions_of
 
 
 class UpdateRule(ABC):
-    """How a gradient becomes a step.
+    """Base class of update rules, which turn a gradient into a step.
 
-    A rule of one's own is a frozen dataclass that names the vectors it keeps in ``memory`` and writes `step`.
+    To add your own rule, write a frozen dataclass that names the vectors it keeps in ``memory`` and implements `step`.
     """
 
     memory: ClassVar[tuple[str, ...]] = ()
@@ -31,7 +32,7 @@ class UpdateRule(ABC):
 
 @dataclass(frozen=True)
 class SGD(UpdateRule):
-    """The gradient itself."""
+    """Stochastic gradient descent: the step is the gradient."""
 
     def step(self, gradient: np.ndarray, memory: dict[str, np.ndarray], t: int) -> np.ndarray:
         """As it is."""
@@ -40,7 +41,7 @@ class SGD(UpdateRule):
 
 @dataclass(frozen=True)
 class Momentum(UpdateRule):
-    """A geometric sum of past gradients.
+    """Gradient descent with momentum: the step is a geometric sum of past gradients.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ class Momentum(UpdateRule):
 
 @dataclass(frozen=True)
 class Adam(UpdateRule):
-    """Averages of the gradient over the root of averages of its square, coordinate by coordinate.
+    """The Adam optimiser: averages of the gradient divided by the root of averages of its square, per coordinate.
 
     Parameters
     ----------
@@ -109,11 +110,14 @@ def centred_ranks(values: np.ndarray) -> np.ndarray:
 SHAPINGS = {"raw": None, "standardized": standardized, "ranks": centred_ranks}
 
 
-class EvolutionStrategy:
-    r"""Minimise a black box step by step, with the loop in your hands: ask for points, evaluate them, tell their values.
+_COUNTS = ("n_steps", "n_evaluations", "n_failed")
 
-    Use it where evaluations are not calls of a Python function: rollouts on a cluster, experiments, games.  Otherwise
-    `minimize` is shorter.
+
+class EvolutionStrategy:
+    r"""Minimise a black box step by step in your own loop: ask for points, evaluate them, tell their values.
+
+    Use it if evaluations are not calls of a Python function, such as rollouts on a cluster, experiments or games.
+    Otherwise `minimize` is simpler.
 
     Parameters
     ----------
@@ -132,9 +136,9 @@ class EvolutionStrategy:
     optimizer : {"adam", "momentum", "sgd"} or UpdateRule
         How gradients become steps.
     shaping : {"raw", "standardized", "ranks"}
-        What is done to the values of a step first: nothing, mean zero and deviation one, or ranks from -1/2 to 1/2.  The
-        last two make the search invariant under scaling f, or under any increasing function of it; the gradient is then
-        that of the shaped values.
+        What is done to the values of a step first: nothing, mean zero and deviation one, or ranks from -1/2 to 1/2.
+        The last two make the search invariant under scaling f, or under any increasing function of it; the gradient is
+        then that of the shaped values.
     rng : int, numpy.random.Generator or None
         Source of randomness.
 
@@ -155,8 +159,8 @@ class EvolutionStrategy:
 
     Notes
     -----
-    The directions of step t are a pure function of the seed and of t.  So `ask` may be called twice, or not at all in the
-    process that calls `tell`, and the state is small: the centre, the vectors of the optimiser, and counts.
+    The directions of step t are a pure function of the seed and of t.  So `ask` may be called twice, or not at all in
+    the process that calls `tell`, and the state is small: the centre, the vectors of the optimiser, and counts.
 
     Examples
     --------
@@ -186,7 +190,7 @@ class EvolutionStrategy:
         owner = "EvolutionStrategy"
         self.x = as_vector(owner, "x0", x0)
         self.sigma, self.learning_rate = sigma, learning_rate
-        self.projection = as_projection(owner, projection)
+        self.projection = directions_of(owner, projection)
         n = len(self.x) if n_directions is None else n_directions
         self.n_directions = check_count(owner, "n_directions", n)
         check_option(owner, "estimator", estimator, ESTIMATORS)
@@ -217,7 +221,7 @@ class EvolutionStrategy:
         self._learning_rate = check_positive("EvolutionStrategy", "learning_rate", value)
 
     def ask(self) -> Candidates:
-        """Return the points of this step: a sequence of vectors, computed when they are looked at."""
+        """Return the points of this step, as a sequence of vectors that are computed on access."""
         if self._asked is None:
             stream = numbered_stream(self._entropy, self.n_steps)
             operator = self.projection.sample(len(self.x), self.n_directions, stream)
@@ -238,15 +242,15 @@ class EvolutionStrategy:
             What the step was made of, also kept as ``estimate``.
         """
         points = self.ask()
-        values = np.asarray(values, dtype=np.float64)
+        values = as_values("EvolutionStrategy.tell", values)
         if values.shape != (len(points),):
             raise ValueError(
                 f"EvolutionStrategy.tell: expected {len(points)} values, one per point of ask(), got shape {values.shape}."
             )
         try:
             found = points.estimate(values, SHAPINGS[self.shaping])
-        except FloatingPointError as error:
-            raise FloatingPointError(f"EvolutionStrategy.tell: {error}") from None
+        except EvaluationError as error:
+            raise EvaluationError(f"EvolutionStrategy.tell: {error}") from None
         self.n_steps += 1
         self.n_evaluations += found.n_evaluations
         self.n_failed += found.n_failed
@@ -264,7 +268,7 @@ class EvolutionStrategy:
             "entropy": list(self._entropy),
             "sigma": self.sigma,
             "learning_rate": self.learning_rate,
-            "counts": {name: getattr(self, name) for name in ("n_steps", "n_evaluations", "n_failed")},
+            "counts": {name: getattr(self, name) for name in _COUNTS},
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -276,21 +280,34 @@ class EvolutionStrategy:
             What `state_dict` returned, of a strategy with the same directions, estimator, optimiser and shaping.
         """
         owner = "EvolutionStrategy.load_state_dict"
-        if not isinstance(state, Mapping) or state.get("version") != 1:
-            raise ValueError(f"{owner}: state must be what state_dict() returned, got {shown(state)}.")
+        state = _checked_state(owner, state)
         for name, own in self._settings().items():
             stored = state["settings"].get(name)
-            if stored != own:
+            if type(stored) is not type(own) or stored != own:
                 raise ValueError(
-                    f"{owner}: the state has {name} = {stored!r}, this strategy {own!r}; build it with the same arguments."
+                    f"{owner}: the state has {name} = {shown(stored)}, this strategy {own!r}; build it alike."
                 )
-        memory = {name: stored_array(owner, state["memory"], name, self.x.shape) for name in self._memory}
-        self.x = stored_array(owner, state, "x", self.x.shape)
-        self._memory, self._entropy = memory, tuple(int(number) for number in state["entropy"])
-        self.sigma, self.learning_rate = state["sigma"], state["learning_rate"]
-        for name, count in state["counts"].items():
-            setattr(self, name, check_count(owner, name, count, 0))
+        memory = {name: self._stored(state["memory"], name) for name in self._memory}
+        x, counts = (
+            self._stored(state, "x"),
+            {name: check_count(owner, name, state["counts"].get(name), 0) for name in _COUNTS},
+        )
+        sigma, rate = (check_positive(owner, name, state[name]) for name in ("sigma", "learning_rate"))
+        self.x, self._memory, self._entropy = x, memory, tuple(state["entropy"])
+        self.sigma, self.learning_rate = sigma, rate
+        self.__dict__.update(counts)
         self.estimate = self._asked = None
+
+    def _stored(self, arrays: Mapping[str, Any], name: str) -> np.ndarray:
+        """A vector of a state, as long as the centre."""
+        if name not in arrays:
+            raise ValueError(f"EvolutionStrategy.load_state_dict: the state has no {name}.")
+        vector = as_vector("EvolutionStrategy.load_state_dict", name, arrays[name])
+        if vector.shape != self.x.shape:
+            raise ValueError(
+                f"EvolutionStrategy.load_state_dict: {name} must have shape {self.x.shape}, got {vector.shape}."
+            )
+        return vector
 
     def _settings(self) -> dict[str, Any]:
         names = ("projection", "n_directions", "estimator", "optimizer", "shaping")
@@ -305,6 +322,19 @@ class EvolutionStrategy:
             f"<EvolutionStrategy: d={len(self.x)}, {self.n_directions} directions of {self.projection!r}, "
             f"{self.n_steps} steps, standard error of the gradient {error:.3g}>"
         )
+
+
+def _checked_state(owner: str, state: Any) -> Mapping[str, Any]:
+    """A state whose parts are there and of the right kinds; what they hold is still to be checked."""
+    kinds = {"version": int, "settings": Mapping, "memory": Mapping, "counts": Mapping, "entropy": list, "x": object}
+    kinds |= {"sigma": object, "learning_rate": object}
+    if not isinstance(state, Mapping) or not all(isinstance(state.get(name), kind) for name, kind in kinds.items()):
+        raise ValueError(f"{owner}: state must be what state_dict() returned, got {shown(state)}.")
+    if state["version"] != 1:
+        raise ValueError(f"{owner}: expected a state of version 1, got version {state['version']}.")
+    if len(state["entropy"]) != 4 or not all(type(n) is int and 0 <= n < 2**32 for n in state["entropy"]):
+        raise ValueError(f"{owner}: entropy must be four integers of 32 bits, got {shown(state['entropy'])}.")
+    return state
 
 
 def _rule(owner: str, optimizer: Any) -> UpdateRule:

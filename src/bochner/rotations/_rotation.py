@@ -102,6 +102,27 @@ class Rotation(Catalogued, ABC):
         return self.sample(d, 1, rng)
 
     @abstractmethod
+    def flops(self, d: int) -> int:
+        """Additions and multiplications of the product of one drawn matrix with one vector.
+
+        Parameters
+        ----------
+        d : int
+            Dimension of the data; the count is that of the padded dimension.
+
+        Returns
+        -------
+        int
+            Exact count for the reference implementation, which neither moves of numbers nor the random draw add to.
+
+        Examples
+        --------
+        >>> from bochner.rotations import Haar, Hadamard, StructuredGivens
+        >>> [R.flops(16) for R in (Haar(), Hadamard(1), StructuredGivens(mix=False))]
+        [496, 80, 192]
+        """
+
+    @abstractmethod
     def block_bytes(self, dim: int) -> float:
         """Approximate size of one drawn matrix in bytes."""
 
@@ -133,6 +154,11 @@ class DenseRotation(Rotation):
     @abstractmethod
     def matrices(self, dim: int, n_blocks: int, rng: np.random.Generator) -> np.ndarray:
         """Draw independent orthogonal matrices in dimension ``dim`` >= 2: a float64 array (n_blocks, dim, dim)."""
+
+    def flops(self, d: int) -> int:
+        """Those of a product with a square matrix."""
+        dim = self.padded(check_count(repr(self), "d", d))
+        return dim * (2 * dim - 1)
 
     def block_bytes(self, dim: int) -> float:
         return 8.0 * dim**2
@@ -170,6 +196,11 @@ class FastRotation(Rotation):
     @abstractmethod
     def stages(self, dim: int, n_blocks: int, rng: np.random.Generator) -> Sequence[Stage]:
         """Draw the orthogonal factors in dimension ``dim`` >= 2, in the order in which they are applied."""
+
+    def flops(self, d: int) -> int:
+        """Those of the stages, which a throw-away draw lists."""
+        drawn = self._draw(self.padded(check_count(repr(self), "d", d)), 1, np.random.default_rng(0))
+        return sum(stage.flops(drawn.dim) for stage in drawn.stages)
 
     def block_bytes(self, dim: int) -> float:
         return 8.0 * dim * max(dim.bit_length() - 1, 1)

@@ -48,6 +48,12 @@ class Stage(ABC):
         """Whether finite arrays of the right shapes and types define an orthogonal factor."""
         return True
 
+    def flops(self, dim: int) -> int:
+        """Additions and multiplications of a product with one vector."""
+        raise NotImplementedError(
+            f"{type(self).__name__}: this stage does not say how many operations a product takes; write flops(dim)."
+        )
+
     def cost(self, dim: int) -> float:
         """Time of the stage on lanes per number of the data, in multiply-adds of a matrix product."""
         return 100.0
@@ -76,6 +82,10 @@ class SignedWalsh(Stage):
     def valid(self, dim: int) -> bool:
         """Signs are +1 and -1, and there are as many index bits as levels ask for."""
         return self.signs.shape[1] == dim and dim % 2**self.high == 0 and bool((np.abs(self.signs) == 1).all())
+
+    def flops(self, dim: int) -> int:
+        """One multiplication by a scaled sign, and one addition per level, for each number."""
+        return dim * (1 + self.high - self.low)
 
     def cost(self, dim: int) -> float:
         """One pass for the signs, and a third of one for each level."""
@@ -138,6 +148,10 @@ class GivensLevel(_Angles):
         groups, angles = self.angles.shape[1:]
         return groups * 2 ** (self.level + 1) == dim and angles in (1, 2**self.level)
 
+    def flops(self, dim: int) -> int:
+        """Four multiplications and two additions for each pair."""
+        return 3 * dim
+
     def cost(self, dim: int) -> float:
         """One pass of rotations."""
         return 18.0
@@ -178,6 +192,10 @@ class GivensWalk(_Angles):
         inside = (self.first >= 0) & (self.first < dim) & (self.second >= 0) & (self.second < dim)
         return bool((inside & (self.first != self.second)).all())
 
+    def flops(self, dim: int) -> int:
+        """Four multiplications and two additions for each step."""
+        return 6 * int(self.angles.shape[1])
+
     def cost(self, dim: int) -> float:
         """Every step rotates two of the lines."""
         return 22.0 * float(self.angles.shape[1]) / dim
@@ -213,6 +231,10 @@ class Permutation(Stage):
     def valid(self, dim: int) -> bool:
         """Every coordinate comes once."""
         return self.order.shape[1] == dim and bool((np.sort(self.order, axis=-1) == np.arange(dim)).all())
+
+    def flops(self, dim: int) -> int:
+        """None: numbers are only moved."""
+        return 0
 
     def cost(self, dim: int) -> float:
         """Two passes of copies in no order."""

@@ -1,4 +1,4 @@
-"""Which mechanism, and how many features, for the data at hand."""
+"""Choice of the mechanism and the number of features for given data."""
 
 from ._applicable import applicable
 from ._recommend import DEFAULT_FEATURES, MOST_FEATURES, recommend

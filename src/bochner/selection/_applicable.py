@@ -18,22 +18,27 @@ from ..kernels import Kernel
 
 
 def applicable(kernel: Kernel, X: np.ndarray, n_features: int, Y: Any = None, rng: RNG = 0) -> Iterator[Approximation]:
-    """Mechanisms for the kernel on these data, each with as many projections as fit in ``n_features``.
+    """Yield the mechanisms for a kernel on given data, each with as many projections as fit in ``n_features``.
 
-    Quadrature takes whole rules where one fits.  Mechanisms of which one row is too wide already, and those whose
+    Quadrature uses whole rules if one fits.  Mechanisms whose features are too wide even with one row, and those whose
     constants cannot be chosen from so few points, are left out.
 
     Parameters
     ----------
     kernel : Kernel
+        The kernel.
     X : array (n, d)
         Queries.
     n_features : int
-        Most features.
+        Largest number of features.
     Y : array (p, d), optional
         Keys; None means X.
     rng : int, numpy.random.Generator or None
-        For constants chosen from a random part of the data.
+        Source of randomness, for constants chosen from a random subset of the data.
+
+    Yields
+    ------
+    Approximation
 
     Examples
     --------
@@ -57,7 +62,7 @@ def applicable(kernel: Kernel, X: np.ndarray, n_features: int, Y: Any = None, rn
 def planned(
     kernel: Kernel, X: np.ndarray, Y: np.ndarray | None, n_features: int, rng: RNG
 ) -> Iterator[tuple[Approximation, Approximation]]:
-    """Specifications and their plans on the data, both with as many projections as fit."""
+    """Yield specifications and their plans on the data, both with as many projections as fit."""
     seed = int(as_generator(rng).integers(2**31))
     for spec in catalogue.candidates(kernel, X.shape[1]):
         try:
@@ -70,11 +75,11 @@ def planned(
 
 
 def rows_within(plan: Approximation, width: int, d: int) -> int:
-    """Most projections whose features are no wider; whole rules of a quadrature where one fits; zero if none does."""
+    """Largest number of projections that fit in a width, whole rules of a quadrature if possible; zero if none fits."""
     m, rule = plan.layout.rows_within(width), plan.projection.rows_per_rule(d)
     return m - m % rule if m >= rule else m
 
 
 def label_of(spec: Approximation) -> str:
-    """Map and projection as one would type them, without what is the default."""
+    """Short label of map and projection, without default arguments."""
     return f"{label(spec.map)}, {label(spec.projection)}" if spec.map.uses_rows else label(spec.map)

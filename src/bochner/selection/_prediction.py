@@ -1,6 +1,6 @@
-"""Errors before the compute is spent: by theory where there is a closed form, by a small simulation elsewhere.
+"""Prediction of errors, by theory if there is a closed form and by a small simulation otherwise.
 
-Simulations are a race: all mechanisms are drawn a few times, and those that may still be the best more often.
+Simulations are a race: all mechanisms are drawn a few times, and those that may still be the best are drawn more often.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from ..projections import IID
 from ._sample import Sample
 
 ROUNDS = (3, 8, 24, 80, 240)
-"""Draws of a mechanism after each round of the race."""
+"""Number of draws of a mechanism after each round of the race."""
 _PRECISE = 0.02
 """Relative standard error below which no more draws are needed."""
 _SEEN = 0.5
-"""Share of the closed form below which a simulation is said to have missed the rare draws that carry the error."""
+"""Ratio to the closed form below which a simulation is considered to have missed the rare draws that dominate the error."""
 _KEPT_NUMBERS = 2**25
 _TIMED_ROWS, _TIMES = 256, 3
 
 
 class Prediction(NamedTuple):
-    """Relative Frobenius error, that of the worst entry, the standard error of the first, and how they were found."""
+    """Relative Frobenius error, error of the worst entry, standard error of the former, and how they were obtained."""
 
     error: float
     worst: float
@@ -39,7 +39,7 @@ class Prediction(NamedTuple):
 
 
 class Rows:
-    """Draws of plans; maps that use the same rows share each drawn W, and the latest are kept for the next map."""
+    """Draws of plans; maps that use the same rows share each drawn W, and the most recent ones are cached."""
 
     def __init__(self, d: int, seed: int) -> None:
         self.d, self.seed = d, seed
@@ -59,7 +59,7 @@ class Rows:
 
 
 class Simulation:
-    """Errors of the draws of one plan so far; the n-th draw is the same however it is reached."""
+    """Errors of the draws of one plan so far; the n-th draw does not depend on how it is reached."""
 
     def __init__(self, plan: Approximation, sample: Sample, rows: Rows) -> None:
         self.plan, self.sample, self.rows = plan, sample, rows
@@ -86,7 +86,7 @@ class Simulation:
 
 
 class Predictor:
-    """Predicts errors of plans on one sample of pairs; all mechanisms meet the same random numbers."""
+    """Predicts errors of plans on one sample of pairs, with the same random numbers for all mechanisms."""
 
     def __init__(self, sample: Sample, seed: int) -> None:
         self.sample, self.seed = sample, seed
@@ -95,7 +95,7 @@ class Predictor:
         self._closed_forms: dict[Approximation, Prediction | None] = {}
 
     def __call__(self, plan: Approximation, n_draws: int = ROUNDS[1]) -> Prediction:
-        """The closed form, or a simulation of that many draws."""
+        """Return the closed form, or the result of a simulation of ``n_draws`` draws."""
         return self.theory(plan) or self.simulation(plan, n_draws)
 
     def theory(self, plan: Approximation) -> Prediction | None:
@@ -105,7 +105,7 @@ class Predictor:
         return self._closed_forms[plan]
 
     def simulation(self, plan: Approximation, n_draws: int) -> Prediction:
-        """Errors over draws, times the share of the error that so few draws do not see."""
+        """Errors over draws, corrected for the share of the error that so few draws miss."""
         plain, tail = self._simulated(plan, n_draws), self._tail(plan, n_draws)
         if not np.isfinite(tail):
             return Prediction(np.inf, np.inf, 0.0, "simulation")
@@ -120,7 +120,7 @@ class Predictor:
         return found
 
     def n_draws(self, plan: Approximation) -> int:
-        """How often a plan was drawn."""
+        """Number of draws of a plan so far."""
         return len(self._simulations[plan].squares) if plan in self._simulations else 0
 
     def _closed_form(self, plan: Approximation) -> Prediction | None:
@@ -136,10 +136,10 @@ class Predictor:
         return found.prediction()
 
     def _tail(self, plan: Approximation, n_draws: int) -> float:
-        """How much too small such simulations are where rare draws carry the error: seen at independent rows.
+        """Factor by which simulations underestimate the error if rare draws dominate it, measured with independent rows.
 
-        The exponential of a long vector is huge with a tiny probability.  Simulations hardly ever draw that, and would make
-        every mechanism without a closed form look better than those that have one.
+        The exponential of a long vector is huge with a tiny probability.  Simulations rarely draw it, which would
+        favour mechanisms without a closed form over those that have one.
         """
         independent = replace(plan, projection=IID())
         known = self.theory(independent)
@@ -153,7 +153,7 @@ class Predictor:
 
 
 def seconds_per_row(phi: FeatureMap, X: np.ndarray) -> float:
-    """Best of a few transforms of some hundred rows, in the precision of X."""
+    """Time per row: the best of a few transforms of some hundred rows, in the precision of X."""
     rows = np.resize(X, (_TIMED_ROWS, X.shape[1]))
     phi.queries(rows)  # compilation and caches are not counted
     return min(_time(phi, rows) for _ in range(_TIMES)) / _TIMED_ROWS

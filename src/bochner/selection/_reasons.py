@@ -1,4 +1,4 @@
-"""Why the winner won, in words, and what no mechanism can mend."""
+"""Explanations of a recommendation, and warnings about problems that no mechanism can solve."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NEARLY_ALL = 0.99
 
 
 def reasons(ranking: Sequence[Candidate], facts: Facts) -> tuple[str, ...]:
-    """Sentences: what the data are like, why this map, why these rows, and what is nearly as good but faster."""
+    """Return sentences that describe the data, explain the map and the rows, and name a faster alternative."""
     found = (_data(facts), _map(ranking, facts), _rows(ranking, facts), _faster(ranking))
     return tuple(sentence for sentence in found if sentence)
 
@@ -62,23 +62,23 @@ def _against(other: Candidate, best: Candidate) -> str:
 def warnings(
     ranking: Sequence[Candidate], facts: Facts, kernel: Kernel, tolerance: float | None, reached: bool
 ) -> tuple[str, ...]:
-    """What the user must change in the data or the kernel, since no mechanism can."""
+    """Return warnings about problems of the data or the kernel that no mechanism can solve."""
     best = min(ranking, key=lambda c: c.error)
     said = []
     if best.error >= _USELESS:
         said.append(
-            f"no mechanism estimates this kernel with {best.n_features} features: the least predicted error is "
-            f"{best.error:.3g}, and zeros would have 1. {_remedy(facts, kernel)}"
+            f"no mechanism estimates this kernel with {best.n_features} features: the smallest predicted error is "
+            f"{best.error:.3g}, and an estimate of zero has an error of 1. {_remedy(facts, kernel)}"
         )
     elif tolerance is not None and not reached:
         said.append(
-            f"no mechanism reaches the tolerance {tolerance:g} with {best.n_features} features: the least predicted "
+            f"no mechanism reaches the tolerance {tolerance:g} with {best.n_features} features: the smallest predicted "
             f"error is {best.error:.3g}. {_remedy(facts, kernel)}"
         )
     if facts.diagonal_share > _NEARLY_ALL:
         said.append(
-            f"the diagonal holds {facts.diagonal_share:.4%} of the squared Gram matrix, so these errors tell of "
-            f"x = y alone. {_remedy(facts, kernel)}"
+            f"the diagonal holds {facts.diagonal_share:.4%} of the squared Gram matrix, so these errors describe "
+            f"x = y only. {_remedy(facts, kernel)}"
         )
     return tuple(said)
 

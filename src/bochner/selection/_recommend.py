@@ -1,4 +1,4 @@
-"""`recommend`: every applicable mechanism predicted, measured and ranked on the data at hand."""
+"""`recommend`: rank all applicable mechanisms on the given data."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from ._tolerance import at_tolerance
 
 DEFAULT_FEATURES, MOST_FEATURES = 512, 65536
 _WORTH = 0.95
-"""Mechanisms are drawn again while they may be better than the best known one by this factor."""
+"""Mechanisms are drawn again as long as they may be better than the best known one by this factor."""
 _TIMED = 12
-"""Mechanisms that are measured again at the width that a tolerance asks for; times of the others are scaled by it."""
+"""Number of mechanisms that are measured again at the width for a tolerance; times of the others are scaled."""
 
 
 def recommend(
@@ -41,11 +41,11 @@ def recommend(
     symmetric: bool = False,
     verbose: bool = False,
 ) -> Recommendation:
-    r"""Which mechanism, and how many features, for these data.
+    r"""Recommend a mechanism, and the number of features, for given data.
 
-    Every mechanism that applies to the kernel gets the same width of features; its relative Frobenius error
-    :math:`\sqrt{E|\hat K - K|_F^2}/|K|_F` is predicted on sampled pairs, in closed form where there is one and by simulation
-    elsewhere, and its time is measured.
+    All mechanisms for the kernel are compared at the same number of features.  Their relative Frobenius error
+    :math:`\sqrt{E|\hat K - K|_F^2}/|K|_F` is predicted on sampled pairs, in closed form if there is one and by
+    simulation otherwise, and their time is measured.
 
     Parameters
     ----------
@@ -54,29 +54,32 @@ def recommend(
     Y : array (p, d), optional
         Keys; None means X.
     kernel : Kernel or str, optional
-        The kernel, or its name, whose bandwidth is then that of `bochner.learn` (``gamma="scale"``); Gaussian without it.
+        The kernel, or its name; a named kernel has the bandwidth of `bochner.learn` (``gamma="scale"``).  Gaussian by
+        default.
     n_features : int, optional
-        Width of the features (512 without it); with a tolerance, the most that are allowed (65536 without it).
+        Number of features, 512 by default; with a tolerance, the largest number allowed, 65536 by default.
     positive : bool
-        Whether to consider positive features alone, as attention needs them.
+        Whether to consider only positive features, as required for attention.
     tolerance : float, optional
-        Relative error to be reached: the mechanism that needs the fewest features for it is recommended.
+        Relative error to reach: the mechanism that needs the fewest features for it is recommended.
     rng : int, numpy.random.Generator or None
-        Chooses the sampled pairs and the simulated draws; the same int gives the same ranking.
+        Source of randomness for the sampled pairs and the simulated draws; pass an int for a reproducible ranking.
     symmetric : bool
-        Whether to consider only features that are the same for queries and keys, as `bochner.learn.RandomFeatures` needs.
+        Whether to consider only features that are the same for queries and keys, as `bochner.learn.RandomFeatures`
+        requires.
     verbose : bool
-        Whether to show a progress bar, if it takes more than a few seconds.
+        Whether to show a progress bar if it takes more than a few seconds.
 
     Returns
     -------
     Recommendation
-        Prints as a table; ``.best`` is a specification ready to fit, ``.plot()`` draws error against features.
+        The ranking, which prints as a table; ``.best`` is a specification ready to fit, and ``.plot()`` draws the error
+        against the number of features.
 
     Warns
     -----
     UserWarning
-        Where no mechanism reaches the tolerance, or none is better than nothing.
+        If no mechanism reaches the tolerance, or if none is better than an estimate of zero.
 
     Examples
     --------
@@ -125,7 +128,7 @@ def _points(X: Any, Y: Any) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _kernel(kernel: Kernel | str | None, X: np.ndarray) -> Kernel:
-    """The kernel itself, or the named one with the bandwidth that an estimator gives it."""
+    """Return the kernel itself, or the named one with the bandwidth that an estimator would choose."""
     if kernel is None:
         kernel = "gaussian"
     if isinstance(kernel, str):
@@ -138,7 +141,7 @@ def _kernel(kernel: Kernel | str | None, X: np.ndarray) -> Kernel:
 def _mechanisms(
     kernel: Kernel, predictor: Predictor, width: int, positive: bool, symmetric: bool
 ) -> list[tuple[Approximation, Approximation]]:
-    """Specifications and plans that are asked for; those that share their rows stand together."""
+    """Return the requested specifications and plans; those that share their rows are adjacent."""
     sample = predictor.sample
     every = planned(kernel, sample.X, sample.Y, width, predictor.seed)
     found = [(spec, plan) for spec, plan in every if plan.unbiased or plan.projection.consistent]
@@ -167,7 +170,7 @@ def _timed(c: Candidate, rows: np.ndarray, predictor: Predictor) -> Candidate:
 
 
 def _raced(found: list[Candidate], predictor: Predictor) -> list[Candidate]:
-    """Mechanisms that may still be the best, drawn more often in each round."""
+    """Draw mechanisms that may still be the best more often, in several rounds."""
     for n_draws in ROUNDS[1:]:
         doubts = _doubts(found, predictor)
         least = min(c.error * (1 + 2 * doubt) for c, doubt in zip(found, doubts, strict=True))

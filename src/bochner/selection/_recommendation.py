@@ -1,4 +1,4 @@
-"""The answer of `recommend`: a ranking that prints as a table, with its reasons."""
+"""The result of `recommend`: a ranking that prints as a table, with reasons."""
 
 from __future__ import annotations
 
@@ -18,22 +18,24 @@ _SHOWN = 12
 
 @dataclass(frozen=True)
 class Candidate:
-    """One mechanism: its specification, the width of its features, and what is predicted and measured of it.
+    """One mechanism: its specification, and its predicted error and measured time.
 
     Attributes
     ----------
     spec : Approximation
+        The specification.
     plan : Approximation
-        The same with the constants that it chose from the sampled rows.
+        The specification with the constants chosen from the sampled rows.
     error : float
         Predicted relative Frobenius error of the Gram matrix, a root mean square over draws.
     worst : float
         Predicted root mean squared error of the worst entry, over the largest entry of the kernel.
     standard_error : float
-        Of ``error``, where it was simulated; zero for theory.
+        Standard error of ``error`` if it was simulated; zero for theory.
     source : {"theory", "simulation"}
+        How the error was obtained.
     seconds_per_row : float
-        Measured time of the features.
+        Measured time of the features per row.
     """
 
     spec: Approximation
@@ -66,20 +68,20 @@ class Candidate:
 
     @property
     def label(self) -> str:
-        """Map and projection in short."""
+        """Short label of map and projection."""
         return label_of(self.spec)
 
     @property
     def bound(self) -> float:
-        """The error it is ranked by: of a simulation, two standard errors above, so that luck does not win."""
+        """The error used for ranking: two standard errors above a simulated error, so that lucky draws do not win."""
         return self.error + 2 * self.standard_error
 
     def predicted(self, prediction: Prediction) -> Candidate:
-        """The same with another prediction."""
+        """Return the same candidate with another prediction."""
         return replace(self, **prediction._asdict())
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON: the specification as its ``repr``."""
+        """Return a dictionary for JSON, with the specification as its ``repr``."""
         shown = ("label", "n_features", "error", "worst", "standard_error", "source", "seconds_per_row", "positive")
         values = {name: getattr(self, name) for name in (*shown, "symmetric", "unbiased")}
         return {"spec": repr(self.spec), "plan": repr(self.plan), **values}
@@ -87,19 +89,20 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """Mechanisms in the order in which they are recommended.
+    """Mechanisms in the order of recommendation; print it to see a table.
 
     Attributes
     ----------
     ranking : tuple of Candidate
-        Best first.
+        The mechanisms, best first.
     reasons : tuple of str
-        Why the first is the first.
+        Sentences that explain the choice.
     warnings : tuple of str
-        What no mechanism can mend.
+        Problems that no mechanism can solve.
     tolerance : float or None
+        The tolerance that was asked for.
     facts : Facts
-        What the data look like at the kernel's scale.
+        Statistics of the data at the kernel's scale.
     """
 
     ranking: tuple[Candidate, ...]
@@ -115,7 +118,20 @@ class Recommendation:
         return self.ranking[0].spec
 
     def curves(self, n_features: Sequence[int], top: int = 8) -> dict[str, list[tuple[int, float]]]:
-        """Predicted error against width, for the best mechanisms: (width, error) points by label."""
+        """Predicted error against the number of features for the best mechanisms.
+
+        Parameters
+        ----------
+        n_features : sequence of int
+            Numbers of features.
+        top : int
+            Number of mechanisms.
+
+        Returns
+        -------
+        dict of str to list of (int, float)
+            Pairs of width and error, by label of the mechanism.
+        """
         curves: dict[str, list[tuple[int, float]]] = {}
         for candidate in self.ranking[:top]:
             rows = {rows_within(candidate.plan, width, self.facts.d) for width in n_features}
@@ -129,11 +145,11 @@ class Recommendation:
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Drawn into; new ones without it.
+            Axes to draw into; new ones by default.
         n_features : sequence of int, optional
-            Widths; powers of two around the recommended one without it.
+            Numbers of features; by default powers of two around the recommended one.
         top : int
-            How many mechanisms.
+            Number of mechanisms.
 
         Returns
         -------
@@ -144,7 +160,7 @@ class Recommendation:
         return _draw_curves(self.curves(widths, top), self.tolerance, ax)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return a dictionary for JSON."""
         return {
             "best": repr(self.best),
             "ranking": [candidate.as_dict() for candidate in self.ranking],
@@ -155,7 +171,17 @@ class Recommendation:
         }
 
     def table(self, top: int | None = _SHOWN) -> str:
-        """The ranking as text; all of it with ``top=None``."""
+        """Return the ranking as text.
+
+        Parameters
+        ----------
+        top : int or None
+            Number of mechanisms; None means all.
+
+        Returns
+        -------
+        str
+        """
         header = ["mechanism", "features", "error", "worst entry", "time per row", "error by", "positive", "symmetric"]
         return format_table([*header, "unbiased"], [_row(candidate) for candidate in self.ranking[:top]])
 
@@ -181,7 +207,7 @@ def _draw_curves(curves: Mapping[str, Sequence[tuple[int, float]]], tolerance: f
     if ax is None:
         if importlib.util.find_spec("matplotlib") is None:
             raise ImportError("Recommendation.plot: a plot needs matplotlib; pip install 'bochner[plot]'.")
-        from matplotlib.figure import Figure  # no window, whatever the backend
+        from matplotlib.figure import Figure  # opens no window with any backend
 
         ax = Figure(figsize=(7, 4.5), layout="constrained").add_subplot()
     for name, points in curves.items():

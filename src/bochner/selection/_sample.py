@@ -1,4 +1,4 @@
-"""The pairs of points at which errors are predicted, and what they look like at the kernel's scale."""
+"""The sample of pairs at which errors are predicted, and its statistics at the kernel's scale."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ ROWS = 96
 
 @dataclass(frozen=True)
 class Sample:
-    """Sampled rows, their exact Gram matrix, and how much each entry weighs in the whole one.
+    """Sampled rows, their exact Gram matrix, and the weight of each entry in the full matrix.
 
-    Of a symmetric Gram matrix the diagonal weighs 1/n of all, not one over the rows of the sample: features that are exact
-    there shall not look better than they are.
+    The diagonal of a symmetric Gram matrix has a share of 1/n of its entries, and not one over the number of sampled
+    rows; otherwise features that are exact on the diagonal would look better than they are.
     """
 
     X: np.ndarray
@@ -31,7 +31,7 @@ class Sample:
     def of(
         cls, X: np.ndarray, Y: np.ndarray | None, kernel: Kernel, rng: np.random.Generator, rows: int = ROWS
     ) -> Sample:
-        """Rows drawn without replacement, the same from both sides where Y is None."""
+        """Sample rows without replacement, the same for both sides if Y is None."""
         x = _rows(X, rows, rng)
         y = x if Y is None else _rows(Y, rows, rng)
         with np.errstate(over="ignore"):
@@ -66,19 +66,20 @@ def _rows(X: Any, rows: int, rng: np.random.Generator) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Facts:
-    """Averages over the sampled pairs, without the diagonal; lengths in units of the lengthscale.
+    """Averages over the sampled pairs without the diagonal, with lengths in units of the lengthscale.
 
     Attributes
     ----------
     d : int
+        Dimension of the points.
     norm2, smallest_norm2, largest_norm2 : float
-        Mean, least and largest squared norm of points of both sides.
+        Mean, smallest and largest squared norm of points of both sides.
     distance2, sum2 : float
         Means of squared distances and of squared norms of sums x + y.
     kernel_mean : float
         Mean of the kernel's entries.
     diagonal_share : float
-        Share of the squared Gram matrix that lies on its diagonal; zero where queries and keys differ.
+        Share of the squared Gram matrix that lies on its diagonal; zero if queries and keys differ.
     """
 
     d: int

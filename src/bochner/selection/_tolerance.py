@@ -1,4 +1,4 @@
-"""How many features reach a tolerance."""
+"""The number of features that reaches a tolerance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._prediction import Predictor
 from ._recommendation import Candidate
 
 _LOOKED_AT = 12
-"""Mechanisms whose width is found exactly, at most."""
+"""Largest number of mechanisms whose width is determined exactly."""
 _NEAR = 0.9
 _STEPS = {"theory": 12, "simulation": 4}
 
@@ -19,10 +19,11 @@ _STEPS = {"theory": 12, "simulation": 4}
 def at_tolerance(
     found: Sequence[Candidate], tolerance: float, most: int, predictor: Predictor
 ) -> tuple[list[Candidate], bool]:
-    """Candidates at the width they need, fewest features first; and whether any reaches the tolerance.
+    """Return the candidates at the width they need, fewest features first, and whether any reaches the tolerance.
 
-    Widths are first estimated by the law of independent rows, error ~ 1/sqrt(m); those that may be the least are then
-    found by predicting at other widths.  Where no mechanism can, all are shown at the most features that are allowed.
+    Widths are first estimated by the law of independent rows, error ~ 1/sqrt(m); those that may be the smallest are
+    then determined by predictions at other widths.  If no mechanism reaches the tolerance, all are returned at the
+    largest number of features allowed.
     """
     rough = [_sized(c, _scaled(c, tolerance), predictor) for c in found]
     exact, rough = _looked_at([c for c in rough if c.n_features <= most], tolerance, most, predictor)

@@ -20,7 +20,8 @@ and ``d`` the dimension.
 - quadrature and rows that are not Gaussian: `spherical_radial_variance`, `origin_weight`, `fixed_norm_bias`;
 - dot products: `dot_product_mse`, `subsampled_dot_product_mse` with `hadamard_fourth_moment`, `kac_fourth_moment` or
   `tree_fourth_moment`;
-- smoothed gradients and discrepancy: `smoothing_gradient_mse`, `fixed_length_gradient_mse`, `log_uniform_similarity`;
+- smoothed gradients and discrepancy: `smoothing_gradient_mse`, `fixed_length_gradient_mse`, `uniform_mmd` and its result
+  `UniformDiscrepancy`, `log_uniform_similarity`;
 - bounds: `log_tail_bound`, `log_max_angular_error_bound`; and `errata`, the table of errors in the published formulas.
 """
 
@@ -49,17 +50,18 @@ from ._orthogonal_monte_carlo import (
     fixed_length_gradient_mse,
     hadamard_fourth_moment,
     kac_fourth_moment,
-    log_uniform_similarity,
     smoothing_gradient_mse,
     subsampled_dot_product_mse,
     tree_fourth_moment,
 )
 from ._pairs import Pairs
 from ._quadrature import fixed_norm_bias, origin_weight, spherical_radial_variance
+from ._uniform_discrepancy import UniformDiscrepancy, log_uniform_similarity, uniform_mmd
 
 __all__ = [
     "Erratum",
     "Pairs",
+    "UniformDiscrepancy",
     "angular_hybrid_log_relative_mse",
     "complex_argument",
     "complex_exponential_log_relative_mse",
@@ -92,4 +94,5 @@ __all__ = [
     "tree_fourth_moment",
     "trigonometric_log_relative_mse",
     "trigonometric_mse",
+    "uniform_mmd",
 ]

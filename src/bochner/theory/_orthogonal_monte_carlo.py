@@ -1,4 +1,4 @@
-"""Orthogonal Monte Carlo: errors of dot products and of smoothed gradients, and the constant of the discrepancy."""
+"""Orthogonal Monte Carlo: errors of dot products and of smoothed gradients."""
 
 from __future__ import annotations
 
@@ -299,41 +299,3 @@ def fixed_length_gradient_mse(gradient: Any, n: int) -> np.ndarray:
     a = check_vectors("fixed_length_gradient_mse", gradient)
     n, d = check_count("fixed_length_gradient_mse", "n", n), a.shape[-1]
     return np.asarray((n % d) * (d - n % d) / n**2 * (a**2).sum(-1))
-
-
-def log_uniform_similarity(d: int, rate: Any) -> np.ndarray:
-    r"""Logarithm of the mean similarity of a point to a uniform point on the sphere, the constant of the discrepancy.
-
-    Parameters
-    ----------
-    d : int
-        Dimension.
-    rate : float or array
-        Rate :math:`\lambda \ge 0` of the similarity :math:`e^{-\lambda\,\mathrm{angle}(x, y)}`.
-
-    Returns
-    -------
-    ndarray
-        Logarithm of :math:`c(d, \lambda) = E\,e^{-\lambda\,\mathrm{angle}(x, U)}`, U uniform on the sphere and x any
-        unit vector.
-
-    Notes
-    -----
-    :math:`c = e^{-\pi\lambda/2}\,\Gamma(d/2)^2/|\Gamma(d/2 + i\lambda/2)|^2`.  The squared discrepancy between the law
-    of X and the uniform law is :math:`E\,e^{-\lambda\,\mathrm{angle}(X, X')} - c` (OMC Sec. 6.1, which does not give
-    the constant).  Its unbiased estimate may be negative.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner.theory import log_uniform_similarity
-    >>> bool(np.isclose(np.exp(log_uniform_similarity(2, 1.0)), (1 - np.exp(-np.pi)) / np.pi))
-    True
-    """
-    from scipy.special import gammaln, loggamma
-
-    d = check_count("log_uniform_similarity", "d", d)
-    rate = check_numbers(
-        "log_uniform_similarity", "rate", rate, "a finite number, zero or more", lambda v: (v >= 0) & (v < np.inf)
-    )
-    return np.asarray(-np.pi * rate / 2 + 2 * gammaln(d / 2) - 2 * loggamma(d / 2 + 0.5j * rate).real)

@@ -120,7 +120,14 @@ class Classification(Experiment):
         ax, data = figure.subplots(), results.parameters["data"]
         for k, name in enumerate(MAPS):
             found = [Estimate.read(results.parts[f"{one} {name}"]) for one in data]
-            curve(ax, data, Estimate(np.array([x.mean for x in found]), np.array([x.error for x in found])), name, k)
+            curve(
+                ax,
+                data,
+                Estimate(np.array([x.mean for x in found]), np.array([x.error for x in found])),
+                name,
+                k,
+                joined=False,
+            )
         ax.set_ylabel("test accuracy (%)")
         legend(figure, ax)
 

@@ -88,7 +88,7 @@ class FastRotations(Experiment):
         """Accuracies by data set."""
         ax = figure.subplots()
         for k, name in enumerate(COMPARED):
-            curve(ax, results.parameters["data"], self._of(results, name), LABELS[name], k)
+            curve(ax, results.parameters["data"], self._of(results, name), LABELS[name], k, joined=False)
         ax.set_ylabel("accuracy")
         legend(figure, ax)
 

@@ -85,7 +85,7 @@ class WeightDependence(Experiment):
         """Accuracies by data set."""
         ax, data = figure.subplots(), results.parameters["data"]
         for k, (name, value) in enumerate(zip(COMPARED, self._all(results), strict=True)):
-            curve(ax, data, value, LABELS[name], k)
+            curve(ax, data, value, LABELS[name], k, joined=False)
         ax.set_ylabel("accuracy")
         legend(figure, ax)
 

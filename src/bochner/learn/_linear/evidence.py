@@ -124,14 +124,15 @@ class Posterior(NamedTuple):
         :math:`\sigma^2` and a.
     log_marginal_likelihood : float
     lost : int
-        Directions in which the noise is no more than the rounding of the features, and nothing is fitted.
+        Number of directions in which the noise is within the rounding error of the features, and nothing is fitted.
 
     Notes
     -----
-    The prior is :math:`w \sim N(0, aI)` and :math:`y = \Phi w + \varepsilon`, :math:`\varepsilon \sim N(0, \sigma^2 I)`, so
-    :math:`\mu = B^{-1}\Phi^Ty`, :math:`RR^T = B^{-1}`, :math:`B = \Phi^T\Phi + (\sigma^2/a) I`.  R is the inverse of the
-    transposed Cholesky factor, which is unique, so that equal data give equal samples; where rounding leaves B without a
-    factor it is :math:`Q(\Lambda+\sigma^2/a)^{-1/2}`.
+    The prior is :math:`w \sim N(0, aI)` and :math:`y = \Phi w + \varepsilon`,
+    :math:`\varepsilon \sim N(0, \sigma^2 I)`, so :math:`\mu = B^{-1}\Phi^Ty`, :math:`RR^T = B^{-1}`,
+    :math:`B = \Phi^T\Phi + (\sigma^2/a) I`.  R is the inverse of the transposed Cholesky factor, which is unique, so
+    that equal data give equal samples; where rounding leaves B without a factor it is
+    :math:`Q(\Lambda+\sigma^2/a)^{-1/2}`.
     """
 
     mean: np.ndarray
@@ -202,7 +203,7 @@ def posterior(equations: NormalEquations, noise: float, amplitude: float) -> Pos
 
 
 def _by_spectrum(equations: NormalEquations, noise: float, amplitude: float) -> Posterior:
-    """From all D eigenvectors; directions that are no more than rounding keep their prior."""
+    """Compute the posterior from all D eigenvectors; directions within rounding error keep their prior."""
     spectrum, ratio = equations.spectrum(), noise / amplitude
     mean, lost = spectrum.within_rounding(ratio) if ratio <= equations.floor else (spectrum.coefficients(ratio), 0)
     root = spectrum.vectors / np.sqrt(spectrum.values + ratio)
@@ -239,9 +240,10 @@ def regression_evidence(Phi: np.ndarray, Y: np.ndarray, noise: float, amplitude:
         \frac{\partial L}{\partial\Phi} = a(\alpha\alpha^T - tK^{-1})\Phi =: G,
 
     :math:`\partial L/\partial\log a = \tfrac12\mathrm{tr}\,\Phi^TG` and
-    :math:`\partial L/\partial\log\sigma^2 = \tfrac{\sigma^2}2(|\alpha|^2 - t\,\mathrm{tr}K^{-1})`.  With no fewer rows than
-    features all of it follows from :math:`B = \Phi^T\Phi + \lambda I`, :math:`\lambda = \sigma^2/a`, by
-    :math:`K^{-1}\Phi = \Phi B^{-1}/a` and :math:`|K| = |B|\,a^D\sigma^{2(n-D)}`: O(n D^2).  With fewer, from K: O(n^2 D).
+    :math:`\partial L/\partial\log\sigma^2 = \tfrac{\sigma^2}2(|\alpha|^2 - t\,\mathrm{tr}K^{-1})`.  With no fewer rows
+    than features all of it follows from :math:`B = \Phi^T\Phi + \lambda I`, :math:`\lambda = \sigma^2/a`, by
+    :math:`K^{-1}\Phi = \Phi B^{-1}/a` and :math:`|K| = |B|\,a^D\sigma^{2(n-D)}`: O(n D^2).  With fewer, from K: O(n^2
+    D).
 
     Examples
     --------

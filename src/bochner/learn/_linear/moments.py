@@ -1,4 +1,4 @@
-"""Means and second moments of features and targets: all that a linear fit needs of the rows, however many."""
+"""Means and second moments of features and targets, which are sufficient for a linear fit."""
 
 from __future__ import annotations
 
@@ -21,24 +21,27 @@ Part = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 class Moments:
     r"""Weighted means and centred second moments of features :math:`\phi` and targets y.
 
-    A value: ``a + b`` is that of both sets of rows, and changes neither.
+    Moments are immutable; ``a + b`` returns the moments of both sets of rows.
 
     Attributes
     ----------
     n_rows : int
-        Rows seen.
+        Number of rows.
     weight : float
         Sum of their weights.
     units : float
-        Observations that they count as: a weight above one as so many, one below as a single one, zero as none.
+        Number of observations that they count as: a weight above one counts as that many, a positive weight below one
+        as one, and zero as none.
     feature_mean : float64 array (D,)
+        Mean of the features.
     target_mean : float64 array (t,)
+        Mean of the targets.
     upper : float64 array (D, D)
         S above the diagonal; see `scatter`.
     cross : float64 array (D, t)
-        C.
+        Matrix C of products of features and targets.
     target_scatter : float64 array (t,)
-        T.
+        Squares T of the targets.
     rounding : float
         Relative rounding error of the features.
 
@@ -50,9 +53,9 @@ class Moments:
               C = \sum w_i(\phi_i-\bar\phi)(y_i-\bar y)^T, \quad T = \sum w_i(y_i-\bar y)^2.
 
     Two parts of the rows merge by Chan's update :math:`S = S_a + S_b + \tfrac{W_aW_b}{W}\,\delta\delta^T`,
-    :math:`\delta = \bar\phi_b - \bar\phi_a`, which never subtracts large numbers; so rows can come in any chunks, in any
-    order, from any machine, and the sums agree to rounding.  Products of a chunk are taken about its own mean, in float64,
-    or in float32 where the features are float32 and the caller asks for no more; they are added in float64.
+    :math:`\delta = \bar\phi_b - \bar\phi_a`, which never subtracts large numbers; so rows can come in any chunks, in
+    any order, from any machine, and the sums agree to rounding.  Products of a chunk are taken about its own mean, in
+    float64, or in float32 where the features are float32 and the caller asks for no more; they are added in float64.
 
     Examples
     --------
@@ -91,8 +94,8 @@ class Moments:
         n_features, n_targets : int
             D and t.
         exact : bool
-            Whether products are taken in float64 whatever the features are: a float32 product is wrong by more than the
-            small eigenvalues that a criterion for the regularisation looks at.
+            Whether products are computed in float64 even for float32 features: the error of a float32 product exceeds
+            the small eigenvalues on which the criteria for the regularisation strength depend.
         """
         sums = _Sums(n_features, n_targets)
         for features, targets, weights in parts:
@@ -215,8 +218,8 @@ def _centred(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows about their mean, times roots of weights, with room for one more, in ``dtype``; and the mean in float64.
 
-    Rows are taken about the mean as the precision of the values gives it; what then remains of it is small, and known to
-    as many digits again.  Its square is beyond the digits of the products.
+    Rows are taken about the mean as the precision of the values gives it; what then remains of it is small, and known
+    to as many digits again.  Its square is beyond the digits of the products.
     """
     n = len(values)
     out = np.empty((n + 1, values.shape[1]), dtype)

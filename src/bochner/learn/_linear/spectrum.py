@@ -96,11 +96,11 @@ class Equations(ABC):
 
     @property
     def floor(self) -> float:
-        """Below it an eigenvalue, or a regularisation strength, is no more than rounding."""
+        """Bound below which an eigenvalue, or a regularisation strength, is within rounding error."""
         return self.order * _EPS * self.trace
 
     def spectrum(self) -> Spectrum:
-        """By one decomposition; eigenvalues that are no more than rounding are zero, and nothing is fitted there."""
+        """Decompose S once; eigenvalues within rounding error are set to zero, and nothing is fitted there."""
         with blas_for(self.order):
             values, V = self.eigenvectors()
             known = values > max(values[-1], 0) * len(values) * _EPS
@@ -201,13 +201,13 @@ class Spectrum:
     r"""The equations in the eigenvectors of :math:`S = V\Lambda V^T`: fits of every strength from one decomposition.
 
     With :math:`z = V^TC`, coefficients are :math:`V z/(\lambda+\alpha)`; the residual sum of squares is
-    :math:`T - \sum z^2(\lambda+2\alpha)/(\lambda+\alpha)^2`, and the fit has :math:`\sum\lambda/(\lambda+\alpha)` degrees
-    of freedom.
+    :math:`T - \sum z^2(\lambda+2\alpha)/(\lambda+\alpha)^2`, and the fit has :math:`\sum\lambda/(\lambda+\alpha)`
+    degrees of freedom.
 
     Attributes
     ----------
     values : array (r,)
-        Eigenvalues, ascending; zero where they are no more than rounding.
+        Eigenvalues in ascending order; zero if they are within rounding error.
     vectors : array (D, r)
     z : array (r, t)
         Zero where the eigenvalue is.
@@ -226,10 +226,10 @@ class Spectrum:
         return np.asarray(self.vectors[:, known] @ (self.z[known] / shifted))
 
     def within_rounding(self, alpha: Any) -> Solved:
-        """The shortest fit, where the strength is no more than rounding.
+        """The minimum-norm fit, for a strength within rounding error.
 
-        Directions in which the features themselves are no more than rounding are left out: the coefficients there would be
-        large, and multiply the rounding errors of new rows.
+        Directions in which the features are within rounding error are left out: their coefficients would be large, and
+        would amplify the rounding errors of new rows.
         """
         least = self.values[-1] * self.equations.rounding if len(self.values) else 0.0
         rank = int(np.count_nonzero(self.values > least))
