@@ -193,6 +193,7 @@ _MECHANISMS: dict[str, Mechanism] = {
     "favor+": Mechanism("positive", "orthogonal", "softmax", "choromanski2021"),
     "favor++": Mechanism("optimal-positive", "orthogonal", "softmax", "crt"),
     "favor#": Mechanism("dense-uncentred", "orthogonal", "softmax", "likhosherstov2023"),
+    "dense": Mechanism("dense", "orthogonal", "softmax", "likhosherstov2023"),
     "simrf-performer": Mechanism("positive", "simplex", "softmax", "simrf"),
     "oprf": Mechanism("optimal-positive", "iid", "softmax", "crt"),
     "gerf": Mechanism("generalized-exponential", "iid", "softmax", "crt"),

@@ -16,7 +16,7 @@ from ._checkpoint import FORMAT, ArrayTree, FixedPrecision, Header, read
 from ._process_groups import from_first_replica
 from ._tensor_features import HeadFeatures, MapFeatures, QuadraticFeatures, TensorFeatures, quadratic_form
 
-_FITTED_ROWS = 256
+_FITTED_ROWS = 1024
 """Rows of queries and of keys of each head from which constants are chosen."""
 
 
@@ -137,11 +137,11 @@ class DrawnFeatures(FixedPrecision):
         Parameters
         ----------
         q, k : Tensor (heads, n, d)
-            Queries and keys times the root of the scale; equally spaced rows of them are used.
+            Queries and keys times the root of the scale; some random rows of them are used.
         """
         rows = None
         if q.shape[-2] and k.shape[-2]:
-            rows = torch.stack([_spaced(x.detach().to(self.seeds.device, self.dtype)) for x in (q, k)], dim=1)
+            rows = torch.stack([_some_rows(x.detach().to(self.seeds.device, self.dtype)) for x in (q, k)], dim=1)
         rows = from_first_replica(rows, (self.heads, 2, _FITTED_ROWS, self.d), self.dtype, self.seeds)
         if rows is None:
             return  # nothing to choose from yet
@@ -264,6 +264,11 @@ def _version(buffer: Tensor) -> tuple[int, int]:
     return buffer.data_ptr(), 0 if buffer.is_inference() else buffer._version
 
 
-def _spaced(x: Tensor) -> Tensor:
-    """Equally spaced rows of (heads, n, d); of fewer, each about as often."""
-    return x[:, torch.arange(_FITTED_ROWS, device=x.device) * x.shape[-2] // _FITTED_ROWS]
+def _some_rows(x: Tensor) -> Tensor:
+    """Random rows of (heads, n, d), the same each time; of fewer, each about as often.
+
+    Equally spaced ones would meet the same few places of every sequence where its length divides the step.
+    """
+    n = x.shape[-2]
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(0))
+    return x[:, order[torch.arange(_FITTED_ROWS) % n].to(x.device)]
