@@ -12,6 +12,7 @@ dense or fast rotations.
 - `EvaluationWarning` reports evaluations that failed, and `EvaluationError` is raised if nothing else is left.
 """
 
+from .._facts import publish
 from ._evaluation import EvaluationError, EvaluationWarning
 from ._gradient import Candidates, GradientEstimate, smoothed_gradient
 from ._minimize import minimize
@@ -32,3 +33,5 @@ __all__ = [
     "minimize",
     "smoothed_gradient",
 ]
+
+publish(globals())

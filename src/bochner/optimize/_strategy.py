@@ -162,6 +162,10 @@ class EvolutionStrategy:
     The directions of step t are a pure function of the seed and of t.  So `ask` may be called twice, or not at all in
     the process that calls `tell`, and the state is small: the centre, the vectors of the optimiser, and counts.
 
+    References
+    ----------
+    salimans2017, OMC Section 6.3.
+
     Examples
     --------
     >>> import numpy as np
