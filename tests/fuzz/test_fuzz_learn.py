@@ -28,11 +28,12 @@ def width(kind: type) -> int:
 
 def small(kind: type, **parameters: Any) -> Any:
     """An estimator that fits in milliseconds."""
-    return kind(**{"n_components": width(kind), "random_state": 0} | parameters)
+    few = {"n_neighbors": 2} if kind is learn.AngularHash else {"n_components": width(kind)}
+    return kind(**few | {"random_state": 0} | parameters)
 
 
 def good(kind: type) -> Good:
-    classifies = "Classifier" in kind.__name__ or kind.__name__ == "AngularHash"
+    classifies = "Classifier" in kind.__name__
     y = labels if classifies else targets
     return {"X": rows, "y": y, "n_samples": constant(2)}
 
@@ -43,7 +44,7 @@ def use(kind: type, **parameters: Any) -> Any:
     estimator = small(kind, **parameters).fit(rows(), y)
     return [
         getattr(estimator, name)(rows())
-        for name in ("transform", "predict", "predict_proba")
+        for name in ("transform", "predict", "predict_proba", "kneighbors")
         if hasattr(estimator, name)
     ]
 
@@ -60,6 +61,9 @@ def constructor(name: str, kind: Any) -> Target:
         "alpha": 1.0,
         "n_restarts": 0,
         "eps": 0.1,
+        "n_neighbors": 2,
+        "n_candidates": 5,
+        "n_probes": 2,
         "gamma": 0.5,
     }
     known = {name: constant(numbers.get(name)) for name in parameters if name not in ("n_jobs", "verbose")}
@@ -70,7 +74,7 @@ CONSTRUCTORS = [constructor(name, kind) for name, kind in ESTIMATORS.items()]
 
 METHODS = (
     *("fit", "partial_fit", "fit_transform", "transform", "inverse_transform", "predict", "predict_proba"),
-    *("predict_log_proba", "decision_function", "sample_y"),
+    *("predict_log_proba", "decision_function", "sample_y", "kneighbors"),
 )
 
 

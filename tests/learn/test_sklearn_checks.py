@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from bochner.learn import KernelClassifier, KernelRidge, RandomFeatures, RandomProjection
+from bochner.learn import AngularHash, KernelClassifier, KernelRidge, RandomFeatures, RandomProjection
 
 # checks make data with so few columns that a projection to two does not reduce them
 pytestmark = pytest.mark.filterwarnings("ignore:RandomProjection. n_components=.* is above")
@@ -27,6 +27,8 @@ ESTIMATORS = [
     KernelClassifier(map="positive", n_components=64),
     KernelClassifier(method="nadaraya-watson", n_components=64),
     KernelClassifier(method="nadaraya-watson", map="positive", n_components=64),
+    AngularHash(16),
+    AngularHash(n_tables=2),
     RandomProjection(2),
     RandomProjection(2, projection="iid", compute_inverse_components=True),
 ]

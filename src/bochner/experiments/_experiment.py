@@ -25,6 +25,7 @@ PAPERS: dict[str, str] = {
     "qbf": "Quadrature-based Features for Kernel Approximation",
     "simrf": "Simplex Random Features",
     "omc": "Demystifying Orthogonal Monte Carlo and Beyond",
+    "ours": "Questions of our own",
 }
 
 HOLDS, IN_PART, FAILS, CANNOT_RUN = "holds", "holds in part", "does not hold", "cannot be run here"
@@ -203,6 +204,14 @@ def printed(paper: str, key: str) -> dict[str, Any]:
     text = resources.files(__package__).joinpath(paper, "printed.json").read_text(encoding="utf-8")
     found: dict[str, Any] = json.loads(text)[key]
     return found
+
+
+@functools.lru_cache(maxsize=2)
+def dataset(name: str) -> Any:
+    """A data set of `bochner.datasets`, kept while the parts of one experiment follow each other."""
+    from .. import datasets
+
+    return datasets.load(name)
 
 
 @functools.cache

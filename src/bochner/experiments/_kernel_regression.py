@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import datasets
 from ..approximation import Approximation
+from ._experiment import dataset
 
 DATA = {
     "abalone": "abalone",
@@ -51,7 +51,7 @@ class Split:
 
 def load_split(name: str, most_rows: int | None = None) -> Split:
     """A fixed random split: a tenth for the test, a tenth of the rest for validation (Table 1 of CRT has L of 90%)."""
-    loaded = datasets.load(DATA[name])
+    loaded = dataset(DATA[name])
     order = np.random.default_rng(0).permutation(len(loaded.X))[:most_rows]
     X, y = np.asarray(loaded.X, dtype=np.float64)[order], np.unique(loaded.y, return_inverse=True)[1][order]
     n = len(X)

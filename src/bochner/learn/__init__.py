@@ -5,10 +5,12 @@
 - `KernelClassifier`: the same for classification;
 - `GaussianProcess`: regression with uncertainty, and hyperparameters chosen by the marginal likelihood;
 - `GaussianProcessClassifier`: classification by Laplace's approximation;
-- `RandomProjection`: dimensionality reduction with any rotation.
+- `RandomProjection`: dimensionality reduction with any rotation;
+- `AngularHash`: approximate nearest neighbours by angle.
 """
 
 from .._facts import publish
+from ._angular_hash import AngularHash
 from ._gaussian_process import GaussianProcess
 from ._gaussian_process_classifier import GaussianProcessClassifier
 from ._kernel_classifier import KernelClassifier
@@ -16,6 +18,7 @@ from ._kernel_ridge import KernelRidge
 from ._transformers import RandomFeatures, RandomProjection
 
 __all__ = [
+    "AngularHash",
     "GaussianProcess",
     "GaussianProcessClassifier",
     "KernelClassifier",

@@ -7,7 +7,10 @@
 Both are also names of `bochner` itself.  Gradients of smoothed functions are in `bochner.optimize`.
 """
 
+from .._facts import publish
 from ._expectation import Expectation, expectation
 from ._haar_distance import haar_distance
 
 __all__ = ["Expectation", "expectation", "haar_distance"]
+
+publish(globals())

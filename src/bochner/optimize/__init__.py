@@ -12,11 +12,13 @@ dense or fast rotations.
 - `EvaluationWarning` reports evaluations that failed, and `EvaluationError` is raised if nothing else is left.
 """
 
+from .._facts import publish
 from ._evaluation import EvaluationError, EvaluationWarning
 from ._gradient import Candidates, GradientEstimate, smoothed_gradient
 from ._minimize import minimize
-from ._strategy import SGD, Adam, EvolutionStrategy, Momentum, UpdateRule
+from ._strategy import EvolutionStrategy
 from ._torch_parameters import ModuleParameters
+from ._update_rules import SGD, Adam, Momentum, UpdateRule
 
 __all__ = [
     "SGD",
@@ -32,3 +34,5 @@ __all__ = [
     "minimize",
     "smoothed_gradient",
 ]
+
+publish(globals())

@@ -103,7 +103,7 @@ def uniform_mmd(X: Any, rate: float = 1.0, *, confidence: float = 0.95) -> Unifo
 
     References
     ----------
-    OMC Eq. 9, Gretton et al. 2012.
+    OMC Eq. 9, gretton2012.
 
     Examples
     --------

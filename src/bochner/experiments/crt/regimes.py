@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import datasets, theory
+from ... import theory
 from ...theory import Pairs
 from .._estimates import Estimate
-from .._experiment import Experiment, Finding, Results, Row, by_profile, printed
+from .._experiment import Experiment, Finding, Results, Row, by_profile, dataset, printed
 from .._figures import curve, legend, panels
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Regimes(Experiment):
 def sample_pairs(regime: str, d: int, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Pairs of a regime at sigma = 1, (n, d) each."""
     if regime == "mnist":
-        images = datasets.load("mnist").X
+        images = dataset("mnist").X
         rows = rng.choice(len(images), 2 * n, replace=False)
         grid = np.asarray(images[rows], dtype=np.float64).reshape(-1, 28, 28) / 255
         cells = np.pad(grid, ((0, 0), (2, 2), (2, 2))).reshape(-1, 8, 4, 8, 4).mean(axis=(2, 4)).reshape(-1, 64)

@@ -27,6 +27,13 @@ SETS = {
 }
 
 
+ROWS = ("iid", "orthogonal")
+
+
+def _part(data: str, method: str, rows: str = "iid") -> str:
+    return f"{data} | {method} | {rows}"
+
+
 class Clusters(Experiment):
     """Two clusters of queries and two of keys in 50 dimensions, with real diagonal matrices A."""
 
@@ -43,35 +50,36 @@ class Clusters(Experiment):
         "and keys length 1, "
         "which gives errors of the printed size; signs are random, or opposite where the centres of both "
         "query clusters agree. "
-        "Rows are independent. Errors are over a random part of the pairs."
+        "Rows are independent, which gives the printed errors of trigonometric features; orthogonal rows are "
+        "shown too. Errors are over a random part of the pairs."
     )
     profiles = by_profile(
-        smoke={"d": 50, "points": 200, "evaluated": 50, "m": (20, 100), "repetitions": 20},
+        smoke={"d": 50, "points": 200, "evaluated": 50, "m": (20, 100), "repetitions": 10},
         full={"d": 50, "points": 1000, "evaluated": 400, "m": (20, 50, 80, 100, 120, 150, 200), "repetitions": 100},
     )
     seconds = by_profile(smoke=2, full=120)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
-        """One per data set and method."""
-        return [f"{data} | {method}" for data in SETS for method in METHODS]
+        """One per data set, method and kind of rows."""
+        return [_part(data, method, rows) for data in SETS for method in METHODS for rows in ROWS]
 
     def run(self, part: str, p: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         """Mean squared errors over repetitions, with their least and largest, by m."""
-        data, method = part.split(" | ")
+        data, method, rows = part.split(" | ")
         X, Y = self._points(data, p)
         some = np.random.default_rng(1).choice(len(X), p["evaluated"], replace=False)
         Q, K = X[some], Y[some]
         exact, found = np.exp(Q @ K.T), []
         for m in p["m"]:
-            plan = self._specification(method, m).plan(X, Y, np.random.default_rng(2))
+            plan = self._specification(method, rows, m).plan(X, Y, np.random.default_rng(2))
             draws = (plan.draw(p["d"], rng) for _ in range(p["repetitions"]))
             found.append([((phi.queries(Q) @ phi.keys(K).T - exact) ** 2).mean() for phi in draws])
         values = np.array(found).T
         return Estimate.of(values).as_numbers() | {"least": values.min(0), "largest": values.max(0)}
 
     @staticmethod
-    def _specification(method: str, m: int) -> Approximation:
-        spec = replace(catalogue.mechanism(METHODS[method], n_projections=m), projection=catalogue.projection("iid"))
+    def _specification(method: str, rows: str, m: int) -> Approximation:
+        spec = replace(catalogue.mechanism(METHODS[method], n_projections=m), projection=catalogue.projection(rows))
         return replace(spec, map=ClusterHybrid(2, 2, diagonal="real")) if method == "cluster hybrid" else spec
 
     @staticmethod
@@ -103,28 +111,40 @@ class Clusters(Experiment):
         true = self._below(results, ("FAVOR+",))
         return Finding(bool(true.all()), f"It has at {share(true)} points.")
 
+    @statement(
+        "With orthogonal rows, it has a lower mean error than both others at every m on all four data sets, too."
+    )
+    def orthogonal_rows(self, results: Results) -> Finding:
+        """Count the points."""
+        true = self._below(results, ("FAVOR+", "trigonometric"), "orthogonal")
+        return Finding(bool(true.all()), f"It has at {share(true)} points.")
+
     def comparison(self, results: Results) -> list[Row]:
         """Our mean next to the printed range, for the first data set."""
         entry, first = printed("hrf", "table3"), next(iter(SETS))
         rows = []
         for i, m in enumerate(results.parameters["m"]):
             for method, cell in zip(entry["columns"], entry["rows"][str(m)], strict=True):
-                part = results.parts[f"{first} | {method}"]
+                part = results.parts[_part(first, method)]
                 label = f"m = {m}, {method} ({entry['where']})"
                 rows.append(Row(label, cell, part["mean"][i], part["error"][i]))
         return rows
 
     def plot(self, results: Results, figure: Figure) -> None:
         """One panel per data set."""
-        axes = panels(figure, list(SETS), "random features m", "mean squared error", columns=2)
-        for ax, data in zip(axes, SETS, strict=True):
+        cases = [(data, rows) for rows in ROWS for data in SETS]
+        titles = [f"{data}, {rows}" for data, rows in cases]
+        axes = panels(figure, titles, "random features m", "mean squared error")
+        for ax, (data, rows) in zip(axes, cases, strict=True):
             for k, method in enumerate(METHODS):
-                curve(ax, results.parameters["m"], Estimate.read(results.parts[f"{data} | {method}"]), method, k)
+                curve(ax, results.parameters["m"], Estimate.read(results.parts[_part(data, method, rows)]), method, k)
         legend(figure, axes[0])
 
-    def _below(self, results: Results, others: tuple[str, ...]) -> np.ndarray:
+    def _below(self, results: Results, others: tuple[str, ...], rows: str = "iid") -> np.ndarray:
         found = []
         for data in SETS:
-            ours, *rest = (Estimate.read(results.parts[f"{data} | {name}"]) for name in ("cluster hybrid", *others))
+            ours, *rest = (
+                Estimate.read(results.parts[_part(data, name, rows)]) for name in ("cluster hybrid", *others)
+            )
             found.append(np.all([ours.below(other) for other in rest], axis=0))
         return np.array(found)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import catalogue, datasets
+from ... import catalogue
 from ...approximation import Approximation
 from ...maps import AngularHybrid
 from .._estimates import Estimate
-from .._experiment import Experiment, Finding, Results, Row, by_profile, printed, statement
+from .._experiment import Experiment, Finding, Results, Row, by_profile, dataset, printed, statement
 from .._figures import legend, panels
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class SoftmaxOnData(Experiment):
 
     @staticmethod
     def _pairs(kind: str, data: str, n: int) -> tuple[np.ndarray, np.ndarray]:
-        X = np.asarray(datasets.load(DATA[data]).X, dtype=np.float64)
+        X = np.asarray(dataset(DATA[data]).X, dtype=np.float64)
         X = (X - X.mean(0)) / X.std(0) if kind == "standardised" else X / np.abs(X).max(0)
         X /= np.linalg.norm(X, axis=1, keepdims=True)
         rows = np.random.default_rng(0).choice(len(X), 2 * n, replace=False)

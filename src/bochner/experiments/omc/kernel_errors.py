@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import catalogue, datasets
+from ... import catalogue
 from ...approximation import Approximation
 from ...kernels import Gaussian
 from .._estimates import Estimate, share
-from .._experiment import Experiment, Finding, Results, by_profile, statement
+from .._experiment import Experiment, Finding, Results, by_profile, dataset, statement
 from .._figures import curve, legend, panels
 from ._matrices import APPROXIMATE, METHODS, flops, rows_of
 
@@ -73,7 +73,7 @@ class KernelErrors(Experiment):
 
     @staticmethod
     def _points(data: str, n: int) -> tuple[np.ndarray, float]:
-        X = np.asarray(datasets.load(DATA[data]).X, dtype=np.float64)
+        X = np.asarray(dataset(DATA[data]).X, dtype=np.float64)
         X = X[:, X.std(0) > 0]
         X = (X - X.mean(0)) / X.std(0)
         X = X[np.random.default_rng(0).choice(len(X), n, replace=False)]

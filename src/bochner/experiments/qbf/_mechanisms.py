@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ... import catalogue, datasets
+from ... import catalogue
 from ...approximation import Approximation
 from ...kernels import ArcCosine, Gaussian, Kernel
+from .._experiment import dataset
 
 METHODS = {"G": "rff", "Gort": "orf", "ROM": "rom", "QMC": "qmc", "GQ": "gq", "B": "qbf-b"}
 DATA = {"Powerplant": "ccpp", "LETTER": "letter", "USPS": "usps", "MNIST": "mnist", "LEUKEMIA": "leukemia"}
@@ -33,7 +34,7 @@ def specification(method: str, kernel: Kernel, d: int, n: int) -> Approximation:
 
 def points(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Standardised columns, without constant ones, and the target."""
-    loaded = datasets.load(DATA[name])
+    loaded = dataset(DATA[name])
     X = np.asarray(loaded.X, dtype=np.float32)
     deviation = X.std(0)
     return ((X - X.mean(0)) / np.where(deviation > 0, deviation, 1.0)), loaded.y

@@ -1,0 +1,1 @@
+"""Experiments of our own, on questions that the papers leave open."""
