@@ -119,13 +119,16 @@ class Frame:
         same = np.array_equal(self.query_centre, self.key_centre)
         return same and bool(np.abs(self.matrix.T @ self.matrix - np.eye(self.d)).max() < 1e-12)
 
+    def coordinates(self, *, key: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Centre o and matrix T of queries or keys, whose coordinates are :math:`T^T(x - o)` measured from the origin."""
+        if key and not self.symmetric:
+            return self.key_centre, np.ascontiguousarray(self.inverse.T)
+        return self.query_centre, self.matrix
+
     def inside(self, X: Any, *, key: bool) -> Any:
         """Points (..., n, d) in the coordinates of the frame."""
-        centre, T = (
-            (self.key_centre, self.inverse.T) if key and not self.symmetric else (self.query_centre, self.matrix)
-        )
-        shifted = X - like(centre + self.origin, X)
-        return array_namespace(X).matmul(shifted, like(np.ascontiguousarray(T), X))
+        centre, T = self.coordinates(key=key)
+        return array_namespace(X).matmul(X - like(centre + self.origin, X), like(T, X))
 
     def offset(self, X: Any, *, key: bool) -> Any:
         """What is added to the logarithms of features: (..., n, 1), for points measured from the origin."""

@@ -16,8 +16,9 @@ from .._facts import publish
 from ._evaluation import EvaluationError, EvaluationWarning
 from ._gradient import Candidates, GradientEstimate, smoothed_gradient
 from ._minimize import minimize
-from ._strategy import SGD, Adam, EvolutionStrategy, Momentum, UpdateRule
+from ._strategy import EvolutionStrategy
 from ._torch_parameters import ModuleParameters
+from ._update_rules import SGD, Adam, Momentum, UpdateRule
 
 __all__ = [
     "SGD",

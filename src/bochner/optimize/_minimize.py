@@ -15,7 +15,8 @@ from .._validation import check_count, check_flag, check_number, check_positive,
 from ..projections import Projection
 from ._evaluation import EvaluationError, Evaluator
 from ._gradient import Candidates
-from ._strategy import EvolutionStrategy, UpdateRule
+from ._strategy import EvolutionStrategy
+from ._update_rules import UpdateRule
 
 _MESSAGES = (
     "The target was reached.",

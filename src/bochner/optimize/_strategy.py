@@ -1,114 +1,19 @@
-"""The evolution strategy: ask for points, tell their values, step; its update rules and shapings of values."""
+"""The evolution strategy: ask for points, tell their values, step; its state, saved and resumed."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from .._random import RNG, entropy_of, numbered_stream
-from .._validation import check_count, check_fraction, check_option, check_positive, shown
+from .._validation import check_count, check_option, check_positive, shown
 from ..projections import Projection
 from ._evaluation import EvaluationError
 from ._gradient import ESTIMATORS, Candidates, GradientEstimate, as_values, as_vector, directions_of
-
-
-class UpdateRule(ABC):
-    """Base class of update rules, which turn a gradient into a step.
-
-    To add your own rule, write a frozen dataclass that names the vectors it keeps in ``memory`` and implements `step`.
-    """
-
-    memory: ClassVar[tuple[str, ...]] = ()
-
-    @abstractmethod
-    def step(self, gradient: np.ndarray, memory: dict[str, np.ndarray], t: int) -> np.ndarray:
-        """The step to subtract, for a learning rate of one; ``memory`` is updated in place and ``t`` counts from one."""
-
-
-@dataclass(frozen=True)
-class SGD(UpdateRule):
-    """Stochastic gradient descent: the step is the gradient."""
-
-    def step(self, gradient: np.ndarray, memory: dict[str, np.ndarray], t: int) -> np.ndarray:
-        """As it is."""
-        return gradient
-
-
-@dataclass(frozen=True)
-class Momentum(UpdateRule):
-    """Gradient descent with momentum: the step is a geometric sum of past gradients.
-
-    Parameters
-    ----------
-    decay : float
-        Factor of the past, below one.
-    """
-
-    decay: float = 0.9
-    memory: ClassVar[tuple[str, ...]] = ("velocity",)
-
-    def __post_init__(self) -> None:
-        check_fraction("Momentum", "decay", self.decay)
-
-    def step(self, gradient: np.ndarray, memory: dict[str, np.ndarray], t: int) -> np.ndarray:
-        """The velocity."""
-        memory["velocity"] = self.decay * memory["velocity"] + gradient
-        return memory["velocity"]
-
-
-@dataclass(frozen=True)
-class Adam(UpdateRule):
-    """The Adam optimiser: averages of the gradient divided by the root of averages of its square, per coordinate.
-
-    Parameters
-    ----------
-    beta1, beta2 : float
-        Factors of the past in both averages.
-    epsilon : float
-        Added to the root.
-    """
-
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-8
-    memory: ClassVar[tuple[str, ...]] = ("mean", "square")
-
-    def __post_init__(self) -> None:
-        check_fraction("Adam", "beta1", self.beta1)
-        check_fraction("Adam", "beta2", self.beta2)
-        check_positive("Adam", "epsilon", self.epsilon)
-
-    def step(self, gradient: np.ndarray, memory: dict[str, np.ndarray], t: int) -> np.ndarray:
-        """The ratio, with both averages corrected for their start at zero."""
-        memory["mean"] = self.beta1 * memory["mean"] + (1 - self.beta1) * gradient
-        memory["square"] = self.beta2 * memory["square"] + (1 - self.beta2) * gradient**2
-        mean, square = memory["mean"] / (1 - self.beta1**t), memory["square"] / (1 - self.beta2**t)
-        return np.asarray(mean / (np.sqrt(square) + self.epsilon))
-
-
-_RULES: dict[str, type[UpdateRule]] = {"sgd": SGD, "momentum": Momentum, "adam": Adam}
-
-
-def standardized(values: np.ndarray) -> np.ndarray:
-    """Values with mean zero and deviation one; zeros where all are equal."""
-    centred, deviation = values - values.mean(), values.std()
-    return np.asarray(centred / deviation if deviation > 0 else 0 * centred)
-
-
-def centred_ranks(values: np.ndarray) -> np.ndarray:
-    """Ranks from -1/2 (lowest) to 1/2, equal values alike: invariant under increasing functions of the values."""
-    from scipy.stats import rankdata
-
-    return np.asarray((rankdata(values) - (len(values) + 1) / 2) / max(len(values) - 1, 1))
-
-
-SHAPINGS = {"raw": None, "standardized": standardized, "ranks": centred_ranks}
-
+from ._update_rules import SHAPINGS, UpdateRule, as_rule
 
 _COUNTS = ("n_steps", "n_evaluations", "n_failed")
 
@@ -199,7 +104,7 @@ class EvolutionStrategy:
         self.n_directions = check_count(owner, "n_directions", n)
         check_option(owner, "estimator", estimator, ESTIMATORS)
         check_option(owner, "shaping", shaping, SHAPINGS)
-        self.estimator, self.shaping, self.optimizer = estimator, shaping, _rule(owner, optimizer)
+        self.estimator, self.shaping, self.optimizer = estimator, shaping, as_rule(owner, optimizer)
         self.estimate: GradientEstimate | None = None
         self.n_steps = self.n_evaluations = self.n_failed = 0
         self._memory = {name: np.zeros_like(self.x) for name in self.optimizer.memory}
@@ -339,10 +244,3 @@ def _checked_state(owner: str, state: Any) -> Mapping[str, Any]:
     if len(state["entropy"]) != 4 or not all(type(n) is int and 0 <= n < 2**32 for n in state["entropy"]):
         raise ValueError(f"{owner}: entropy must be four integers of 32 bits, got {shown(state['entropy'])}.")
     return state
-
-
-def _rule(owner: str, optimizer: Any) -> UpdateRule:
-    if isinstance(optimizer, UpdateRule):
-        return optimizer
-    check_option(owner, "optimizer", optimizer, _RULES)
-    return _RULES[optimizer]()
