@@ -10,10 +10,11 @@ from support.attention import check_close
 
 
 @pytest.mark.filterwarnings("ignore")  # torch's compiler warns of itself
+@pytest.mark.parametrize("spec", [None, "dense"])
 @pytest.mark.parametrize("is_causal", [False, True])
-def test_compiled_equals_eager(is_causal):
+def test_compiled_equals_eager(is_causal, spec):
     torch.manual_seed(0)
-    attention, x = RandomFeatureAttention(16, 2, batch_first=True), torch.randn(2, 40, 16)
+    attention, x = RandomFeatureAttention(16, 2, batch_first=True, spec=spec), torch.randn(2, 40, 16)
 
     def call(x):
         return attention(x, x, x, need_weights=False, is_causal=is_causal)[0]

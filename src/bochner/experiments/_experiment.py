@@ -74,7 +74,7 @@ class Results:
 
 
 def statement(sentence: str) -> Callable[[Callable[[Any, Results], Finding]], Callable[[Any, Results], Finding]]:
-    """Declare a method to be the test of a statement, which is thereby fixed before any number is seen.
+    """Declare a method to be the test of a statement, which is thereby fixed before the full profile is run.
 
     Parameters
     ----------

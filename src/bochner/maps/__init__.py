@@ -17,7 +17,7 @@ from ._discrete import Geometric, Poisson
 from ._drawing import Directions, Draws, Nodes
 from ._error import ErrorCase, NoClosedForm
 from ._exponential import ExponentialFeatures
-from ._features import Features, Quadratic
+from ._features import Features, Quadratic, QuadraticSide
 from ._frame import Frame
 from ._framed import Framed
 from ._gaussian_hybrid import GaussianHybrid
@@ -56,6 +56,7 @@ __all__ = [
     "Poisson",
     "Positive",
     "Quadratic",
+    "QuadraticSide",
     "Rectified",
     "Sign",
     "Trigonometric",

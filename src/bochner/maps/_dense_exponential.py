@@ -16,9 +16,9 @@ from ._data import Data
 from ._drawing import Draws, Nodes
 from ._error import ErrorCase
 from ._exponential import circle
-from ._features import Features, Scaled, as_tuple
+from ._features import Features, Quadratic, QuadraticSide, Scaled, as_tuple
 from ._frame import Frame
-from ._framed import InFrame, side_factor
+from ._framed import InFrame, framed_quadratic, side_factor
 from ._map import Coupling, Layout, Map
 
 
@@ -187,6 +187,13 @@ class DenseFeatures(Features):
             return self.nodes.signed_last(xp.ones_like(u)) if signs else None, logarithm
         phase = self.nodes.project(Z * like(B.imag, Z)) + like(self.phase, u)
         return circle(self.nodes, phase, logarithm, key=key, skip_sine=self.skip_sine)
+
+    def quadratic(self) -> Quadratic | None:
+        """Rows, constants and signs of real features, in the coordinates of the frame."""
+        if not self.real:
+            return None
+        side = QuadraticSide(self.nodes.to_dense() * self.B.real, self.constant, -0.5)
+        return framed_quadratic(Quadratic(side, side, self.nodes.signs), self.frame, self.kernel)
 
 
 def _best_constant(V: float, s: int) -> float:

@@ -158,6 +158,11 @@ class Nodes:
             return values
         return array_namespace(values).concat([values[..., :-1], -values[..., -1:]], axis=-1)
 
+    @property
+    def signs(self) -> np.ndarray | None:
+        """The signs of all nodes; None for rules without negative weights."""
+        return self.signed_last(np.ones(len(self))) if self.signed else None
+
     def to_dense(self) -> np.ndarray:
         """Return all nodes, (len(self), d)."""
         rows = self.operator.to_dense()

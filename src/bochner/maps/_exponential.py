@@ -13,7 +13,7 @@ from .._validation import shown
 from ..kernels import Gaussian, Kernel, Softmax
 from ..projections import Projection
 from ._drawing import Nodes
-from ._features import Exponent, Features, Quadratic, Scaled, squared_norms
+from ._features import Exponent, Features, Quadratic, QuadraticSide, Scaled, squared_norms
 from ._map import Layout, Map
 
 
@@ -167,11 +167,8 @@ class ExponentialFeatures(Features):
         """Rows, constants and signs of real features."""
         if not self.real:
             return None
-        signs = None
-        if self.nodes.signed:
-            signs = np.ones(len(self.nodes))
-            signs[-1] = -1.0 if self.nodes.negative_origin else 1.0
-        return Quadratic(self.nodes.to_dense() * self.b.real, self.constant, self.c, signs)
+        side = QuadraticSide(self.nodes.to_dense() * self.b.real, self.constant, self.c)
+        return Quadratic(side, side, self.nodes.signs)
 
     def exponent(self) -> Exponent | None:
         nodes = self.nodes

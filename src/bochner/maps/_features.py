@@ -13,8 +13,8 @@ Scaled = tuple[Any, Any]
 """Mantissa and logarithm of the scale, either of them None (one, zero); the feature is mantissa * exp(logarithm)."""
 
 
-class Quadratic(NamedTuple):
-    r"""Features whose logarithms are quadratic: :math:`\log\phi_m(x) = w_m\cdot x + a_m + c|x|^2`, with signs for keys.
+class QuadraticSide(NamedTuple):
+    r"""Logarithms of queries or of keys, :math:`\log\phi_m(x) = w_m\cdot z + a_m + c|z|^2` at :math:`z = T^T(x - o)`.
 
     Attributes
     ----------
@@ -24,13 +24,32 @@ class Quadratic(NamedTuple):
         The constants a.
     c : float
         Coefficient of the squared norm.
-    signs : float64 array (D,) or None
-        Signs on the side of the keys; None if all are one.
+    centre : float64 array (d,) or None
+        The point o; None if z = x.
+    matrix : float64 array (d, d) or None
+        The matrix T; None if z = x.
     """
 
     rows: np.ndarray
     constants: np.ndarray
     c: float
+    centre: np.ndarray | None = None
+    matrix: np.ndarray | None = None
+
+
+class Quadratic(NamedTuple):
+    """Features whose logarithms are quadratic functions of the points, with signs for keys.
+
+    Attributes
+    ----------
+    queries, keys : QuadraticSide
+        The logarithms of both sides, which are the same object if queries and keys have the same ones.
+    signs : float64 array (D,) or None
+        Signs on the side of the keys; None if all are one.
+    """
+
+    queries: QuadraticSide
+    keys: QuadraticSide
     signs: np.ndarray | None
 
 

@@ -15,9 +15,10 @@ from ._data import Data
 _RIDGE = 1e-6
 """What is added to covariances, in units of their mean diagonal: directions without data stay invertible."""
 
-
 _SHOWN = 8
 """Dimensions up to which ``repr`` shows all numbers, and so rebuilds the frame."""
+_NOTICEABLE = 0.01
+"""Share of a change that is worth a word."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -118,13 +119,16 @@ class Frame:
         same = np.array_equal(self.query_centre, self.key_centre)
         return same and bool(np.abs(self.matrix.T @ self.matrix - np.eye(self.d)).max() < 1e-12)
 
+    def coordinates(self, *, key: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Centre o and matrix T of queries or keys, whose coordinates are :math:`T^T(x - o)` measured from the origin."""
+        if key and not self.symmetric:
+            return self.key_centre, np.ascontiguousarray(self.inverse.T)
+        return self.query_centre, self.matrix
+
     def inside(self, X: Any, *, key: bool) -> Any:
         """Points (..., n, d) in the coordinates of the frame."""
-        centre, T = (
-            (self.key_centre, self.inverse.T) if key and not self.symmetric else (self.query_centre, self.matrix)
-        )
-        shifted = X - like(centre + self.origin, X)
-        return array_namespace(X).matmul(shifted, like(np.ascontiguousarray(T), X))
+        centre, T = self.coordinates(key=key)
+        return array_namespace(X).matmul(X - like(centre + self.origin, X), like(T, X))
 
     def offset(self, X: Any, *, key: bool) -> Any:
         """What is added to the logarithms of features: (..., n, 1), for points measured from the origin."""
@@ -132,6 +136,19 @@ class Frame:
         constant = float(self.query_centre @ self.key_centre) / 2
         shifted = X - like(self.origin, X)
         return array_namespace(X).sum(shifted * like(slope, X), axis=-1, keepdims=True) - constant
+
+    def effect(self, sum2: float) -> str:
+        """What the frame did, in words, to points whose sums x + y have this mean square; empty if nothing."""
+        moved = self.query_centre + self.key_centre + 2 * self.origin
+        share = min(float(moved @ moved) / sum2, 1.0) if sum2 > 0 else 0.0
+        stretch = np.linalg.svd(self.matrix, compute_uv=False)
+        words = [f"centring removed {100 * share:.0f} % of |x + y|^2"] if share >= _NOTICEABLE else []
+        if abs(np.log(stretch)).max() >= _NOTICEABLE:
+            words += [
+                f"balancing multiplied queries by {stretch[-1]:.2g} to {stretch[0]:.2g} and divided keys by the same"
+            ]
+        sentence = ", and ".join(words)
+        return f"{sentence[0].upper()}{sentence[1:]}." if sentence else ""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Frame):

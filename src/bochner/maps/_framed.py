@@ -15,7 +15,7 @@ from ._data import Data
 from ._drawing import Draws
 from ._error import ErrorCase
 from ._exponential import ExponentialMap
-from ._features import Features, Scaled, squared_norms
+from ._features import Features, Quadratic, QuadraticSide, Scaled, squared_norms
 from ._frame import Frame
 from ._generalized import OptimalPositive
 from ._map import Coupling, Layout, Map
@@ -50,6 +50,10 @@ class InFrame(ExponentialMap):
     def worth_trying(self, projection: Projection) -> bool:
         """Only with rows of an exact law: in a good frame the coupling of the rows matters little."""
         return projection.gaussian_rows
+
+    def effect(self, facts: Any) -> str:
+        """What the frame did."""
+        return "" if self.frame is None else self.frame.effect(facts.sum2)
 
     def _fitted(self, data: Data, kernel: Kernel | None) -> Frame:
         """The frame that was given, or that of the data."""
@@ -89,6 +93,28 @@ def side_factor(frame: Frame, X: Any, kernel: Kernel | None, *, key: bool) -> An
     if isinstance(kernel, Softmax):
         return offset
     return offset - squared_norms(X - like(frame.origin, X)) / 2
+
+
+def framed_quadratic(inner: Quadratic | None, frame: Frame, kernel: Kernel | None) -> Quadratic | None:
+    r"""The quadratic form of features in a frame, from that of the inner features; None if there is none.
+
+    In the coordinates of the frame the known factor is linear as well: with :math:`x = M^{-T}x' + a`,
+    :math:`b\cdot x - a\cdot b/2 = M^{-1}b\cdot x' + a\cdot b/2`, and likewise for keys.  So nothing is expanded about a
+    point far from the data, and rounding stays that of the features themselves.  The norms of the Gaussian kernel do not
+    have this form.
+    """
+    if inner is None or not isinstance(kernel, Softmax):
+        return None
+    queries, keys = _side(inner.queries, frame, key=False), _side(inner.keys, frame, key=True)
+    return Quadratic(queries, keys, inner.signs)
+
+
+def _side(inner: QuadraticSide, frame: Frame, *, key: bool) -> QuadraticSide:
+    centre, T = frame.coordinates(key=key)
+    slope = frame.query_centre if key else frame.key_centre
+    rows = inner.rows + np.linalg.solve(T, slope)
+    constant = centre @ slope - float(frame.query_centre @ frame.key_centre) / 2
+    return QuadraticSide(rows, inner.constants + constant, inner.c, centre + frame.origin, T)
 
 
 @dataclass(frozen=True)
@@ -149,7 +175,7 @@ class Framed(InFrame):
 
     @classmethod
     def variants(cls) -> dict[str, Any]:
-        """Return the positive maps that gain from a frame."""
+        """Return the map that gains most; hyperbolic, Poisson and geometric features in a frame are worse than it."""
         return {"framed-optimal-positive": cls(OptimalPositive())}
 
     @property
@@ -161,6 +187,10 @@ class Framed(InFrame):
     def family(self) -> str:  # type: ignore[override]
         """Family of the inner map."""
         return self.map.family
+
+    def why(self, facts: Any) -> str:
+        """That of the inner map."""
+        return self.map.why(facts)
 
     @property
     def uses_rows(self) -> bool:  # type: ignore[override]
@@ -209,3 +239,7 @@ class FramedFeatures(Features):
         mantissa, logarithm = self.inner.scaled(self.frame.inside(X, key=key), key=key)
         factor = side_factor(self.frame, X, self.kernel, key=key)
         return mantissa, factor if logarithm is None else logarithm + factor
+
+    def quadratic(self) -> Quadratic | None:
+        """That of the inner features, in the coordinates of the frame."""
+        return framed_quadratic(self.inner.quadratic(), self.frame, self.kernel)

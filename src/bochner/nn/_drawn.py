@@ -14,7 +14,15 @@ from ..catalogue import mechanism
 from ..kernels import Kernel, Softmax
 from ._checkpoint import FORMAT, ArrayTree, FixedPrecision, Header, read
 from ._process_groups import from_first_replica
-from ._tensor_features import HeadFeatures, MapFeatures, QuadraticFeatures, TensorFeatures, quadratic_form
+from ._tensor_features import (
+    HeadFeatures,
+    MapFeatures,
+    QuadraticFeatures,
+    QuadraticForm,
+    Side,
+    TensorFeatures,
+    quadratic_form,
+)
 
 _FITTED_ROWS = 1024
 """Rows of queries and of keys of each head from which constants are chosen."""
@@ -117,11 +125,9 @@ class DrawnFeatures(FixedPrecision):
     @property
     def current(self) -> TensorFeatures:
         """The features as the buffers are now, for tensors (..., heads, n, d)."""
-        matrix, signs = self._buffers.get("matrix"), self._buffers.get("signs")
-        if matrix is not None:
-            if len(matrix) == 1:
-                matrix, signs = matrix[0], None if signs is None else signs[0]
-            return QuadraticFeatures(matrix, -0.5, signs)
+        form = self._held_form()
+        if form is not None:
+            return QuadraticFeatures(*(form if self._n_draws > 1 else form.only()))
         members = [MapFeatures(phi) for phi in self._current_maps()]
         return members[0] if len(members) == 1 else HeadFeatures(members)
 
@@ -182,14 +188,19 @@ class DrawnFeatures(FixedPrecision):
 
     def _draw(self) -> None:
         maps = self.drawn()
+        form = self._form(maps)
+        if form is None or form.framed:
+            self._hold_maps(maps, form)
+        else:
+            self._hold_matrix(form.queries.matrix, form.signs)
+
+    def _form(self, maps: list[FeatureMap]) -> QuadraticForm | None:
+        """The quadratic forms of all draws together; None if one has no such form or another kind of it."""
         forms = [quadratic_form(phi) for phi in maps]
         found = [form for form in forms if form is not None]
-        if len(found) < len(maps):
-            self._hold_maps(maps)
-        else:
-            matrix = torch.stack([form.matrix for form in found]).to(self.dtype)
-            signs = [form.signs for form in found if form.signs is not None]
-            self._hold_matrix(matrix, torch.stack(signs)[:, None].to(self.dtype) if signs else None)
+        if len(found) < len(forms) or len({form.kind for form in found}) > 1:
+            return None
+        return QuadraticForm.stacked(found).to(torch.empty(0, dtype=self.dtype))
 
     def _header(self) -> Header:
         return Header(self.spec, self.d, self.heads, self.per_head)
@@ -200,18 +211,46 @@ class DrawnFeatures(FixedPrecision):
 
     def _hold_matrix(self, matrix: Tensor, signs: Tensor | None) -> None:
         self._modules.pop("arrays", None)
+        self._hold_form(None)
         self._hold("matrix", matrix)
         self._hold("signs", signs)
 
-    def _hold_maps(self, maps: list[FeatureMap]) -> None:
-        """Put the arrays of maps into buffers: new ones, since their number and shapes may depend on the plan."""
+    def _hold_maps(self, maps: list[FeatureMap], form: QuadraticForm | None) -> None:
+        """Put the arrays of maps into buffers: new ones, since their number and shapes may depend on the plan.
+
+        Where the maps have a form in frames, it is held beside them: made again at each draw, and not saved.
+        """
         self._hold("matrix", None)
         self._hold("signs", None)
         trees = nn.ModuleList([ArrayTree(phi.to_arrays()) for phi in maps])
         self.arrays = trees.to(self.seeds.device)
         self._maps, self._stamp = maps, self._versions()
+        self._hold_form(form)
 
-    def _hold(self, name: str, values: Tensor | None) -> None:
+    def _hold_form(self, form: QuadraticForm | None) -> None:
+        for side in ("queries", "keys"):
+            for part in Side._fields:
+                values = None if form is None else getattr(getattr(form, side), part)
+                self._hold(f"{side}_{part}", values, persistent=False)
+        self._hold("keys_signs", None if form is None else form.signs, persistent=False)
+
+    def _held_form(self) -> QuadraticForm | None:
+        """The quadratic form as the buffers are now; None if there is none."""
+        held = self._buffers.get
+        matrix, signs = held("matrix"), held("signs")
+        if matrix is not None:
+            return QuadraticForm(Side(matrix), Side(matrix), -0.5, signs)
+        queries, keys = held("queries_matrix"), held("keys_matrix")
+        if queries is None or keys is None:
+            return None
+        return QuadraticForm(
+            Side(queries, held("queries_centre"), held("queries_turn")),
+            Side(keys, held("keys_centre"), held("keys_turn")),
+            -0.5,
+            held("keys_signs"),
+        )
+
+    def _hold(self, name: str, values: Tensor | None, persistent: bool = True) -> None:
         """Put numbers into a buffer: in place where they fit, so that references to it stay good."""
         held = self._buffers.get(name)
         if values is None:
@@ -219,7 +258,7 @@ class DrawnFeatures(FixedPrecision):
         elif held is not None and held.shape == values.shape:
             held.copy_(values)
         else:
-            self.register_buffer(name, values.to(self.seeds.device, copy=True))
+            self.register_buffer(name, values.to(self.seeds.device, copy=True), persistent=persistent)
 
     def _current_maps(self) -> list[FeatureMap]:
         """The maps of the arrays, made again where these were changed from outside, as data-parallel training does."""
@@ -250,7 +289,7 @@ class DrawnFeatures(FixedPrecision):
                 signs = None if numbers.signs is None else numbers.signs.to(self.dtype)
                 self._hold_matrix(numbers.matrix.to(self.dtype), signs)
             else:
-                self._hold_maps(numbers.maps)
+                self._hold_maps(numbers.maps, self._form(numbers.maps))
         super()._load_from_state_dict(state_dict, prefix, *arguments)
         self._waits = not bool(self.fitted)
 

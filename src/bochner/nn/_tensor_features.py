@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from torch.nn.functional import pad
 from ..approximation import FeatureMap
 from ..approximation.log_features import LogFeatures, log_features
 from ..kernels import Softmax
+from ..maps import QuadraticSide
 
 
 class TensorFeatures(ABC):
@@ -53,16 +54,44 @@ class MapFeatures(TensorFeatures):
         return log_features(self.phi.features, self.phi.spec.at_unit_scale(X), key=key)
 
 
-class QuadraticFeatures(TensorFeatures):
-    r"""Features whose logarithms are quadratic, :math:`\log\phi_m(x) = w_m\cdot x + a_m + c|x|^2`, times a sign for keys.
+class Side(NamedTuple):
+    r"""Logarithms of queries or of keys as one product :math:`[z, c|z|^2, 1]\,[w, 1, a]^T`, at :math:`z = T^T(x - o)`.
 
-    All real exponential maps have this form, with constants and slopes of the map in w and a, nodes of a
-    quadrature and reflections as further rows.  One product :math:`[x, c|x|^2, 1]\,[w, 1, a]^T` gives the logarithms.
-
-    Parameters
+    Attributes
     ----------
     matrix : Tensor (..., d + 2, m)
         Columns [w, 1, a]; leading axes (heads) broadcast against those of the data before its last two.
+    centre, turn : Tensors (..., 1, d) and (..., d, d), or None
+        The point o and the matrix T; None where z = x.
+    """
+
+    matrix: Tensor
+    centre: Tensor | None = None
+    turn: Tensor | None = None
+
+    def log(self, X: Tensor, c: float) -> Tensor:
+        """Logarithms of X (..., n, d), (..., n, m)."""
+        if self.turn is not None and self.centre is not None:
+            X = (X - self.centre.to(X)) @ self.turn.to(X)
+        norms = c * X.square().sum(dim=-1, keepdim=True)
+        return torch.cat([X, norms, torch.ones_like(norms)], dim=-1) @ self.matrix.to(X)
+
+    def map(self, function: Callable[..., Tensor], *others: Side) -> Side:
+        """The tensors of this and of other sides, each part by itself through a function."""
+        parts = zip(self, *others, strict=True)
+        return Side(*(None if part[0] is None else function(*part) for part in parts))
+
+
+class QuadraticFeatures(TensorFeatures):
+    r"""Features whose logarithms are quadratic, times a sign for keys.
+
+    All real exponential maps have this form, with constants and slopes of the map in the rows and constants, nodes of a
+    quadrature and reflections as further rows, and the frame of maps in a frame before them.
+
+    Parameters
+    ----------
+    queries, keys : Side
+        The logarithms of both sides.
     c : float
         Coefficient of the squared norm.
     signs : Tensor (m,) or None
@@ -71,14 +100,14 @@ class QuadraticFeatures(TensorFeatures):
 
     traceable = True
 
-    def __init__(self, matrix: Tensor, c: float, signs: Tensor | None) -> None:
-        self.d, self.width, self.positive = matrix.shape[-2] - 2, matrix.shape[-1], signs is None
-        self.matrix, self.c, self.signs, self.lead = matrix, c, signs, tuple(matrix.shape[:-2])
+    def __init__(self, queries: Side, keys: Side, c: float, signs: Tensor | None) -> None:
+        self.d, self.width, self.positive = queries.matrix.shape[-2] - 2, queries.matrix.shape[-1], signs is None
+        self.queries, self.keys, self.c, self.signs = queries, keys, c, signs
+        self.lead = tuple(queries.matrix.shape[:-2])
 
     def log(self, X: Tensor, *, key: bool) -> LogFeatures:
-        """One matrix product."""
-        norms = self.c * X.square().sum(dim=-1, keepdim=True)
-        logarithm = torch.cat([X, norms, torch.ones_like(norms)], dim=-1) @ self.matrix.to(X)
+        """One matrix product, and one before it to enter a frame."""
+        logarithm = (self.keys if key else self.queries).log(X, self.c)
         return LogFeatures(self.signs.to(X) if key and self.signs is not None else None, logarithm)
 
 
@@ -105,11 +134,43 @@ class HeadFeatures(TensorFeatures):
 
 
 class QuadraticForm(NamedTuple):
-    """Matrix (d + 2, D), coefficient of the squared norm, and signs (D,) or None, as `QuadraticFeatures` takes them."""
+    """Both sides, the coefficient of the squared norm, and signs (m,) or None, as `QuadraticFeatures` takes them."""
 
-    matrix: Tensor
+    queries: Side
+    keys: Side
     c: float
     signs: Tensor | None
+
+    @property
+    def framed(self) -> bool:
+        """Whether queries and keys meet different forms, those of a frame."""
+        return self.queries.turn is not None
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What forms must share to be stacked."""
+        return self.queries.matrix.shape, self.framed, self.c, self.signs is None
+
+    @classmethod
+    def stacked(cls, forms: Sequence[QuadraticForm]) -> QuadraticForm:
+        """Forms of one kind with an axis before their own: one for each head."""
+        first = forms[0]
+        queries, keys = (
+            sides[0].map(lambda *parts: torch.stack(parts), *sides[1:])
+            for sides in ([form.queries for form in forms], [form.keys for form in forms])
+        )
+        signs = [form.signs for form in forms if form.signs is not None]
+        return cls(queries, keys, first.c, torch.stack(signs)[:, None] if signs else None)
+
+    def only(self) -> QuadraticForm:
+        """The single form of a stack of one."""
+        queries, keys = (side.map(lambda part: part[0]) for side in (self.queries, self.keys))
+        return QuadraticForm(queries, keys, self.c, None if self.signs is None else self.signs[0])
+
+    def to(self, like: Tensor) -> QuadraticForm:
+        """The form in the type and place of a tensor."""
+        queries, keys = (side.map(lambda part: part.to(like)) for side in (self.queries, self.keys))
+        return QuadraticForm(queries, keys, self.c, None if self.signs is None else self.signs.to(like))
 
 
 def quadratic_form(phi: FeatureMap) -> QuadraticForm | None:
@@ -117,9 +178,16 @@ def quadratic_form(phi: FeatureMap) -> QuadraticForm | None:
     form = phi.features.quadratic()
     if form is None or phi.spec.kernel != Softmax():
         return None
+    signs = None if form.signs is None else torch.as_tensor(form.signs)
+    return QuadraticForm(_side(form.queries), _side(form.keys), form.queries.c, signs)
+
+
+def _side(form: QuadraticSide) -> Side:
     rows, constants = torch.as_tensor(form.rows), torch.as_tensor(form.constants)
-    matrix = torch.cat([rows, torch.stack([torch.ones_like(constants), constants], dim=1)], dim=1).mT
-    return QuadraticForm(matrix.contiguous(), form.c, None if form.signs is None else torch.as_tensor(form.signs))
+    matrix = torch.cat([rows, torch.stack([torch.ones_like(constants), constants], dim=1)], dim=1).mT.contiguous()
+    if form.centre is None or form.matrix is None:
+        return Side(matrix)
+    return Side(matrix, torch.tensor(form.centre)[None], torch.tensor(form.matrix))
 
 
 _converted: weakref.WeakKeyDictionary[FeatureMap, dict[tuple[torch.dtype, torch.device], TensorFeatures]] = (
@@ -133,9 +201,5 @@ def tensor_features(phi: FeatureMap, like: Tensor) -> TensorFeatures:
     place = (like.dtype, like.device)
     if place not in kept:
         form = quadratic_form(phi)
-        if form is None:
-            kept[place] = MapFeatures(phi)
-        else:
-            signs = None if form.signs is None else form.signs.to(like)
-            kept[place] = QuadraticFeatures(form.matrix.to(like), form.c, signs)
+        kept[place] = MapFeatures(phi) if form is None else QuadraticFeatures(*form.to(like))
     return kept[place]
