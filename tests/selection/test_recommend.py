@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bochner
-from bochner import Approximation, kernels
+from bochner import Approximation, kernels, maps
 from bochner._table import label
 from bochner.approximation import squared_errors
 from bochner.selection import applicable
@@ -137,6 +137,21 @@ def test_reasons_name_the_kind_of_features_that_the_data_chose():
     opposite = cloud(40, 4, 0.3, 1) + 1
     far = bochner.recommend(opposite, -opposite, kernel=kernels.Softmax(), n_features=16, positive=True, rng=0)
     assert any(reason.startswith("Exponentials win") for reason in far.reasons)
+
+
+def test_reasons_say_what_the_frame_did():
+    X = cloud(90, 4, 0.6, 0) + 1
+    advice = bochner.recommend(X, kernel=kernels.Softmax(), n_features=32, positive=True, rng=0)
+    assert isinstance(advice.best.map, maps.DenseExponential)
+    sums = ((X[:, None] + X) ** 2).sum(axis=2)[~np.eye(90, dtype=bool)].mean()
+    share = 100 * (4 * X.mean(axis=0) ** 2).sum() / sums
+    assert f"Centring removed {share:.0f} % of |x + y|^2." in advice.reasons
+
+
+def test_reasons_say_how_the_frame_balanced_queries_and_keys():
+    X, Y = 3 * cloud(90, 4, 1.0, 0), cloud(90, 4, 1.0, 1) / 3
+    advice = bochner.recommend(X, Y, kernel=kernels.Softmax(), n_features=32, positive=True, rng=0)
+    assert any("alancing multiplied queries by 0.2" in reason for reason in advice.reasons)
 
 
 def test_mechanisms_whose_bias_stays_are_measured_and_never_recommended():

@@ -15,9 +15,10 @@ from ._data import Data
 _RIDGE = 1e-6
 """What is added to covariances, in units of their mean diagonal: directions without data stay invertible."""
 
-
 _SHOWN = 8
 """Dimensions up to which ``repr`` shows all numbers, and so rebuilds the frame."""
+_NOTICEABLE = 0.01
+"""Share of a change that is worth a word."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -172,6 +173,19 @@ class Frame:
         constant = float(self.query_centre @ self.key_centre) / 2
         shifted = X - like(self.origin, X)
         return array_namespace(X).sum(shifted * like(slope, X), axis=-1, keepdims=True) - constant
+
+    def effect(self, sum2: float) -> str:
+        """What the frame did, in words, to points whose sums x + y have this mean square; empty if nothing."""
+        moved = self.query_centre + self.key_centre + 2 * self.origin
+        share = min(float(moved @ moved) / sum2, 1.0) if sum2 > 0 else 0.0
+        stretch = np.linalg.svd(self.matrix, compute_uv=False)
+        words = [f"centring removed {100 * share:.0f} % of |x + y|^2"] if share >= _NOTICEABLE else []
+        if abs(np.log(stretch)).max() >= _NOTICEABLE:
+            words += [
+                f"balancing multiplied queries by {stretch[-1]:.2g} to {stretch[0]:.2g} and divided keys by the same"
+            ]
+        sentence = ", and ".join(words)
+        return f"{sentence[0].upper()}{sentence[1:]}." if sentence else ""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Frame):

@@ -51,6 +51,10 @@ class InFrame(ExponentialMap):
         """Only with rows of an exact law: in a good frame the coupling of the rows matters little."""
         return projection.gaussian_rows
 
+    def effect(self, facts: Any) -> str:
+        """What the frame did."""
+        return "" if self.frame is None else self.frame.effect(facts.sum2)
+
     def _fitted(self, data: Data, kernel: Kernel | None) -> Frame:
         """The frame that was given, or that of the data."""
         if self.frame is not None:
@@ -171,7 +175,7 @@ class Framed(InFrame):
 
     @classmethod
     def variants(cls) -> dict[str, Any]:
-        """Return the positive maps that gain from a frame."""
+        """Return the map that gains most; hyperbolic, Poisson and geometric features in a frame are worse than it."""
         return {"framed-optimal-positive": cls(OptimalPositive())}
 
     @property
@@ -183,6 +187,10 @@ class Framed(InFrame):
     def family(self) -> str:  # type: ignore[override]
         """Family of the inner map."""
         return self.map.family
+
+    def why(self, facts: Any) -> str:
+        """That of the inner map."""
+        return self.map.why(facts)
 
     @property
     def uses_rows(self) -> bool:  # type: ignore[override]

@@ -152,6 +152,10 @@ class Map(Catalogued, ABC):
         """One sentence, for `recommend`, on why this family of features has the lowest error on data with these facts."""
         return f"{self.family or type(self).__name__} features win on these data."
 
+    def effect(self, facts: Any) -> str:
+        """One sentence, for `recommend`, on what constants fitted to data with these facts did; empty if nothing to say."""
+        return ""
+
 
 def unplanned(feature_map: Map, fact: str) -> ValueError:
     """Return the error for a fact that depends on constants that are not chosen yet."""

@@ -14,8 +14,9 @@ _NEARLY_ALL = 0.99
 
 
 def reasons(ranking: Sequence[Candidate], facts: Facts) -> tuple[str, ...]:
-    """Return sentences that describe the data, explain the map and the rows, and name a faster alternative."""
-    found = (_data(facts), _map(ranking, facts), _rows(ranking, facts), _faster(ranking))
+    """Return sentences that describe the data, explain map, constants and rows, and name a faster alternative."""
+    effect = ranking[0].plan.map.effect(facts)
+    found = (_data(facts), _map(ranking, facts), effect, _rows(ranking, facts), _faster(ranking))
     return tuple(sentence for sentence in found if sentence)
 
 
