@@ -91,9 +91,10 @@ def test_other_parameters_seeds_and_broken_files_are_computed_again(tmp_path):
     assert len(one.computed) == 10
 
 
-def test_missing_data_are_a_verdict(tmp_path):
+@pytest.mark.parametrize("error", [FileNotFoundError, ModuleNotFoundError])
+def test_missing_data_and_libraries_are_a_verdict(error, tmp_path):
     one = Toy()
-    one.fail_at, one.error = "a", lambda part: FileNotFoundError("no <data>")
+    one.fail_at, one.error = "a", lambda part: error("no <data>")
     found = experiments.run(one, tmp_path, "smoke")
     assert found["verdict"] == experiments.CANNOT_RUN and "no <data>" in found["missing"]
     with pytest.raises(ValueError, match="could not be run"):

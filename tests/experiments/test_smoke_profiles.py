@@ -23,6 +23,8 @@ def test_smoke_profile_ends_in_a_verdict_and_a_figure(name, tmp_path):
     one = ALL[name]
     if needs_data(one):
         pytest.skip(f"{_load.VARIABLE} is not set")
+    for extra in one.extras:
+        pytest.importorskip(extra)
     found = experiments.run(one, tmp_path, "smoke")
     assert found["verdict"] in (experiments.HOLDS, experiments.IN_PART, experiments.FAILS)
     assert len(found["statements"]) == len(one.statements()) > 0

@@ -18,7 +18,7 @@ def variants_of(module):
 NAMES = {
     rotations: "butterfly haar hadamard kac multi-hadamard structured-givens",
     geometries: "orthogonal simplex simplex+ simplex-vertices",
-    radii: "fixed kernel spherical-radial",
+    radii: "coupled fixed kernel spherical-radial",
     projections: "butterfly fast-orthogonal fast-orthoplex fast-simplex gauss-hermite hadamard halton iid kac "
     "multi-hadamard orthogonal orthoplex quadrature simplex simplex+ sobol",
 }

@@ -55,7 +55,8 @@ def _list(options: argparse.Namespace) -> int:
         return 0
     rows = []
     for one in chosen:
-        verdict = results[one.name]["verdict"] if one.name in results else "-"
+        found = results.get(one.name)
+        verdict = "-" if found is None else found["verdict"] + (" (smoke)" if found["profile"] == "smoke" else "")
         times = [f"{one.seconds[profile]:,.0f} s" for profile in ("smoke", "full")]
         rows.append([one.name, one.item, *times, ", ".join(one.data) or "none", verdict])
     print(format_table(["experiment", "item", "smoke", "full", "data", "verdict"], rows))

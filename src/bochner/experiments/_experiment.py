@@ -74,7 +74,7 @@ class Results:
 
 
 def statement(sentence: str) -> Callable[[Callable[[Any, Results], Finding]], Callable[[Any, Results], Finding]]:
-    """Declare a method to be the test of a statement, which is thereby fixed before any number is seen.
+    """Declare a method to be the test of a statement, which is thereby fixed before the full profile is run.
 
     Parameters
     ----------
@@ -115,6 +115,8 @@ class Experiment:
         Data sets, as `bochner.datasets.load` knows them.
     methods : tuple of str
         The methods that are compared, by the names of their papers.
+    extras : tuple of str
+        Extras of the installation that it needs beyond ``experiments``, such as ``"torch"``.
     timed : bool
         Whether it measures time: its parts then run one after the other, without another part beside them.
     deviations : str
@@ -129,6 +131,7 @@ class Experiment:
     seconds: ClassVar[Mapping[str, float]]
     data: ClassVar[tuple[str, ...]] = ()
     methods: ClassVar[tuple[str, ...]] = ()
+    extras: ClassVar[tuple[str, ...]] = ()
     timed: ClassVar[bool] = False
     deviations: ClassVar[str] = ""
 

@@ -69,7 +69,7 @@ def run(
         ):
             write_atomically(_part_path(folder, name), as_json(part))
             finished[name] = _part_of(part)
-    except FileNotFoundError as error:  # a data set that is neither in the folder nor to be downloaded
+    except (FileNotFoundError, ImportError) as error:  # a data set, or a library of an extra, that is not here
         result |= {"verdict": CANNOT_RUN, "missing": str(error), "statements": [], "comparison": [], "parts": {}}
     else:
         result |= _conclusion(one, {name: finished[name] for name in names}, p)

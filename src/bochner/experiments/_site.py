@@ -64,6 +64,12 @@ def verdict_of_result(result: Mapping[str, Any] | None) -> str:
     return NOT_RUN if result is None else str(result["verdict"])
 
 
+def _claimed(name: str, results: Mapping[str, dict[str, Any]]) -> str:
+    """The verdict as a cell, with a mark where it is that of the smoke profile."""
+    result = results.get(name)
+    return _verdict(verdict_of_result(result)) + (" (smoke)" if result and result["profile"] == "smoke" else "")
+
+
 def _summary(results: Mapping[str, dict[str, Any]]) -> str:
     lines = []
     for paper, title in PAPERS.items():
@@ -73,12 +79,12 @@ def _summary(results: Mapping[str, dict[str, Any]]) -> str:
         lines.append([f'<a href="{paper}.html">{safe(title)}</a>', str(len(verdicts)), *counts])
     claims = [
         [f'<a href="{one.paper}.html#{name}">{name}</a>', safe(one.item), safe(one.claim),
-         _verdict(verdict_of_result(results.get(name)))]
+         _claimed(name, results)]
         for name, one in experiments().items()
     ]  # fmt: skip
-    rule = "A difference counts only beyond two standard errors. Every verdict follows from statements that were fixed "
+    rule = "A difference counts only beyond two standard errors. Every verdict follows from statements that are fixed "
     return (
-        f"<p>{rule}in code before the numbers were seen; the pages of the papers show them.</p>"
+        f"<p>{rule}in code before the full profile is run; the pages of the papers show them.</p>"
         + _table(["paper", "claims", *VERDICTS, NOT_RUN], lines)
         + "<h2>Claims</h2>"
         + _table(["experiment", "item", "claim", "verdict"], claims)
@@ -113,6 +119,10 @@ def _section(result: Mapping[str, Any], out: Path) -> str:
     pieces = [f'<h2 id="{safe(name)}">{safe(result["item"])}</h2>', _claim(result["claim"], result["verdict"])]
     if result["verdict"] == CANNOT_RUN:
         return "".join([*pieces, f"<p>{safe(result['missing'])}</p>"])
+    if result["profile"] == "smoke":
+        pieces.append(
+            "<p><strong>Smoke profile.</strong> It is too small to judge the paper: run the full profile.</p>"
+        )
     if result["deviations"]:
         pieces.append(f"<p><strong>Deviations.</strong> {safe(result['deviations'])}</p>")
     pieces.append(f"<p><strong>Rule.</strong> {safe(result['rule'])}</p>")

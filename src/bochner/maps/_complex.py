@@ -86,9 +86,10 @@ class ComplexExponential(ExponentialMap):
 
     def layout(self, projection: Projection) -> Layout:
         nodes, origin = 2 if self.antithetic or projection.reflected else 1, int(projection.has_origin)
+        symmetric = _unit(self.matrix) and not projection.signed
         if not np.iscomplexobj(self.matrix):
-            return Layout(nodes, origin, False, not projection.signed)
-        return Layout(2 * nodes, 2 * origin - (origin and _plain(self.matrix)), False, False)
+            return Layout(nodes, origin, symmetric, not projection.signed)
+        return Layout(2 * nodes, 2 * origin - (origin and _plain(self.matrix)), symmetric, False)
 
     def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
         A = self.matrix
@@ -120,7 +121,7 @@ class ComplexExponentialFeatures(Features):
         self.half_log_weights = 0.5 * np.log(nodes.weights)
         self.skip_sine = int(nodes.origin and _plain(A))
         self.width = len(nodes) if self.real else 2 * len(nodes) - self.skip_sine
-        self.symmetric = False
+        self.symmetric = _unit(A) and not nodes.signed
         self.positive = self.real and not nodes.signed
 
     def scaled(self, X: Any, *, key: bool) -> Scaled:
@@ -139,6 +140,11 @@ class ComplexExponentialFeatures(Features):
         logarithm = logarithm + squared_norms(b) / 2
         phase = self.nodes.project(b) - xp.sum(a * b, axis=-1, keepdims=True)
         return circle(self.nodes, phase, logarithm, key=key, skip_sine=self.skip_sine)
+
+
+def _unit(A: np.ndarray) -> bool:
+    """Whether all entries of a diagonal are 1, -1, i or -i: then its inverse is its conjugate, and both sides agree."""
+    return A.ndim < 2 and bool(np.isin(A, (1, -1, 1j, -1j)).all())
 
 
 def _plain(A: np.ndarray) -> bool:

@@ -37,15 +37,14 @@ class Classification(Experiment):
     paper = "crt"
     item = "Table 1"
     claim = (
-        "In kernel regression on eight UCI data sets the best results come from the new mechanisms, with OPRF"
-        " best on average."
+        "In kernel regression on eight UCI data sets the best results come from the new mechanisms, with OPRF best on"
+        " average."
     )
     data = tuple(DATA.values())
     methods = tuple(MAPS)
     deviations = (
         "The appendix with the grid of sigma, the splits and the preparation is not available: columns are "
-        "standardised, a "
-        "tenth of the rows is for the test, a tenth of the others for validation."
+        "standardised, a tenth of the rows is for the test, a tenth of the others for validation."
     )
     profiles = by_profile(
         smoke={

@@ -31,8 +31,8 @@ class DiscreteVariance(Experiment):
     claim = "The variances of PoisRF and GeomRF are those of Eqs. 11 and 13, and Eq. 12 minimises the first."
     methods = ("poisrf", "geomrf")
     deviations = (
-        "The constant of GeomRF is that of the smallest variance of the pair, a root; the paper's Eq. 14 is a"
-        " heuristic for sets."
+        "The constant of GeomRF is that of the smallest variance of the pair, a root; the paper's Eq. 14 is a "
+        "heuristic for sets."
     )
     profiles = by_profile(
         smoke={"rates": (0.2, 0.4, 1.0), "successes": (0.5, 0.75), "draws": 20_000},
@@ -72,8 +72,8 @@ class DiscreteVariance(Experiment):
         return self._optimal(results, "PoisRF")
 
     @statement(
-        "No success probability of a fine grid has a lower variance than the root of the derivative of Eq. "
-        "13, to one part in 1e12."
+        "No success probability of a fine grid has a lower variance than the root of the derivative of Eq. 13, to one"
+        " part in 1e12."
     )
     def geometric_optimum(self, results: Results) -> Finding:
         """Compare with the grid."""

@@ -28,17 +28,15 @@ class Regimes(Experiment):
     paper = "crt"
     item = "Figure 2"
     claim = (
-        "At sigma = 1 the new mechanisms reduce the variance by the printed exponential factors in three of "
-        "four regimes."
+        "At sigma = 1 the new mechanisms reduce the variance by the printed exponential factors in three of four "
+        "regimes."
     )
     data = ("mnist",)
     methods = MECHANISMS
     deviations = (
-        "The paper does not say whether constants are chosen per pair or per set; here per set, as its Eqs. "
-        "8, 12 and 14 do. "
-        "The shift of the + variants is the least coordinate of the set minus sigma/100. MNIST is averaged "
-        "down to 8 x 8 pixels "
-        "between 0 and 1."
+        "The paper does not say whether constants are chosen per pair or per set; here per set, as its Eqs. 8, 12 and"
+        " 14 do. The shift of the + variants is the least coordinate of the set minus sigma/100. MNIST is averaged "
+        "down to 8 x 8 pixels between 0 and 1."
     )
     profiles = by_profile(
         smoke={"d": 64, "pairs": 60, "sigmas": (0.1, 0.5, 1.0)},

@@ -23,8 +23,8 @@ class TailBounds(Experiment):
     claim = "With A < 0 the tails of the estimate are bounded by 2 exp(-2 M eps^2 e^(N/2A) (1 - 4A)^(-d/2))."
     methods = ("gerf",)
     deviations = (
-        "Exact probabilities in place of a simulation; M = 1, x = y = 0 and eps >= 1, where only the upper "
-        "tail remains."
+        "Exact probabilities in place of a simulation; M = 1, x = y = 0 and eps >= 1, where only the upper tail "
+        "remains."
     )
     profiles = by_profile(
         smoke={"cases": ((1, -1023.75), (20, -0.5)), "grid": 200},

@@ -29,8 +29,8 @@ class VarianceTheorems(Experiment):
     paper = "crt"
     item = "Theorems 3.2, 3.3 and 4.1"
     claim = (
-        "The variance of GERF is that of Eq. 6, the A of Eq. 7 minimises it among real A for s = 1, and "
-        "orthogonal rows lower it for any d."
+        "The variance of GERF is that of Eq. 6, the A of Eq. 7 minimises it among real A for s = 1, and orthogonal "
+        "rows lower it for any d."
     )
     methods = ("gerf", "oprf", "iid", "orthogonal")
     profiles = by_profile(
@@ -42,7 +42,7 @@ class VarianceTheorems(Experiment):
             "grid": 8001,
         },
     )
-    seconds = by_profile(smoke=3, full=120)
+    seconds = by_profile(smoke=0.5, full=30)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per constant and sign, one for the optimum, one for orthogonal rows."""

@@ -32,12 +32,12 @@ class HybridVariance(Experiment):
     paper = "hrf"
     item = "Theorems 3.1, D.1 and F.1"
     claim = (
-        "The errors of hybrids are those of Theorems 3.1, D.1 and F.1, and sharing projections lowers that of"
-        " the angular hybrid."
+        "The errors of hybrids are those of Theorems 3.1, D.1 and F.1, and sharing projections lowers that of the "
+        "angular hybrid."
     )
     methods = tuple(MAPS)
-    profiles = by_profile(smoke={"d": 4, "draws": 500}, full={"d": 4, "draws": 100_000})
-    seconds = by_profile(smoke=2, full=300)
+    profiles = by_profile(smoke={"d": 4, "draws": 500}, full={"d": 4, "draws": 30_000})
+    seconds = by_profile(smoke=3, full=200)
 
     def parts(self, p: Mapping[str, Any]) -> tuple[str, ...]:
         """One per hybrid."""
@@ -75,8 +75,8 @@ class HybridVariance(Experiment):
         return np.asarray((p * (p - p / N + 1 / N) * plus + p * (1 - 1 / N - p + p / N) * trig) / (2 * M))
 
     @statement(
-        "Theorems 3.1 and F.1 with the covariance of shared projections: simulated errors agree within four "
-        "standard errors for all hybrids and pairs."
+        "Theorems 3.1 and F.1 with the covariance of shared projections: simulated errors agree within four standard "
+        "errors for all hybrids and pairs."
     )
     def closed_forms(self, results: Results) -> Finding:
         """Compare them."""
@@ -94,8 +94,8 @@ class HybridVariance(Experiment):
         return Finding(bool(true.all()), f"Printed and simulated: {numbers}.")
 
     @statement(
-        "Sharing projections does not raise the closed-form error of the angular hybrid at any pair, and "
-        "lowers it where lengths differ."
+        "Sharing projections does not raise the closed-form error of the angular hybrid at any pair, and lowers it "
+        "where lengths differ."
     )
     def sharing(self, results: Results) -> Finding:
         """Compare the closed forms."""

@@ -28,14 +28,14 @@ class Pointwise(Experiment):
     paper = "hrf"
     item = "Figures 2 and 5"
     claim = (
-        "The angular hybrid approximates the softmax kernel most accurately and has the smallest largest "
-        "relative error."
+        "The angular hybrid approximates the softmax kernel most accurately and has the smallest largest relative "
+        "error."
     )
     methods = METHODS
     deviations = (
-        "The paper matches FLOPs by m n = M, which the formulas do not support: at d = 64 the hybrid (16, 8) "
-        "needs a quarter "
-        "of the multiplications of 128 projections and has 2.25 times as many features. Its configuration is kept."
+        "The paper matches FLOPs by m n = M, which the formulas do not support: at d = 64 the hybrid (16, 8) needs a "
+        "quarter of the multiplications of 128 projections and has 2.25 times as many features. Its configuration is "
+        "kept."
     )
     profiles = by_profile(
         smoke={"d": 64, "rows": 128, "m": 16, "n": 8, "lengths": (1.0, 1.5), "angles": 9, "samples": 150},
@@ -79,8 +79,8 @@ class Pointwise(Experiment):
         return catalogue.mechanism(method, n_projections=p["rows"])
 
     @statement(
-        "The hybrid's largest relative error over the angles is below those of both others at every length, "
-        "beyond two standard errors."
+        "The hybrid's largest relative error over the angles is below those of both others at every length, beyond "
+        "two standard errors."
     )
     def largest(self, results: Results) -> Finding:
         """Compare the maxima."""
@@ -90,8 +90,8 @@ class Pointwise(Experiment):
         return Finding(bool(true.all()), f"Largest errors by length: {shown}.")
 
     @statement(
-        "The hybrid has the lowest error at more than half of the angles that are not an end, beyond two "
-        "standard errors."
+        "The hybrid has the lowest error at more than half of the angles that are not an end, beyond two standard "
+        "errors."
     )
     def everywhere(self, results: Results) -> Finding:
         """Count the angles."""

@@ -59,8 +59,8 @@ class RelativeErrorBound(Experiment):
         return Finding(not failed, f"It is violated for {text}." if failed else "No violation.")
 
     @statement(
-        "The error is at most the corrected bound, with r in place of r^2 in Eq. 64, at every radius and "
-        "number of signs."
+        "The error is at most the corrected bound, with r in place of r^2 in Eq. 64, at every radius and number of "
+        "signs."
     )
     def as_corrected(self, results: Results) -> Finding:
         """Find violations."""

@@ -30,13 +30,13 @@ class Discrepancy(Experiment):
     paper = "omc"
     item = "Figure 2"
     claim = (
-        "HMD has a much smaller discrepancy than one HD block at the same FLOPs, SGP and BFLY smaller still, "
-        "all far cheaper than exact matrices."
+        "HMD has a much smaller discrepancy than one HD block at the same FLOPs, SGP and BFLY smaller still, all far "
+        "cheaper than exact matrices."
     )
     methods = tuple(MATRICES)
     deviations = (
-        "The fixed vectors are not given: a coordinate axis and a generic direction, for which statements "
-        "must both be true."
+        "The fixed vectors are not given: a coordinate axis and a generic direction, for which statements must both "
+        "be true."
     )
     profiles = by_profile(
         smoke={"d": 16, "rate": 1.0, "samples": 1000},

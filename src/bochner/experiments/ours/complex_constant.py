@@ -22,15 +22,15 @@ class ComplexConstant(Experiment):
     paper = "ours"
     item = "The optimal A of generalised exponential features"
     claim = (
-        "No complex A of generalised exponential features has a smaller variance than the best real one, for "
-        "either sign."
+        "No complex A of generalised exponential features has a smaller variance than the best real one, for either "
+        "sign."
     )
     methods = ("gerf",)
     profiles = by_profile(
         smoke={"dimensions": (4, 64), "V": (0.5, 8.0), "grid": 25},
         full={"dimensions": (1, 2, 4, 16, 64, 256), "V": (0.05, 0.5, 2.0, 8.0, 32.0, 128.0), "grid": 161},
     )
-    seconds = by_profile(smoke=1, full=120)
+    seconds = by_profile(smoke=1, full=60)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per dimension and sign."""

@@ -27,8 +27,8 @@ class MechanismGrid(Experiment):
     paper = "ours"
     item = "The full grid of maps and couplings"
     claim = (
-        "Coupled rows are never worse than independent ones, simplex rows are best for positive maps, and no "
-        "positive map beats the best signed one."
+        "Coupled rows are never worse than independent ones, simplex rows are best for positive maps, and no positive"
+        " map beats the best signed one."
     )
     data = tuple(DATA.values())
     methods = PROJECTIONS
@@ -75,8 +75,8 @@ class MechanismGrid(Experiment):
         return np.asarray((X - X.mean(0)) / X.std(0))
 
     @statement(
-        "For every map, orthogonal rows are not worse than independent ones by more than two standard errors "
-        "in any regime."
+        "For every map, orthogonal rows are not worse than independent ones by more than two standard errors in any "
+        "regime."
     )
     def orthogonal(self, results: Results) -> Finding:
         """Compare them by map."""
@@ -90,8 +90,8 @@ class MechanismGrid(Experiment):
         return Finding(not worse, f"Worse: {'; '.join(worse)}." if worse else "Nowhere worse.")
 
     @statement(
-        "For the positive map, simplex rows have an error that is not above that of orthogonal rows by more "
-        "than two standard errors."
+        "For the positive map, simplex rows have an error that is not above that of orthogonal rows by more than two "
+        "standard errors."
     )
     def simplex(self, results: Results) -> Finding:
         """Compare the two."""

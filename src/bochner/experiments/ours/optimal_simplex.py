@@ -32,7 +32,7 @@ class OptimalSimplex(Experiment):
         smoke={"d": 64, "points": 40, "m": 64, "sigmas": (0.05, 0.15), "draws": 30},
         full={"d": 64, "points": 100, "m": 64, "sigmas": (0.02, 0.05, 0.1, 0.15, 0.2, 0.3), "draws": 2000},
     )
-    seconds = by_profile(smoke=1, full=200)
+    seconds = by_profile(smoke=1, full=250)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per map and rows."""
@@ -51,16 +51,16 @@ class OptimalSimplex(Experiment):
         return Estimate.of(np.array(found).T).as_numbers()
 
     @statement(
-        "With optimal positive features, simplex rows are better than orthogonal ones at the smallest sigma, "
-        "beyond two standard errors."
+        "With optimal positive features, simplex rows are better than orthogonal ones at the smallest sigma, beyond "
+        "two standard errors."
     )
     def simplex_helps(self, results: Results) -> Finding:
         """Compare the two."""
         return self._below(results, "optimal-positive | simplex", "optimal-positive | orthogonal", 0)
 
     @statement(
-        "With simplex rows, optimal positive features are better than positive ones at the largest sigma, "
-        "beyond two standard errors."
+        "With simplex rows, optimal positive features are better than positive ones at the largest sigma, beyond two "
+        "standard errors."
     )
     def optimum_helps(self, results: Results) -> Finding:
         """Compare the two."""

@@ -25,25 +25,25 @@ class GramRelativeError(Experiment):
     paper = "qbf"
     item = "Figure 1"
     claim = (
-        "Quadrature features approximate arc-cosine kernels best on most data sets, and almost coincide with "
-        "ROM and Gort for the Gaussian."
+        "Quadrature features approximate arc-cosine kernels best on most data sets, and almost coincide with ROM and "
+        "Gort for the Gaussian."
     )
     data = tuple(DATA.values())
     methods = tuple(METHODS)
     deviations = (
-        "Columns are standardised, which the paper does not say. CIFAR100 is not here. The paper leaves out "
-        "QMC and GQ on "
-        "LEUKEMIA; here Gort too, whose exact rotation of 7129 dimensions takes minutes. Fewer runs on large data."
+        "Columns are standardised, which the paper does not say. CIFAR100 is not here. The paper leaves out QMC and "
+        "GQ on LEUKEMIA; here Gort too, whose exact rotation of 7129 dimensions takes minutes. Fewer runs on large "
+        "data, and n = 1 on LEUKEMIA, where W of G has gigabytes."
     )
     profiles = by_profile(
-        smoke={"data": {"Powerplant": (100, 8), "LETTER": (100, 8)}, "n": (1, 3)},
+        smoke={"data": {"Powerplant": (100, 8, 3), "LETTER": (100, 8, 3)}, "n": (1, 3)},
         full={
             "data": {
-                "Powerplant": (550, 200),
-                "LETTER": (550, 200),
-                "USPS": (550, 30),
-                "MNIST": (550, 8),
-                "LEUKEMIA": (10, 5),
+                "Powerplant": (550, 200, 5),
+                "LETTER": (550, 200, 5),
+                "USPS": (550, 30, 5),
+                "MNIST": (550, 8, 5),
+                "LEUKEMIA": (10, 5, 1),
             },
             "n": (1, 2, 3, 4, 5),
         },
@@ -57,11 +57,11 @@ class GramRelativeError(Experiment):
     def run(self, part: str, p: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         """Means over runs, by number of rules n."""
         data, kernel_name, method = part.split()
-        samples, runs = p["data"][data]
+        samples, runs, most = p["data"][data]
         X = points(data)[0]
         d = X.shape[1]
         kernel = kernel_of(kernel_name, d)
-        specs = [specification(method, kernel, d, n) for n in p["n"]]
+        specs = [specification(method, kernel, d, n) for n in p["n"] if n <= most]
         found = []
         for _ in range(runs):
             rows = X[rng.choice(len(X), samples, replace=False)]
@@ -71,8 +71,8 @@ class GramRelativeError(Experiment):
         return Estimate.of(found).as_numbers()
 
     @statement(
-        "For the two arc-cosine kernels, without arc-cosine 0 on Powerplant, B has the lowest error at more "
-        "than half of the points, beyond two standard errors."
+        "For the two arc-cosine kernels, without arc-cosine 0 on Powerplant, B has the lowest error at more than half"
+        " of the points, beyond two standard errors."
     )
     def arc_cosine(self, results: Results) -> Finding:
         """Count the points."""
@@ -82,11 +82,11 @@ class GramRelativeError(Experiment):
                 if (data, kernel) != ("Powerplant", "arc-cosine-0"):
                     b, others = self._split(results, data, kernel)
                     true.append(np.all([b.below(other) for other in others.values()], axis=0))
-        return Finding(bool(np.mean(true) > 0.5), f"It is at {share(true)} points.")
+        return Finding(bool(np.concatenate(true).mean() > 0.5), f"It is at {share(np.concatenate(true))} points.")
 
     @statement(
-        "For the Gaussian kernel B is within 25% of the better of ROM and Gort at every point, or within two "
-        "standard errors."
+        "For the Gaussian kernel B is within 25% of the better of ROM and Gort at every point, or within two standard"
+        " errors."
     )
     def gaussian(self, results: Results) -> Finding:
         """The range of the ratios."""
@@ -98,8 +98,9 @@ class GramRelativeError(Experiment):
             ratio = b.mean / best.mean
             true.append(((ratio > 0.8) & (ratio < 1.25)) | ~(b.below(best) | best.below(b)))
             ratios.append(ratio)
-        shown = f"from {np.min(ratios):.2f} to {np.max(ratios):.2f}"
-        return Finding(bool(np.all(true)), f"True at {share(true)} points; ratios {shown}.")
+        points, all_ratios = np.concatenate(true), np.concatenate(ratios)
+        shown = f"from {all_ratios.min():.2f} to {all_ratios.max():.2f}"
+        return Finding(bool(points.all()), f"True at {share(points)} points; ratios {shown}.")
 
     @statement("B has a lower error than G for every kernel, data set and n, beyond two standard errors.")
     def below_independent(self, results: Results) -> Finding:
@@ -109,7 +110,8 @@ class GramRelativeError(Experiment):
             for kernel in KERNELS:
                 b, others = self._split(results, data, kernel)
                 true.append(b.below(others["G"]))
-        return Finding(bool(np.all(true)), f"It has at {share(true)} points.")
+        points = np.concatenate(true)
+        return Finding(bool(points.all()), f"It has at {share(points)} points.")
 
     def plot(self, results: Results, figure: Figure) -> None:
         """Kernels by data sets."""
@@ -119,7 +121,7 @@ class GramRelativeError(Experiment):
             for k, method in enumerate(METHODS):
                 if f"{name} {kernel} {method}" in results.parts:
                     found = Estimate.read(results.parts[f"{name} {kernel} {method}"])
-                    curve(axes[i], results.parameters["n"], found, method, k)
+                    curve(axes[i], results.parameters["n"][: found.mean.size], found, method, k)
         legend(figure, axes[0])
 
     def _split(self, results: Results, data: str, kernel: str) -> tuple[Estimate, dict[str, Estimate]]:

@@ -30,11 +30,9 @@ class MappingTime(Experiment):
     methods = tuple(METHODS)
     timed = True
     deviations = (
-        "Dimensions are powers of two, so that padding does not disturb the exponents. With D growing as d, "
-        "O(Dd) is the "
-        "exponent two, and O(d log d) between one and one and a half at these dimensions. Table 1 counts a "
-        "rule; the features "
-        "themselves, D per row, need O(D)."
+        "Dimensions are powers of two, so that padding does not disturb the exponents. With D growing as d, O(Dd) is "
+        "the exponent two, and O(d log d) between one and one and a half at these dimensions. Table 1 counts a rule; "
+        "the features themselves, D per row, need O(D)."
     )
     profiles = by_profile(
         smoke={"d": (64, 128, 256), "rows": 64, "repeats": 3},

@@ -28,8 +28,8 @@ class AccuracyByWidth(Experiment):
     data = tuple(DATA.values())
     methods = COUPLINGS
     deviations = (
-        "The split is our own: a tenth of the rows for the test, a tenth of the others for validation; "
-        "columns standardised."
+        "The split is our own: a tenth of the rows for the test, a tenth of the others for validation; columns "
+        "standardised."
     )
     profiles = by_profile(
         smoke={

@@ -36,7 +36,7 @@ class Complexity(Experiment):
         smoke={"d": (32, 64, 128), "rows": 16, "repeats": 3},
         full={"d": (128, 256, 512, 1024, 2048), "rows": 64, "repeats": 5},
     )
-    seconds = by_profile(smoke=1, full=60)
+    seconds = by_profile(smoke=0.3, full=90)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per mechanism."""
@@ -72,8 +72,8 @@ class Complexity(Experiment):
         return Finding(all(value.mean >= 2 for value in found.values()), text + ".")
 
     @statement(
-        "At the largest dimension, drawing and projecting SimRFs takes at most 1.25 times as long as ORFs, "
-        "regular and fast."
+        "At the largest dimension, drawing and projecting SimRFs takes at most 1.25 times as long as ORFs, regular "
+        "and fast."
     )
     def no_extra_cost(self, results: Results) -> Finding:
         """Compare the times."""

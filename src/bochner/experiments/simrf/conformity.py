@@ -54,8 +54,8 @@ class Conformity(Experiment):
         return found
 
     @statement(
-        "The mean conformity falls from IIDRFs to ORFs to SimRFs to SimRFs+, each paired difference beyond "
-        "two standard errors."
+        "The mean conformity falls from IIDRFs to ORFs to SimRFs to SimRFs+, each paired difference beyond two "
+        "standard errors."
     )
     def ordered(self, results: Results) -> Finding:
         """Compare neighbours, draw by draw."""

@@ -27,20 +27,20 @@ class FastRotations(Experiment):
     paper = "simrf"
     item = "Table 3"
     claim = (
-        "Products of three HD blocks in place of Haar rotations do not change the accuracy, and SimRFs are "
-        "the most accurate."
+        "Products of three HD blocks in place of Haar rotations do not change the accuracy, and SimRFs are the most "
+        "accurate."
     )
     data = tuple(DATA.values())
     methods = COMPARED
     deviations = (
-        "The split is our own: a tenth of the rows for the test, a tenth of the others for validation; "
-        "columns standardised."
+        "The split is our own: a tenth of the rows for the test, a tenth of the others for validation; columns "
+        "standardised."
     )
     profiles = by_profile(
         smoke={"data": ("banknote", "wifi"), "rows": 600, "sigmas": (0.03, 3.0, 4), "tuning_draws": 2, "draws": 40},
         full={"data": tuple(DATA), "rows": None, "sigmas": (0.01, 5.0, 14), "tuning_draws": 10, "draws": 500},
     )
-    seconds = by_profile(smoke=1, full=300)
+    seconds = by_profile(smoke=1, full=250)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per data set."""
@@ -64,8 +64,8 @@ class FastRotations(Experiment):
         return self._equal(results, "simplex", "fast-simplex")
 
     @statement(
-        "SimRFs are more accurate than ORFs on more than half of the data sets, beyond two standard errors, "
-        "and on none less."
+        "SimRFs are more accurate than ORFs on more than half of the data sets, beyond two standard errors, and on "
+        "none less."
     )
     def simplex_wins(self, results: Results) -> Finding:
         """Count the data sets."""

@@ -22,8 +22,8 @@ class PairDensities(Experiment):
     paper = "simrf"
     item = "Figure 5, Lemmas 4.1 and 4.2"
     claim = (
-        "The length of the sum of two vectors has the densities of Eqs. 18 and 20, with less mass at large "
-        "lengths for ORFs, and less again for SimRFs."
+        "The length of the sum of two vectors has the densities of Eqs. 18 and 20, with less mass at large lengths "
+        "for ORFs, and less again for SimRFs."
     )
     methods = COUPLINGS
     profiles = by_profile(smoke={"d": 6, "blocks": 3000}, full={"d": 6, "blocks": 200_000})
@@ -63,8 +63,8 @@ class PairDensities(Experiment):
         return float(chi(d).ppf(0.95) * np.sqrt(2))
 
     @statement(
-        "The empirical distribution of every coupling is within the 1% Kolmogorov-Smirnov bound, "
-        "1.63/sqrt(n), of the printed density."
+        "The empirical distribution of every coupling is within the 1% Kolmogorov-Smirnov bound, 1.63/sqrt(n), of the"
+        " printed density."
     )
     def densities(self, results: Results) -> Finding:
         """Compare distances with the bound."""
@@ -74,8 +74,8 @@ class PairDensities(Experiment):
         return Finding(max(distances) < bound, f"Distances {shown}; bound {bound:.4f}.")
 
     @statement(
-        "Beyond the 95% quantile of IIDRFs, ORFs have less mass than IIDRFs and SimRFs less than ORFs, beyond"
-        " two standard errors."
+        "Beyond the 95% quantile of IIDRFs, ORFs have less mass than IIDRFs and SimRFs less than ORFs, beyond two "
+        "standard errors."
     )
     def tails(self, results: Results) -> Finding:
         """Compare the masses."""

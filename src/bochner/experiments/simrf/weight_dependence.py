@@ -30,8 +30,8 @@ class WeightDependence(Experiment):
     data = tuple(DATA.values())
     methods = COMPARED
     deviations = (
-        "The split is our own: a tenth of the rows for the test, a tenth of the others for validation; "
-        "columns standardised."
+        "The split is our own: a tenth of the rows for the test, a tenth of the others for validation; columns "
+        "standardised."
     )
     profiles = by_profile(
         smoke={"data": ("banknote", "wifi"), "rows": 600, "sigmas": (0.03, 3.0, 4), "tuning_draws": 2, "draws": 40},
