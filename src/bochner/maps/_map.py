@@ -138,6 +138,10 @@ class Map(Catalogued, ABC):
         """Return the same map with one feature fewer, by a single feature in place of a pair; None if that is impossible."""
         return None
 
+    def sharing(self, planned: Map) -> Map:
+        """Return this map with what its plan for another projection found that holds for every projection."""
+        return self
+
     def worth_trying(self, projection: Projection) -> bool:
         """Whether `recommend` and `compare` try the map with this projection; fixed lengths bias most maps."""
         return self.degree is not None or projection.gaussian_lengths or projection.has_origin

@@ -15,6 +15,7 @@ from .._table import label
 from .._validation import check_count, check_instance, check_points, check_rows
 from ..approximation import Approximation
 from ..kernels import Kernel
+from ..maps import Map
 
 
 def applicable(kernel: Kernel, X: np.ndarray, n_features: int, Y: Any = None, rng: RNG = 0) -> Iterator[Approximation]:
@@ -73,16 +74,19 @@ def planned(
     there are fewer of those than features.
     """
     seed = int(as_generator(rng).integers(2**31))
+    latest: dict[Map, Map] = {}
     for spec in catalogue.candidates(kernel, X.shape[1]):
         rows: tuple[np.ndarray, np.ndarray | None] = (X, Y)
         if spec.map.keeps_points:
             if others is None or len(others[0]) < n_features:
                 continue
             spec, rows = replace(spec, n_projections=n_features), others
+        known = spec.map.sharing(latest.get(spec.map, spec.map))
         try:
-            plan = spec.plan(*rows, rng=seed)
+            plan = replace(spec, map=known).plan(*rows, rng=seed)
         except ValueError:
             continue  # too few points for the constants of this map
+        latest[spec.map] = plan.map
         m = rows_within(plan, n_features, X.shape[1])
         if m:
             yield replace(spec, n_projections=m), replace(plan, n_projections=m)
