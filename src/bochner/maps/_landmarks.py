@@ -10,6 +10,7 @@ import numpy as np
 from .._arrays import as_numpy, is_numpy, like
 from .._validation import check_option, shown
 from ..kernels import Kernel
+from ..linalg.engine import single_threaded_blas
 from ..projections import Projection
 from ._data import Data
 from ._drawing import Draws
@@ -217,16 +218,22 @@ def whitening(unit: Kernel, points: np.ndarray, jitter: float | None = None) -> 
     """T with T T^T the inverse of K_SS, (m, rank), and the jitter in use.
 
     A Cholesky factor with the least jitter that gives one; where none does (duplicates, a flat kernel), the
-    eigenvectors of the eigenvalues that rounding leaves.
+    eigenvectors of the eigenvalues that rounding leaves.  On one thread: the number of threads cannot change a bit, and
+    threads of a factorisation stall each other on a busy machine.
     """
-    from scipy.linalg import solve_triangular
-
     with np.errstate(over="ignore", invalid="ignore"):
         K = np.asarray(unit(points), dtype=np.float64)
     if not np.isfinite(K).all():
         raise ValueError(f"Landmarks: {unit!r} overflows between the landmarks; rescale the data.")
+    with single_threaded_blas:
+        return _inverse_root(K, _JITTERS if jitter is None else (jitter,))
+
+
+def _inverse_root(K: np.ndarray, jitters: tuple[float, ...]) -> tuple[np.ndarray, float]:
+    from scipy.linalg import solve_triangular
+
     size = float(np.trace(K)) / len(K) or 1.0
-    for share in _JITTERS if jitter is None else (jitter,):
+    for share in jitters:
         try:
             L = np.linalg.cholesky(K + share * size * np.eye(len(K)))
         except np.linalg.LinAlgError:
