@@ -371,8 +371,8 @@ def candidates(kernel: Kernel, d: int) -> Iterator[Approximation]:
     Examples
     --------
     >>> from bochner import catalogue, kernels
-    >>> [spec.projection for spec in catalogue.candidates(kernels.Laplacian(), 3)]
-    [IID()]
+    >>> {spec.projection for spec in catalogue.candidates(kernels.Laplacian(), 3)}
+    {IID()}
     """
     check_instance("catalogue.candidates", "kernel", kernel, Kernel, "kernels.Gaussian()")
     check_count("catalogue.candidates", "d", d)

@@ -236,6 +236,9 @@ MODELS = [
     spoiled_model(
         "attention_report", nn.attention_report, GOOD | {"model": model, "batch": embedded, "n_draws": constant(2)}
     ),
+    spoiled_model(
+        "calibrate", nn.calibrate, GOOD | {"model": model, "batches": lambda: [embedded(), embedded() + 0.1]}
+    ),
 ]
 
 

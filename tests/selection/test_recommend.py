@@ -154,6 +154,37 @@ def test_reasons_say_how_the_frame_balanced_queries_and_keys():
     assert any("alancing multiplied queries by 0.2" in reason for reason in advice.reasons)
 
 
+def steep(n, seed):
+    return np.random.default_rng(seed).standard_normal((n, 8)) * np.geomspace(1, 1e-3, 8)
+
+
+def test_landmarks_are_ranked_by_their_error_on_rows_that_are_not_landmarks():
+    X, kernel = steep(1000, 0), kernels.Gaussian()
+    advice = bochner.recommend(X, kernel=kernel, n_features=64, rng=0)
+    best = advice.ranking[0]
+    assert isinstance(best.spec.map, maps.Landmarks) and best.source == "theory" and not best.unbiased
+    sample = advice.predictor.sample
+    assert not (sample.X[:, None] == best.plan.map.points).all(axis=2).any()
+    assert best.error == pytest.approx(sample.relative(best.plan.mse(sample.X)))
+    fresh = steep(500, 1)
+    again = np.linalg.norm(best.spec.fit(X, rng=3).gram(fresh) - kernel(fresh)) / np.linalg.norm(kernel(fresh))
+    assert again / 3 < best.error < 3 * again  # a few outliers dominate; judged at the landmarks it would be zero
+    assert any("Landmarks win: few eigenvectors" in reason for reason in advice.reasons)
+    assert max(width for width, _ in advice.curves([32, 128])[best.label]) == 64
+
+
+def test_landmarks_need_more_rows_than_those_judged():
+    few, tolerance = steep(150, 0), steep(1000, 0)
+    kinds = [
+        {type(c.spec.map) for c in advice.ranking}
+        for advice in (
+            bochner.recommend(few, kernel=kernels.Gaussian(), n_features=64, rng=0),
+            bochner.recommend(tolerance, kernel=kernels.Gaussian(), tolerance=0.2, rng=0),
+        )
+    ]
+    assert all(maps.Landmarks not in kind for kind in kinds)
+
+
 def test_mechanisms_whose_bias_stays_are_measured_and_never_recommended():
     X = sphere(60, 16, 0.7, 3)
     biased = {spec for spec in applicable(kernels.Softmax(), X, 32) if not spec.projection.consistent}

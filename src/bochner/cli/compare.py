@@ -112,8 +112,9 @@ class Comparison:
 
 def compare(problem: Problem, n_features: int, rows: int, n_draws: int, seed: int, *, shown: bool = True) -> Comparison:
     """Measure every applicable mechanism at the same width."""
-    ground, few = (Ground(problem.X, problem.Y, problem.kernel, most, seed) for most in (rows, _CURVE_ROWS))
-    plans = dict(planned(problem.kernel, ground.X, ground.Y, n_features, seed))
+    ground = Ground(problem.X, problem.Y, problem.kernel, rows, seed)
+    few = Ground(ground.X, None if problem.Y is None else ground.Y, problem.kernel, _CURVE_ROWS, seed)
+    plans = dict(planned(problem.kernel, ground.X, ground.Y, n_features, seed, ground.others))
     if not plans:
         raise ValueError(f"--features {n_features} is too few for any mechanism of {problem.kernel!r}.")
     specs = sorted(plans, key=lambda spec: (repr(spec.projection), spec.n_projections))  # the same rows are drawn once
@@ -122,7 +123,7 @@ def compare(problem: Problem, n_features: int, rows: int, n_draws: int, seed: in
     order = sorted(specs, key=lambda spec: found[spec].measured)
     chosen = _chosen(order)
     curves = [_curve(s, plans[s], few, n_features) for s in progress(chosen, label="curves", shown=shown, delay=0.0)]
-    pictures = _pictures(chosen, found, problem, seed)
+    pictures = _pictures(chosen, found, plans, ground)
     return Comparison(problem, n_features, [found[spec] for spec in order], curves, pictures)
 
 
@@ -143,23 +144,27 @@ def _curve(spec: Approximation, plan: Approximation, ground: Ground, n_features:
 
 
 def _pictures(
-    chosen: list[Approximation], found: dict[Approximation, Measurement], problem: Problem, seed: int
+    chosen: list[Approximation],
+    found: dict[Approximation, Measurement],
+    plans: dict[Approximation, Approximation],
+    ground: Ground,
 ) -> list[Picture]:
     """Gram matrices of some rows, along their first principal direction so that the picture has a shape."""
-    step = max(len(problem.X) // _PICTURE_ROWS, 1)
-    rows = problem.X[::step][:_PICTURE_ROWS]
+    step = max(len(ground.X) // _PICTURE_ROWS, 1)
+    rows = ground.X[::step][:_PICTURE_ROWS]
     centred = (rows - rows.mean(axis=0)).astype(np.float64)
     rows = rows[np.argsort(centred @ np.linalg.svd(centred, full_matrices=False)[2][0])]
-    exact = np.asarray(problem.kernel(rows))
+    exact = np.asarray(ground.kernel(rows))
     shown = list(dict.fromkeys([chosen[0], *chosen[-2:]]))
-    drawn = [Picture(label_of(spec), found[spec].measured, _typical_gram(spec, rows, exact, seed)) for spec in shown]
+    grams = [_typical_gram(plans[spec], rows, exact, ground.seed) for spec in shown]
+    drawn = [Picture(label_of(s), found[s].measured, gram) for s, gram in zip(shown, grams, strict=True)]
     return [Picture("exact", 0.0, exact), *drawn]
 
 
-def _typical_gram(spec: Approximation, rows: np.ndarray, exact: np.ndarray, seed: int) -> np.ndarray:
+def _typical_gram(plan: Approximation, rows: np.ndarray, exact: np.ndarray, seed: int) -> np.ndarray:
     """Of a few draws, the one whose error is nearest to their root mean square: one draw alone can be luck."""
     rng = np.random.default_rng(seed)
-    grams = [spec.fit(rows, rng=rng).gram(rows) for _ in range(_CURVE_DRAWS)]
+    grams = [plan.draw(rows.shape[1], rng).gram(rows) for _ in range(_CURVE_DRAWS)]
     squares = np.array([np.linalg.norm(gram - exact) ** 2 for gram in grams])
     return np.asarray(grams[int(np.abs(squares - squares.mean()).argmin())])
 

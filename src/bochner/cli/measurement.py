@@ -70,7 +70,7 @@ class Ground:
         sample = Sample.of(X, Y, kernel, np.random.default_rng(seed), rows)
         self.X = sample.X.astype(X.dtype)
         self.Y = self.X if Y is None else sample.Y.astype(X.dtype)
-        self.exact, self.seed = sample.exact, seed
+        self.kernel, self.exact, self.others, self.seed = kernel, sample.exact, sample.others, seed
         self.predictor = Predictor(replace(sample, weights=np.full(sample.exact.shape, 1 / sample.exact.size)), seed)
         self._rows = Rows(X.shape[1], int(streams(seed, "measure")[0].integers(2**31)))
 

@@ -116,8 +116,51 @@ class DenseExponential(InFrame):
         inside, s = self._inside(data, frame), np.ones(data.d) if self.s is None else np.array(self.s)
         x, y = inside.queries, inside.keys
         V = np.maximum(x.square + y.square + 2 * s * x.mean * y.mean, 0.0)
-        best = [_best_constant(float(v), int(sign)) for v, sign in zip(V, s, strict=True)]
-        return replace(self, frame=frame, A=tuple(best))
+        return replace(self, frame=frame, A=self._best(V, s))
+
+    def plan_moments(self, a: Any, b: Any, S_x: Any, S_y: Any, C: Any) -> DenseExponential:
+        """Return the planned map for pairs with these moments, such as the pairs of a head weighted by its attention.
+
+        Parameters
+        ----------
+        a, b, S_x, S_y, C : arrays
+            Means and covariances over pairs of queries and keys, as in `Frame.of_moments`.
+
+        Returns
+        -------
+        DenseExponential
+            The map with the frame of the moments and the constants of smallest variance; a frame or constants that were
+            given are kept.
+        """
+        full = Frame.of_moments(a, b, S_x, S_y, C)
+        d, frame = full.d, self.frame
+        s = np.ones(d) if self.s is None else np.array(self.s)
+        if frame is None:
+            frame = self._frame_of_moments(full, *(np.asarray(S, np.float64) for S in (S_x, S_y, C)))
+        x = full.query_centre - frame.query_centre - frame.origin
+        y = full.key_centre - frame.key_centre - frame.origin
+        T, inverse = frame.matrix, frame.inverse
+        V_x = np.einsum("ji,jk,ki->i", T, S_x + np.outer(x, x), T)
+        V_y = np.einsum("ij,jk,ik->i", inverse, S_y + np.outer(y, y), inverse)
+        cross = np.einsum("ji,jk,ik->i", T, C + np.outer(x, y), inverse)
+        return replace(self, frame=frame, A=self.A or self._best(np.maximum(V_x + V_y + 2 * s * cross, 0.0), s))
+
+    def _frame_of_moments(self, full: Frame, S_x: np.ndarray, S_y: np.ndarray, C: np.ndarray) -> Frame:
+        """The frame of moments, without the parts that were declined."""
+        if self.center and self.balance:
+            return full
+        a, b = full.query_centre, full.key_centre
+        if self.center:
+            return Frame(a, b, np.eye(full.d))
+        zero = np.zeros(full.d)
+        if not self.balance:
+            return Frame(zero, zero, np.eye(full.d))
+        return Frame.of_moments(zero, zero, S_x + np.outer(a, a), S_y + np.outer(b, b), C + np.outer(a, b))
+
+    @staticmethod
+    def _best(V: np.ndarray, s: np.ndarray) -> tuple[complex, ...]:
+        """The constants of smallest variance for the second moments of x' + s y'."""
+        return tuple(_best_constant(float(v), int(sign)) for v, sign in zip(V, s, strict=True))
 
     def layout(self, projection: Projection) -> Layout:
         nodes, origin = 2 if projection.reflected else 1, int(projection.has_origin)

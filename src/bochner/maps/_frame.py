@@ -103,6 +103,43 @@ class Frame:
             M = balanced(S_x, S_y, np.outer(x, y))
         return cls(x - origin if center else np.zeros(d), y - origin if center else np.zeros(d), M, origin)
 
+    @classmethod
+    def of_moments(cls, a: Any, b: Any, S_x: Any, S_y: Any, C: Any) -> Frame:
+        r"""The centred, balanced frame of pairs with these moments, such as pairs weighted by attention.
+
+        Parameters
+        ----------
+        a, b : arrays (d,)
+            Means of queries and of keys over the pairs.
+        S_x, S_y : arrays (d, d)
+            Covariances of queries and of keys.
+        C : array (d, d)
+            Covariances of queries (rows) with the keys of their pairs (columns); zero for independent pairs.
+
+        Returns
+        -------
+        Frame
+            The frame in which second moments of :math:`x'` and :math:`y'` are equal up to a rotation, and that of
+            :math:`x' + y'` is diagonal.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bochner.maps import Frame
+        >>> frame = Frame.of_moments([1, 1], [0, 2], np.diag([4, 1]), np.diag([1, 4]), np.zeros((2, 2)))
+        >>> frame.query_centre, np.abs(frame.matrix).round(3)
+        (array([1., 1.]), array([[0.   , 0.707],
+               [1.414, 0.   ]]))
+        """
+        moments = [_array(name, S) for name, S in (("S_x", S_x), ("S_y", S_y), ("C", C))]
+        d = len(_vector("a", a))
+        for name, S in zip(("S_x", "S_y", "C"), moments, strict=True):
+            if S.shape != (d, d):
+                raise ValueError(
+                    f"Frame: {name} must be a {d} x {d} matrix, as a has {d} numbers, got shape {S.shape}."
+                )
+        return cls(a, b, balanced(*moments))
+
     @property
     def d(self) -> int:
         """Dimension of the points."""

@@ -51,6 +51,10 @@ class InFrame(ExponentialMap):
         """Only with rows of an exact law: in a good frame the coupling of the rows matters little."""
         return projection.gaussian_rows
 
+    def sharing(self, planned: Map) -> Map:
+        """With the same frame, which takes longest to fit."""
+        return replace(self, frame=planned.frame) if isinstance(planned, InFrame) else self  # type: ignore[type-var]
+
     def effect(self, facts: Any) -> str:
         """What the frame did."""
         return "" if self.frame is None else self.frame.effect(facts.sum2)

@@ -10,6 +10,7 @@ import numpy as np
 from .._arrays import as_numpy, is_numpy, like
 from .._validation import check_option, shown
 from ..kernels import Kernel
+from ..linalg.engine import single_threaded_blas
 from ..projections import Projection
 from ._data import Data
 from ._drawing import Draws
@@ -20,6 +21,8 @@ from ._map import Coupling, Layout, Map
 PIVOTS = ("uniform", "rpcholesky", "kmeans")
 _SAMPLE = 20_000
 """Rows of the data that landmarks are chosen from, at most, unless more landmarks are asked for."""
+_JUDGED = 4096
+"""Rows of the data that the trace error is measured on, at most."""
 _PROPOSALS = 64
 """Pivots proposed at a time by the blocked Cholesky factorisation."""
 _JITTERS = (0.0, 1e-12, 1e-10, 1e-8)
@@ -45,7 +48,8 @@ class Landmarks(Map):
         Number that the plan adds to the diagonal of :math:`K_{SS}`, in units of its mean, so that it has a Cholesky
         factor.
     trace_error : float, optional
-        The share of the trace of the Gram matrix of the data that the landmarks do not capture, filled in by the plan.
+        The share of the trace of the Gram matrix of the data (of 4096 random rows, if there are more) that the landmarks
+        do not capture, filled in by the plan.
 
     See Also
     --------
@@ -86,6 +90,7 @@ class Landmarks(Map):
     family: ClassVar[str] = "landmarks"
     requirement: ClassVar[str] = "a kernel"
     uses_rows: ClassVar[bool] = False
+    keeps_points: ClassVar[bool] = True
     references: ClassVar[tuple[str, ...]] = ("williams2001", "chen2025", "epperly2024")
 
     def __post_init__(self) -> None:
@@ -111,9 +116,22 @@ class Landmarks(Map):
     def unbiased(self, projection: Projection) -> bool:
         return False
 
+    @property
+    def most_rows(self) -> int | None:
+        """The landmarks that were found."""
+        return None if self.points is None else len(self.points)
+
     def worth_trying(self, projection: Projection) -> bool:
-        """Not by `recommend`, whose few sampled rows would all become landmarks."""
-        return False
+        """Random rows of the data: k-means takes long."""
+        return self.pivots in ("uniform", "rpcholesky") if isinstance(self.pivots, str) else False
+
+    def why(self, facts: Any) -> str:
+        lost = (
+            ""
+            if self.trace_error is None
+            else f", and these landmarks leave {100 * self.trace_error:.2g} % of its trace"
+        )
+        return f"Landmarks win: few eigenvectors carry most of the Gram matrix{lost}."
 
     @property
     def planned(self) -> bool:
@@ -129,11 +147,9 @@ class Landmarks(Map):
         assert kernel is not None  # it serves no other
         unit, rows = _at_unit(kernel), _sampled(data, max(_SAMPLE, 10 * m), rng)
         points = self._chosen(unit, kernel, rows, rng, m)
-        jitter = whitening(unit, points)[1]
-        chosen = replace(self, points=points, jitter=jitter)
-        features = LandmarkFeatures(unit, points, jitter, len(points))
-        left = unit.diagonal(rows) - np.einsum("ij,ij->i", *(features(rows, key=False),) * 2)
-        return replace(chosen, trace_error=float(np.maximum(left, 0).sum() / max(unit.diagonal(rows).sum(), 1e-300)))
+        T, jitter = whitening(unit, points)
+        judged = rows if len(rows) <= _JUDGED else rows[rng.choice(len(rows), _JUDGED, replace=False)]
+        return replace(self, points=points, jitter=jitter, trace_error=_trace_error(unit, judged, points, T))
 
     def _chosen(self, unit: Kernel, kernel: Kernel, rows: np.ndarray, rng: np.random.Generator, m: int) -> np.ndarray:
         if not isinstance(self.pivots, str):
@@ -202,16 +218,22 @@ def whitening(unit: Kernel, points: np.ndarray, jitter: float | None = None) -> 
     """T with T T^T the inverse of K_SS, (m, rank), and the jitter in use.
 
     A Cholesky factor with the least jitter that gives one; where none does (duplicates, a flat kernel), the
-    eigenvectors of the eigenvalues that rounding leaves.
+    eigenvectors of the eigenvalues that rounding leaves.  On one thread: the number of threads cannot change a bit, and
+    threads of a factorisation stall each other on a busy machine.
     """
-    from scipy.linalg import solve_triangular
-
     with np.errstate(over="ignore", invalid="ignore"):
         K = np.asarray(unit(points), dtype=np.float64)
     if not np.isfinite(K).all():
         raise ValueError(f"Landmarks: {unit!r} overflows between the landmarks; rescale the data.")
+    with single_threaded_blas:
+        return _inverse_root(K, _JITTERS if jitter is None else (jitter,))
+
+
+def _inverse_root(K: np.ndarray, jitters: tuple[float, ...]) -> tuple[np.ndarray, float]:
+    from scipy.linalg import solve_triangular
+
     size = float(np.trace(K)) / len(K) or 1.0
-    for share in _JITTERS if jitter is None else (jitter,):
+    for share in jitters:
         try:
             L = np.linalg.cholesky(K + share * size * np.eye(len(K)))
         except np.linalg.LinAlgError:
@@ -222,6 +244,13 @@ def whitening(unit: Kernel, points: np.ndarray, jitter: float | None = None) -> 
     values, vectors = np.linalg.eigh(K)
     kept = values > len(K) * np.finfo(np.float64).eps * values.max()
     return vectors[:, kept] / np.sqrt(values[kept]), 0.0
+
+
+def _trace_error(unit: Kernel, rows: np.ndarray, points: np.ndarray, T: np.ndarray) -> float:
+    """Sum of the residual diagonal over that of the kernel."""
+    captured = ((np.asarray(unit(rows, points)) @ T) ** 2).sum(axis=1)
+    diagonal = unit.diagonal(rows)
+    return float(np.maximum(diagonal - captured, 0).sum() / max(diagonal.sum(), 1e-300))
 
 
 def rpcholesky(unit: Kernel, rows: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:

@@ -54,6 +54,7 @@ class Map(Catalogued, ABC):
     - ``family``: the kind of features ("cosines", "exponentials", ...), for comparisons between kinds;
     - ``coupling``: how the rows of W should be coupled by default;
     - ``uses_rows``: whether it uses a matrix W at all;
+    - ``keeps_points``: whether its plan holds points of the data, where it is exact, so that it is judged on others;
     - ``degree``: the degree of a homogeneous map, which only needs uniform directions, or None;
     - ``layout(projection)``: width, symmetry and sign of the features, known without drawing;
     - ``mse(case)``: the error in closed form, if one is known.
@@ -64,6 +65,7 @@ class Map(Catalogued, ABC):
     requirement: ClassVar[str]
     family: ClassVar[str] = ""
     uses_rows: ClassVar[bool] = True
+    keeps_points: ClassVar[bool] = False
 
     @abstractmethod
     def serves(self, kernel: Kernel | None) -> bool:
@@ -127,9 +129,18 @@ class Map(Catalogued, ABC):
         Raises a ValueError if they depend on constants that are not chosen yet.
         """
 
+    @property
+    def most_rows(self) -> int | None:
+        """Number of rows beyond which features are zero, or None if there is no such number."""
+        return None
+
     def narrowed(self) -> Map | None:
         """Return the same map with one feature fewer, by a single feature in place of a pair; None if that is impossible."""
         return None
+
+    def sharing(self, planned: Map) -> Map:
+        """Return this map with what its plan for another projection found that holds for every projection."""
+        return self
 
     def worth_trying(self, projection: Projection) -> bool:
         """Whether `recommend` and `compare` try the map with this projection; fixed lengths bias most maps."""

@@ -9,6 +9,7 @@ except ImportError:
 
 from ._attention import linear_attention
 from ._attention_state import AttentionState
+from ._calibration import calibrate
 from ._conversion import replace_attention
 from ._multihead import RandomFeatureAttention, Rotary
 from ._random_feature_layer import RandomFeatures
@@ -25,6 +26,7 @@ __all__ = [
     "Rotary",
     "SampledSoftmax",
     "attention_report",
+    "calibrate",
     "linear_attention",
     "replace_attention",
 ]

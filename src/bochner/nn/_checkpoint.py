@@ -3,8 +3,9 @@ r"""Checkpoints of drawn features: their format, and the checks when they are lo
 Format 1.  Under the name of the features a ``state_dict`` holds
 
 - ``format_version``: the number 1;
-- ``plan``: JSON in bytes (uint8) with the specification, the dimension, the heads, and the plan of each draw with all its
-  constants, made of public names by `bochner.approximation.files.plan_to_json`;
+- ``plan``: JSON in bytes (uint8) with the specification (null where each head was given a plan), the dimension, the
+  heads, and the plan of each draw with all its constants, made of public names by
+  `bochner.approximation.files.plan_to_json`;
 - ``seeds`` (int64), ``fitted`` (bool): where the draws started, and whether their constants were chosen from data;
 - ``matrix`` (draws, d + 2, D) and, for signed features, ``signs`` (draws, 1, D): maps with quadratic logarithms;
 - ``arrays.<draw>.<name>``: the arrays of other maps, under the names of `FeatureMap.to_arrays`.
@@ -37,15 +38,15 @@ class Header(NamedTuple):
 
     Attributes
     ----------
-    spec : Approximation
-        What was asked for.
+    spec : Approximation or tuple of planned ones
+        What was asked for: one specification, or a plan for each head.
     d, heads : int
         Width of a head, number of heads.
     per_head : bool
         Whether each head has its own rows.
     """
 
-    spec: Approximation
+    spec: Approximation | tuple[Approximation, ...]
     d: int
     heads: int
     per_head: bool
@@ -67,20 +68,28 @@ class Header(NamedTuple):
         if not isinstance(found, dict) or not isinstance(found.get("plans"), list):
             raise ValueError("its plan is not the JSON of one; the file is damaged")
         own = self._described()
-        if any(found.get(name) != value for name, value in own.items()):
-            theirs = {name: found.get(name) for name in own}
+        theirs = {name: found.get(name) for name in own}
+        if theirs["spec"] is None and self._takes_plans:  # plans of the same kind, with constants found elsewhere
+            theirs["spec"] = own["spec"]
+        if theirs != own:
             raise ValueError(f"it holds features of {_in_words(theirs)}, and this module has {_in_words(own)}")
-        return [self._plan(text) for text in found["plans"]]
+        return [self._plan(i, text) for i, text in enumerate(found["plans"])]
+
+    @property
+    def _takes_plans(self) -> bool:
+        """Whether constants are not part of the specification."""
+        return isinstance(self.spec, tuple) or not self.spec.planned
 
     def _described(self) -> dict[str, Any]:
-        return {"spec": _described(self.spec), "d": self.d, "heads": self.heads, "per_head": self.per_head}
+        spec = None if isinstance(self.spec, tuple) else _described(self.spec)
+        return {"spec": spec, "d": self.d, "heads": self.heads, "per_head": self.per_head}
 
-    def _plan(self, text: Any) -> Approximation:
-        """One plan, which must be this specification with its constants filled in."""
-        if text == _described(self.spec) and self.spec.planned:
-            return self.spec
+    def _plan(self, i: int, text: Any) -> Approximation:
+        """The plan of a draw, which must be the specification with its constants filled in."""
+        own = self.spec[i % len(self.spec)] if isinstance(self.spec, tuple) else self.spec
+        if text == _described(own) and own.planned:
+            return own
         plan = plan_from_json(text if isinstance(text, str) else "")
-        own = self.spec
         fits = type(plan.map) is type(own.map) and plan.planned
         if not fits or (plan.kernel, plan.projection, plan.n_projections) != (
             own.kernel,
@@ -103,7 +112,7 @@ def _described(spec: Approximation) -> str:
 
 def _in_words(described: Mapping[str, Any]) -> str:
     try:
-        spec = repr(plan_from_json(described["spec"]))
+        spec = "a plan for each head" if described["spec"] is None else repr(plan_from_json(described["spec"]))
     except (ValueError, TypeError):
         spec = str(described["spec"])[:500]
     return f"{spec} with d={described['d']}, heads={described['heads']}, per_head={described['per_head']}"

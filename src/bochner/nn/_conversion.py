@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy as copying
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,16 +13,18 @@ from torch import nn
 from .._validation import check_flag, shown
 from ..approximation import Approximation
 from ._attention_checks import check_generator
-from ._drawn import attention_spec
+from ._drawn import HeadSpec, head_spec
 from ._hugging_face import FAMILIES, HeadAttention, attach, family_of, make_masks_linear
 from ._multihead import RandomFeatureAttention
 
 _OWNER = "replace_attention"
+Spec = Approximation | str | Sequence[Approximation]
+"""A specification, the name of a mechanism, or a plan for each head."""
 
 
 def replace_attention(
     model: nn.Module,
-    spec: Approximation | str | Mapping[str, Approximation | str] | None = None,
+    spec: Spec | Mapping[str, Spec] | None = None,
     *,
     per_head: bool = False,
     select: Callable[[str, nn.Module], bool] | None = None,
@@ -38,10 +40,10 @@ def replace_attention(
     ----------
     model : torch.nn.Module
         The model, which is changed in place unless ``copy``.  Invalid arguments leave it unchanged.
-    spec : Approximation, str, or mapping from names of modules to these, optional
+    spec : Approximation, str, sequence of Approximation, or mapping from names of modules to these, optional
         What to draw, for `kernels.Softmax` with scale 1, or the name of a mechanism such as "favor++"; by default 256
-        rows of the best map and projection for softmax.  A mapping, such as the ``recommended`` of `attention_report`,
-        converts the modules that it names.
+        rows of the best map and projection for softmax.  A sequence has a plan for each head.  A mapping, such as that
+        of `calibrate` or the ``recommended`` of `attention_report`, converts the modules that it names.
     per_head : bool
         Whether each head draws its own rows.
     select : callable, optional
@@ -105,11 +107,11 @@ def replace_attention(
     return _put(model, built)
 
 
-def _specs(spec: Any, names: Iterable[str]) -> dict[str, Approximation]:
+def _specs(spec: Any, names: Iterable[str]) -> dict[str, HeadSpec]:
     """What to draw for each module."""
     if isinstance(spec, Mapping):
-        return {name: attention_spec(f"{_OWNER}: {name}", spec[name], softmax_only=True) for name in names}
-    return dict.fromkeys(names, attention_spec(_OWNER, spec, softmax_only=True))
+        return {name: head_spec(f"{_OWNER}: {name}", spec[name], softmax_only=True) for name in names}
+    return dict.fromkeys(names, head_spec(_OWNER, spec, softmax_only=True))
 
 
 def check_model(owner: str, model: Any) -> None:
@@ -164,7 +166,7 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(name or "'' (the model itself)" for name in names)
 
 
-def _built(module: nn.Module, spec: Approximation, per_head: bool, generator: torch.Generator | None) -> nn.Module:
+def _built(module: nn.Module, spec: HeadSpec, per_head: bool, generator: torch.Generator | None) -> nn.Module:
     """Return the module that replaces an attention, or that computes it if the attention is kept."""
     if isinstance(module, nn.MultiheadAttention | RandomFeatureAttention):
         return _converted(module, spec, per_head, generator)
@@ -198,7 +200,7 @@ def _check_multihead(name: str, module: nn.MultiheadAttention) -> None:
 
 def _converted(
     module: nn.MultiheadAttention | RandomFeatureAttention,
-    spec: Approximation,
+    spec: HeadSpec,
     per_head: bool,
     generator: torch.Generator | None,
 ) -> RandomFeatureAttention:

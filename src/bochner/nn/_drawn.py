@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -26,6 +27,10 @@ from ._tensor_features import (
 
 _FITTED_ROWS = 1024
 """Rows of queries and of keys of each head from which constants are chosen."""
+
+
+HeadSpec = Approximation | tuple[Approximation, ...]
+"""What heads draw: one specification for all of them, or a plan for each."""
 
 
 def as_spec(owner: str, spec: Approximation | str | None, kernel: Kernel) -> Approximation:
@@ -55,15 +60,37 @@ def attention_spec(owner: str, spec: Approximation | str | None, *, softmax_only
     return spec
 
 
+def head_spec(owner: str, spec: Any, *, softmax_only: bool = False) -> HeadSpec:
+    """The same for attention of several heads, which may be given a plan each."""
+    if isinstance(spec, Sequence) and not isinstance(spec, str | bytes):
+        return tuple(attention_spec(owner, member, softmax_only=softmax_only) for member in spec)
+    return attention_spec(owner, spec, softmax_only=softmax_only)
+
+
+def check_heads(owner: str, spec: HeadSpec, heads: int) -> None:
+    """Refuse a sequence that is not one of plans for each head."""
+    if isinstance(spec, Approximation):
+        return
+    if len(spec) != heads:
+        raise ValueError(f"{owner}: spec must have one plan for each of the {heads} heads, got {len(spec)}.")
+    for h, member in enumerate(spec):
+        if not member.planned:
+            raise ValueError(
+                f"{owner}: spec[{h}] must be planned, since a sequence holds the plans of the heads, got {member!r}; "
+                f"use spec.plan(X, Y), or nn.calibrate for all heads of a model."
+            )
+
+
 class DrawnFeatures(FixedPrecision):
-    """Features for the heads of an attention, drawn from one specification.
+    """Features for the heads of an attention, drawn from one specification or from a plan for each head.
 
     What is drawn is kept in buffers, with the plan that it was drawn from: one matrix for maps with quadratic
     logarithms, the arrays of the drawn map for others.  Buffers keep their precision when the module is cast.
 
     Parameters
     ----------
-    spec : Approximation
+    spec : Approximation or tuple of planned ones
+        One for all heads, or one for each.
     d : int
         Width of a head.
     heads : int
@@ -83,7 +110,7 @@ class DrawnFeatures(FixedPrecision):
 
     def __init__(
         self,
-        spec: Approximation,
+        spec: HeadSpec,
         d: int,
         heads: int = 1,
         per_head: bool = False,
@@ -93,8 +120,8 @@ class DrawnFeatures(FixedPrecision):
     ) -> None:
         super().__init__()
         self.spec, self.d, self.heads, self.per_head, self.dtype = spec, d, heads, per_head, dtype
-        self.adaptive = not spec.planned
-        self._n_draws = heads if self.adaptive or per_head else 1
+        self.adaptive = isinstance(spec, Approximation) and not spec.planned
+        self._n_draws = heads if self.adaptive or per_head or isinstance(spec, tuple) else 1
         self._waits = self.adaptive
         self._maps: list[FeatureMap] = []
         self._stamp: tuple[Any, ...] = ()
@@ -182,6 +209,8 @@ class DrawnFeatures(FixedPrecision):
 
     def _planned(self, rows: Tensor) -> list[Approximation]:
         """The plan of each draw, from rows (heads, 2, n, d) of queries and keys."""
+        if isinstance(self.spec, tuple):
+            return list(self.spec)
         if not self.adaptive:
             return [self.spec] * self._n_draws
         return [self.spec.plan(q, k, rng=0) for q, k in rows.double().cpu().numpy()]
@@ -295,7 +324,8 @@ class DrawnFeatures(FixedPrecision):
 
     def extra_repr(self) -> str:
         """What it was drawn from."""
-        return f"{self.spec!r}, d={self.d}, heads={self.heads}, per_head={self.per_head}"
+        spec = "a plan for each head" if isinstance(self.spec, tuple) else repr(self.spec)
+        return f"{spec}, d={self.d}, heads={self.heads}, per_head={self.per_head}"
 
 
 def _version(buffer: Tensor) -> tuple[int, int]:

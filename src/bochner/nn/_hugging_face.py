@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ..approximation import Approximation
 from ._attention import linear_attention
-from ._drawn import DrawnFeatures
+from ._drawn import DrawnFeatures, HeadSpec, check_heads
 
 NAME = "bochner"
 """Name of our functions in the registries of ``transformers``."""
@@ -55,8 +54,8 @@ class HeadAttention(nn.Module):
 
     Parameters
     ----------
-    spec : Approximation
-        What to draw.
+    spec : Approximation or tuple of planned ones
+        What to draw, for all heads or for each.
     module : torch.nn.Module
         Attention of a known family, whose heads, type and device are taken.
     per_head : bool
@@ -65,12 +64,11 @@ class HeadAttention(nn.Module):
         Source of the draw.
     """
 
-    def __init__(
-        self, spec: Approximation, module: nn.Module, *, per_head: bool, generator: torch.Generator | None
-    ) -> None:
+    def __init__(self, spec: HeadSpec, module: nn.Module, *, per_head: bool, generator: torch.Generator | None) -> None:
         super().__init__()
         family, weight = FAMILIES[f"{type(module).__module__}.{type(module).__qualname__}"], next(module.parameters())
         heads, d = int(getattr(module, family.heads)), int(getattr(module, family.width))
+        check_heads("replace_attention", spec, heads)
         dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32
         self.features = DrawnFeatures(spec, d, heads, per_head, dtype=dtype, generator=generator).to(weight.device)
 

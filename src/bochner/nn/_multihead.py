@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -15,7 +15,7 @@ from ..approximation import Approximation
 from ._attention import linear_attention
 from ._attention_checks import check_floating, check_generator, check_state_type
 from ._attention_state import AttentionState
-from ._drawn import DrawnFeatures, attention_spec
+from ._drawn import DrawnFeatures, check_heads, head_spec
 from ._multihead_checks import OWNER, check_inputs, check_options, is_causal_mask, key_mask
 
 
@@ -35,9 +35,9 @@ class RandomFeatureAttention(nn.Module):
         Must be 0, since no attention weights are formed; apply ``nn.Dropout`` to the output instead.
     add_bias_kv, add_zero_attn : bool
         Must be False.
-    spec : Approximation or str, optional
+    spec : Approximation, str, or sequence of planned Approximation, optional
         What to draw, for `kernels.Softmax` with scale 1, or the name of a mechanism such as "favor++"; by default 256
-        rows of the best map and projection for softmax.
+        rows of the best map and projection for softmax.  A sequence has one plan for each head, as `calibrate` finds them.
     per_head : bool
         Whether each head draws its own rows.
     scale : float, optional
@@ -85,7 +85,7 @@ class RandomFeatureAttention(nn.Module):
         device: Any = None,
         dtype: torch.dtype | None = None,
         *,
-        spec: Approximation | str | None = None,
+        spec: Approximation | str | Sequence[Approximation] | None = None,
         per_head: bool = False,
         scale: float | None = None,
         learned_scale: bool = False,
@@ -101,7 +101,8 @@ class RandomFeatureAttention(nn.Module):
                 f"{OWNER}: rotary must be callable, such as Rotary({embed_dim // num_heads}), got {shown(rotary)}."
             )
         check_generator(OWNER, generator)
-        spec = attention_spec(OWNER, spec)
+        drawn = head_spec(OWNER, spec)
+        check_heads(OWNER, drawn, num_heads)
         self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, embed_dim // num_heads
         self.kdim, self.vdim = kdim or embed_dim, vdim or embed_dim
         self.dropout, self.batch_first, self.rotary = 0.0, batch_first, rotary
@@ -112,7 +113,7 @@ class RandomFeatureAttention(nn.Module):
         if learned_scale:
             self.log_scale = nn.Parameter(torch.full((num_heads, 1, 1), math.log(self.scale), **options))
         kept = torch.float64 if dtype == torch.float64 else torch.float32
-        self.features = DrawnFeatures(spec, self.head_dim, num_heads, per_head, dtype=kept, generator=generator)
+        self.features = DrawnFeatures(drawn, self.head_dim, num_heads, per_head, dtype=kept, generator=generator)
         self.features.to(device)
 
     def _make_projections(self, bias: bool, options: dict[str, Any]) -> None:

@@ -78,15 +78,15 @@ def exact_weights(q: Tensor, k: Tensor, scale: float | Tensor, seen: Tensor | No
 
 
 @torch.no_grad()
-def record(model: nn.Module, batch: Any) -> list[Recorded]:
+def record(model: nn.Module, batch: Any, owner: str = "attention_report") -> list[Recorded]:
     """Run a copy of the model on the batch with exact attention, converted or not, and catch its queries and keys."""
-    check_model("attention_report", model)
+    check_model(owner, model)
     if not attention_modules(model):
-        raise no_attention("attention_report", model)
+        raise no_attention(owner, model)
     calls: list[Recorded] = []
-    _run(_with_recorders(model, calls), batch)
+    _run(_with_recorders(model, calls), batch, owner)
     if not calls:
-        raise ValueError("attention_report: the model ran without calling any of its attention.")
+        raise ValueError(f"{owner}: the model ran without calling any of its attention.")
     return calls
 
 
@@ -106,7 +106,7 @@ def _with_recorders(model: nn.Module, calls: list[Recorded]) -> nn.Module:
     return twin
 
 
-def _run(model: nn.Module, batch: Any) -> None:
+def _run(model: nn.Module, batch: Any, owner: str) -> None:
     try:
         if isinstance(batch, Mapping):
             model(**batch)
@@ -116,7 +116,7 @@ def _run(model: nn.Module, batch: Any) -> None:
             model(batch)
     except Exception as error:
         words = " ".join(f"{type(error).__name__}: {error}".split())[:500]
-        raise ValueError(f"attention_report: the model cannot be run on the batch: {words}") from error
+        raise ValueError(f"{owner}: the model cannot be run on the batch: {words}") from error
 
 
 class _Recorder(nn.Module):

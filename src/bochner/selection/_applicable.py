@@ -15,6 +15,7 @@ from .._table import label
 from .._validation import check_count, check_instance, check_points, check_rows
 from ..approximation import Approximation
 from ..kernels import Kernel
+from ..maps import Map
 
 
 def applicable(kernel: Kernel, X: np.ndarray, n_features: int, Y: Any = None, rng: RNG = 0) -> Iterator[Approximation]:
@@ -55,20 +56,37 @@ def applicable(kernel: Kernel, X: np.ndarray, n_features: int, Y: Any = None, rn
     Y = None if Y is None else as_numpy(check_rows("applicable", Y, X.shape[-1], remedy="Y must have X's columns."))
     if X.ndim != 2:
         raise ValueError(f"applicable: X must be a matrix of points as rows, got shape {X.shape}.")
-    for spec, plan in planned(kernel, X, Y, n_features, rng):
+    for spec, plan in planned(kernel, X, Y, n_features, rng, others=(X, Y)):
         yield replace(spec, n_projections=plan.n_projections)
 
 
 def planned(
-    kernel: Kernel, X: np.ndarray, Y: np.ndarray | None, n_features: int, rng: RNG
+    kernel: Kernel,
+    X: np.ndarray,
+    Y: np.ndarray | None,
+    n_features: int,
+    rng: RNG,
+    others: tuple[np.ndarray, np.ndarray | None] | None = None,
 ) -> Iterator[tuple[Approximation, Approximation]]:
-    """Yield specifications and their plans on the data, both with as many projections as fit."""
+    """Yield specifications and their plans on the data, both with as many projections as fit.
+
+    Maps that keep points of the data are planned on ``others``, so that they can be judged on X and Y, and left out if
+    there are fewer of those than features.
+    """
     seed = int(as_generator(rng).integers(2**31))
+    latest: dict[Map, Map] = {}
     for spec in catalogue.candidates(kernel, X.shape[1]):
+        rows: tuple[np.ndarray, np.ndarray | None] = (X, Y)
+        if spec.map.keeps_points:
+            if others is None or len(others[0]) < n_features:
+                continue
+            spec, rows = replace(spec, n_projections=n_features), others
+        known = spec.map.sharing(latest.get(spec.map, spec.map))
         try:
-            plan = spec.plan(X, Y, rng=seed)
+            plan = replace(spec, map=known).plan(*rows, rng=seed)
         except ValueError:
             continue  # too few points for the constants of this map
+        latest[spec.map] = plan.map
         m = rows_within(plan, n_features, X.shape[1])
         if m:
             yield replace(spec, n_projections=m), replace(plan, n_projections=m)
@@ -77,6 +95,7 @@ def planned(
 def rows_within(plan: Approximation, width: int, d: int) -> int:
     """Largest number of projections that fit in a width, whole rules of a quadrature if possible; zero if none fits."""
     m, rule = plan.layout.rows_within(width), plan.projection.rows_per_rule(d)
+    m = m if plan.map.most_rows is None else min(m, plan.map.most_rows)
     return m - m % rule if m >= rule else m
 
 

@@ -45,7 +45,8 @@ def recommend(
 
     All mechanisms for the kernel are compared at the same number of features.  Their relative Frobenius error
     :math:`\sqrt{E|\hat K - K|_F^2}/|K|_F` is predicted on sampled pairs, in closed form if there is one and by
-    simulation otherwise, and their time is measured.
+    simulation otherwise, and their time is measured.  Landmarks are chosen from up to 2000 other rows than those they are
+    judged on; they are not considered if there are fewer such rows than features, nor with a tolerance.
 
     Parameters
     ----------
@@ -101,7 +102,8 @@ def recommend(
     chosen = _kernel(kernel, X)
     predictor = Predictor(Sample.of(X, Y, chosen, np.random.default_rng(seed)), seed)
     width = limit if limit is not None and tolerance is None else min(limit or DEFAULT_FEATURES, DEFAULT_FEATURES)
-    mechanisms = _mechanisms(chosen, predictor, width, positive, symmetric)
+    others = predictor.sample.others if tolerance is None else None
+    mechanisms = _mechanisms(chosen, predictor, width, positive, symmetric, others)
     rows = predictor.sample.X.astype(X.dtype if X.dtype == np.float32 else np.float64)
     found = [_candidate(*one, rows, predictor) for one in progress(mechanisms, label="recommend", shown=verbose)]
     ranking = sorted(_raced(found, predictor), key=lambda c: c.bound)
@@ -139,11 +141,16 @@ def _kernel(kernel: Kernel | str | None, X: np.ndarray) -> Kernel:
 
 
 def _mechanisms(
-    kernel: Kernel, predictor: Predictor, width: int, positive: bool, symmetric: bool
+    kernel: Kernel,
+    predictor: Predictor,
+    width: int,
+    positive: bool,
+    symmetric: bool,
+    others: tuple[np.ndarray, np.ndarray | None] | None,
 ) -> list[tuple[Approximation, Approximation]]:
     """Return the requested specifications and plans; those that share their rows are adjacent."""
     sample = predictor.sample
-    every = planned(kernel, sample.X, sample.Y, width, predictor.seed)
+    every = planned(kernel, sample.X, sample.Y, width, predictor.seed, others)
     found = [(spec, plan) for spec, plan in every if plan.unbiased or plan.projection.consistent]
     if not found:
         raise ValueError(f"recommend: n_features={width} is too few for any mechanism of {kernel!r}; allow more.")

@@ -12,11 +12,13 @@ from ..theory import Pairs
 
 ROWS = 96
 """Rows sampled from each side: 9216 pairs."""
+OTHERS = 2000
+"""Further rows of each side, at most, that maps which keep points of the data choose them from."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Sampled rows, their exact Gram matrix, and the weight of each entry in the full matrix.
+    """Sampled rows, their exact Gram matrix, the weight of each entry in the full matrix, and some of the other rows.
 
     The diagonal of a symmetric Gram matrix has a share of 1/n of its entries, and not one over the number of sampled
     rows; otherwise features that are exact on the diagonal would look better than they are.
@@ -26,14 +28,17 @@ class Sample:
     Y: np.ndarray
     exact: np.ndarray
     weights: np.ndarray
+    others: tuple[np.ndarray, np.ndarray | None]
 
     @classmethod
     def of(
         cls, X: np.ndarray, Y: np.ndarray | None, kernel: Kernel, rng: np.random.Generator, rows: int = ROWS
     ) -> Sample:
         """Sample rows without replacement, the same for both sides if Y is None."""
-        x = _rows(X, rows, rng)
-        y = x if Y is None else _rows(Y, rows, rng)
+        of_x, of_y = _numbers(len(X), rows, rng), None if Y is None else _numbers(len(Y), rows, rng)
+        x = _rows(X, of_x)
+        y = x if Y is None else _rows(Y, of_y)
+        others = _others(X, of_x, rng), None if Y is None else _others(Y, of_y, rng)
         with np.errstate(over="ignore"):
             exact = np.asarray(kernel(x, y))
         if not np.isfinite(exact).all():
@@ -43,7 +48,7 @@ class Sample:
         weights = np.ones(exact.shape)
         if Y is None and len(X) > len(x):
             np.fill_diagonal(weights, (len(x) - 1) / (len(X) - 1))
-        return cls(x, y, exact, weights / weights.sum())
+        return cls(x, y, exact, weights / weights.sum(), others)
 
     def relative(self, mse: np.ndarray) -> float:
         """Relative Frobenius error: root of the mean squared error over that of the kernel."""
@@ -57,11 +62,18 @@ class Sample:
         return float(np.sqrt(mse.max()) / (np.abs(self.exact).max() or 1.0))
 
 
-def _rows(X: Any, rows: int, rng: np.random.Generator) -> np.ndarray:
-    points = np.asarray(X)
-    if len(points) > rows:
-        points = points[np.sort(rng.choice(len(points), rows, replace=False))]
-    return points.astype(np.float64)
+def _numbers(n: int, rows: int, rng: np.random.Generator) -> np.ndarray:
+    """Numbers of the sampled rows: all if there are few."""
+    return np.sort(rng.choice(n, rows, replace=False)) if n > rows else np.arange(n)
+
+
+def _rows(X: Any, numbers: Any) -> np.ndarray:
+    return np.asarray(np.asarray(X)[numbers], dtype=np.float64)
+
+
+def _others(X: Any, sampled: Any, rng: np.random.Generator) -> np.ndarray:
+    left = np.setdiff1d(np.arange(len(X)), sampled)
+    return _rows(X, left[_numbers(len(left), OTHERS, rng)])
 
 
 @dataclass(frozen=True)
