@@ -76,6 +76,17 @@ def test_where_no_closed_form_is_known_it_is_said():
             Approximation(kernels.Softmax(), feature_map, rows).mse(np.ones((2, 3)))
 
 
+@pytest.mark.parametrize("d", (3, 200, 784, 4096))
+def test_the_closed_form_holds_in_large_dimensions_and_for_many_pairs(d):
+    """Many pairs are interpolated; every pair alone is not.  Orthogonal rows of large blocks hardly depend on lengths."""
+    X = np.random.default_rng(0).standard_normal((20, d)) / np.sqrt(d)
+    spec = Approximation(kernels.Gaussian(), maps.Trigonometric(), Orthogonal(Haar(), radii="coupled"), d)
+    errors = spec.mse(X, 2 * X)
+    alone = [[float(spec.mse(x[None], 2 * y[None])[0, 0]) for y in X[:3]] for x in X[:3]]
+    np.testing.assert_allclose(errors[:3, :3], alone, rtol=1e-6, atol=1e-12)
+    assert (errors >= 0).all() and (errors < 1 / (2 * d)).all()
+
+
 class AcrossBlocks(Coupled):
     """Pairs that ignore where blocks end: a row beside one of another block."""
 

@@ -23,6 +23,8 @@ _SAMPLE = 20_000
 """Rows of the data that landmarks are chosen from, at most, unless more landmarks are asked for."""
 _JUDGED = 4096
 """Rows of the data that the trace error is measured on, at most."""
+_SHOWN = 64
+"""Numbers up to which ``repr`` shows landmarks in full."""
 _PROPOSALS = 64
 """Pivots proposed at a time by the blocked Cholesky factorisation."""
 _JITTERS = (0.0, 1e-12, 1e-10, 1e-8)
@@ -159,6 +161,9 @@ class Landmarks(Map):
             return _distinct(rows[rng.permutation(len(rows))], m)
         if self.pivots == "rpcholesky":
             return np.asarray(rows[rpcholesky(unit, rows, m, rng)])
+        distinct = _distinct(rows, m + 1)
+        if len(distinct) <= m:
+            return distinct
         from sklearn.cluster import MiniBatchKMeans
 
         found = MiniBatchKMeans(m, n_init=1, random_state=int(rng.integers(2**31)), batch_size=max(1024, m)).fit(rows)
@@ -187,11 +192,16 @@ class Landmarks(Map):
         return (*arrays, self.jitter, self.trace_error)
 
     def __repr__(self) -> str:
-        pivots = repr(self.pivots) if isinstance(self.pivots, str) else f"<{len(self.pivots)} landmarks>"
+        pivots = repr(self.pivots) if isinstance(self.pivots, str) else _in_short(self.pivots)
         if self.points is None:
             return f"Landmarks(pivots={pivots})"
-        found = f"points=<{len(self.points)} landmarks>, jitter={self.jitter}, trace_error={self.trace_error}"
+        found = f"points={_in_short(self.points)}, jitter={self.jitter}, trace_error={self.trace_error}"
         return f"Landmarks(pivots={pivots}, {found})"
+
+
+def _in_short(points: np.ndarray) -> str:
+    """All numbers of a few points, which rebuild them; the number of many."""
+    return repr(points.tolist()) if points.size <= _SHOWN else f"<{len(points)} landmarks>"
 
 
 class LandmarkFeatures(Features):

@@ -12,6 +12,8 @@ from ._pairs import check_squares
 from ._rows import block_sizes
 
 _NODES = 400
+_NEAR, _DEGREE = 30.0, 160
+"""Squared distances up to which many pairs are interpolated, and the degree that does so to rounding."""
 
 
 @lru_cache(maxsize=64)
@@ -27,14 +29,21 @@ def _squared_sums(d: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sphere_transform(t2: Any, d: int) -> np.ndarray:
-    r"""The mean of :math:`\cos(t\,u\cdot e)` over the unit sphere, at :math:`t^2`: :math:`{}_0F_1(d/2; -t^2/4)`."""
-    from scipy.special import gammaln, hyp0f1, jv
+    r"""The mean of :math:`\cos(t\,u\cdot e)` over the unit sphere, at :math:`t^2`: :math:`{}_0F_1(d/2; -t^2/4)`.
 
-    t2 = np.asarray(t2, dtype=np.float64)
-    t, order = np.sqrt(t2), d / 2 - 1
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        far = np.exp(gammaln(d / 2) + order * np.log(2 / t)) * jv(order, t)
-    return np.asarray(np.where(t2 < 4 * d, hyp0f1(d / 2, -np.minimum(t2, 4 * d) / 4), far))
+    By the Bessel function of order d/2 - 1; where that underflows, or is not needed, by the first cumulants,
+    :math:`-q - q^2/(2(b+1)) - 2q^3/(3(b+1)(b+2))` with :math:`b = d/2` and :math:`q = t^2/(2d)`.
+    """
+    from scipy.special import gammaln, jv
+
+    t2, b = np.asarray(t2, dtype=np.float64), d / 2
+    t, q = np.sqrt(t2), t2 / (2 * d)
+    near = np.exp(-q - q**2 / (2 * (b + 1)) - 2 * q**3 / (3 * (b + 1) * (b + 2)))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+        bessel = jv(b - 1, t)
+        far = np.nan_to_num(np.exp(gammaln(b) + (b - 1) * np.log(2 / t)) * bessel)  # zero at infinity
+    small = (q**4 < 1e-13 * b**3) | ((np.abs(bessel) < 1e-290) & (q < b / 8))
+    return np.asarray(np.where(small, near, far))
 
 
 def norm_coupled_excess(V: Any, d: int) -> np.ndarray:
@@ -44,8 +53,24 @@ def norm_coupled_excess(V: Any, d: int) -> np.ndarray:
     :math:`\sqrt{r^2 + r'^2}`, so the mean of the product of the cosines is one of `sphere_transform`.
     """
     V = check_squares("norm_coupled_excess", "squared lengths", V)
+    if V.size <= _DEGREE:
+        return np.asarray(_mean_of_product(V, d) - np.exp(-V))
+    near = V < _NEAR
+    product = np.empty_like(V)
+    product[near] = _interpolant(d)(V[near])
+    product[~near] = _mean_of_product(V[~near], d)
+    return np.asarray(product - np.exp(-V))
+
+
+def _mean_of_product(V: np.ndarray, d: int) -> np.ndarray:
     squares, w = _squared_sums(d)
-    return np.asarray((sphere_transform(V[..., None] * squares, d) * w).sum(axis=-1) - np.exp(-V))
+    return np.asarray((sphere_transform(V[..., None] * squares, d) * w).sum(axis=-1))
+
+
+@lru_cache(maxsize=64)
+def _interpolant(d: int) -> np.polynomial.Chebyshev:
+    """The mean of the product as a polynomial of V, for many pairs: it is smooth, to rounding at this degree."""
+    return np.polynomial.Chebyshev.interpolate(lambda V: _mean_of_product(V, d), _DEGREE, domain=[0, _NEAR])
 
 
 def norm_coupled_cross(V: Any, m: int, d: int) -> np.ndarray:
