@@ -64,7 +64,7 @@ def test_every_figure_is_drawn(browser, name):
     if drawn.tag_name == "img":
         assert browser.execute_script("return arguments[0].complete && arguments[0].naturalWidth > 0", drawn)
     else:
-        assert browser.execute_script("return arguments[0].querySelectorAll('path').length", drawn) > 20
+        assert browser.execute_script("return arguments[0].querySelectorAll('path, use').length", drawn) > 20
 
 
 def test_the_table_sorts_by_a_click_on_its_head(browser):
