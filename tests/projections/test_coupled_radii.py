@@ -99,6 +99,6 @@ def test_pairs_across_blocks_are_rejected(seed):
     x, y, rng = np.full((1, 3), 1 / np.sqrt(3)), np.zeros((1, 3)), np.random.default_rng(seed)
     right = Approximation(kernels.Gaussian(), maps.Trigonometric(), Orthogonal(Haar(), Coupled()), 6)
     wrong = Approximation(kernels.Gaussian(), maps.Trigonometric(), Orthogonal(Haar(), AcrossBlocks()), 6)
-    values = np.array([wrong.draw(3, rng).gram(x, y)[0, 0] for _ in range(20_000)])
+    values = np.array([wrong.draw(3, rng).gram(x, y)[0, 0] for _ in range(8000)])
     with pytest.raises(AssertionError, match="squared error"):
         check_variance(values, np.exp(-0.5), float(right.mse(x, y)[0, 0]), "across blocks")

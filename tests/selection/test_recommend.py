@@ -281,7 +281,7 @@ def test_bad_input_is_refused():
         bochner.recommend(X, kernel=kernels.Matern(1.5), n_features=1)
 
 
-@pytest.mark.parametrize("d", [3, 2000])
+@pytest.mark.parametrize("d", [3, 1100])
 def test_every_applicable_mechanism_fits_in_the_width(d):
     X = np.ones((20, d)) + cloud(20, d, 1.0, 0)
     specs = list(applicable(kernels.Gaussian(), X, 40))
