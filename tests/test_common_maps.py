@@ -220,6 +220,7 @@ def test_gram_in_chunks_is_the_same(feature_map, seed, monkeypatch):
     phi = spec_of(feature_map, None, 5).fit(A, B, seed)
     whole = phi.gram(A, B)
     monkeypatch.setattr(_feature_map, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(_feature_map, "_PRODUCT_ROWS", 1)
     monkeypatch.setattr(_feature_map, "rows_per_tile", lambda *arguments: 2)
     np.testing.assert_allclose(phi.gram(A, B), whole, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(phi.gram(A), phi.queries(A) @ phi.keys(A).T, rtol=1e-12, atol=1e-13)

@@ -19,6 +19,9 @@ from .log_features import NOTHING, LogFeatures, key_values, log_features, query_
 if TYPE_CHECKING:
     from ._specification import Approximation
 
+_PRODUCT_ROWS = 384
+"""Fewest rows of a tile of products: below it, BLAS is slower per number."""
+
 
 class FeatureMap:
     r"""Drawn features :math:`\phi_q`, :math:`\phi_k` with :math:`k(x, y) \approx \phi_q(x)\cdot\phi_k(y)`.
@@ -288,7 +291,8 @@ class FeatureMap:
             self._fill(X[i:j], features, key=False)
             np.matmul(features, keys.T, out=out[i:j])
 
-        for_each_tile(len(X), rows_per_tile(self.n_features_out * X.itemsize), tile)
+        tall = max(rows_per_tile(self.n_features_out * X.itemsize), _PRODUCT_ROWS)
+        for_each_tile(len(X), tall, tile)
 
     def _normalized(self, xp: Any, X: Any, Y: Any) -> Any:
         keys = self.log_features(Y, key=True)
