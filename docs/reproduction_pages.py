@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bochner import catalogue, experiments, theory
-from bochner._table import label, seconds
+from bochner._table import label
 
 ROOT = Path(__file__).parent.parent
 PAGES = {
@@ -100,7 +100,7 @@ def section(one: experiments.Experiment, result: Mapping[str, Any] | None) -> st
     if (ROOT / "results" / one.name / "full" / "figure.png").exists():
         pieces.append(f"![{one.item}: see the statements above](../results/{one.name}/full/figure.png)")
     pieces += comparison(result["comparison"])
-    pieces.append(f"`{result['command']}`, {seconds(result['wall_seconds'])} of computation.")
+    pieces.append(f"Command: `{result['command']}`.")
     return "\n\n".join(pieces)
 
 
