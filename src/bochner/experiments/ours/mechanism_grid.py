@@ -1,4 +1,4 @@
-"""Every map with every coupling at equal width: which combination is best where, and whether dense features may be a default."""
+"""Every map with every coupling at equal width: what is best where, and whether dense features may be a default."""
 
 from __future__ import annotations
 
