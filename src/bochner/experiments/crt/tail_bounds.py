@@ -58,8 +58,11 @@ class TailBounds(Experiment):
 
     def run(self, part: str, p: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         """Logarithms of tails and bounds, over eps."""
-        values = [float(piece.partition("=")[2]) for piece in part.split()]
-        return _orthogonal(*values, p["draws"], rng) if len(values) == 4 else _exact(*values, p["grid"])
+        values = {name: float(value) for name, value in (piece.split("=") for piece in part.split())}
+        d, A = values["d"], values["A"]
+        if "M" in values:
+            return _orthogonal(int(d), int(values["M"]), A, values["norm"], p["draws"], rng)
+        return _exact(d, A, p["grid"])
 
     @statement("With independent rows, the exact tail is at most the printed bound for every d, A and eps.")
     def as_printed(self, results: Results) -> Finding:
@@ -129,14 +132,12 @@ def _exact(d: float, A: float, grid: int) -> dict[str, Any]:
     }
 
 
-def _orthogonal(d: float, m: float, A: float, norm: float, draws: int, rng: np.random.Generator) -> dict[str, Any]:
+def _orthogonal(d: int, m: int, A: float, norm: float, draws: int, rng: np.random.Generator) -> dict[str, Any]:
     """Frequencies of errors at a fixed pair of points of that norm, and the bound."""
-    X, Y = (
-        norm * (z := np.random.default_rng(0).standard_normal((2, 1, int(d)))) / np.linalg.norm(z, axis=-1)[..., None]
-    )
+    X, Y = norm * (z := np.random.default_rng(0).standard_normal((2, 1, d))) / np.linalg.norm(z, axis=-1)[..., None]
     kernel = Gaussian()
-    plan = Approximation(kernel, GeneralizedExponential(A, 1), catalogue.projection("orthogonal"), int(m))
-    errors = np.array([plan.draw(int(d), rng).gram(X, Y).item() for _ in range(2 * draws)]) - kernel(X, Y).item()
+    plan = Approximation(kernel, GeneralizedExponential(A, 1), catalogue.projection("orthogonal"), m)
+    errors = np.array([plan.draw(d, rng).gram(X, Y).item() for _ in range(2 * draws)]) - kernel(X, Y).item()
     eps = np.quantile(errors[:draws], [0.6, 0.75, 0.9, 0.97, 0.99, 0.997])
-    bound = theory.log_orthogonal_tail_bound(theory.Pairs.of(X[0], Y[0]), eps, int(m), A, int(d))
+    bound = theory.log_orthogonal_tail_bound(theory.Pairs.of(X[0], Y[0]), eps, m, A, d)
     return {"eps": eps, "share": [(errors[draws:] >= e).mean() for e in eps], "bound": bound}
