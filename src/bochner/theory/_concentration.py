@@ -251,7 +251,7 @@ def _uniform(owner: str, epsilon: Any, radius: Any, A: Any, d: int) -> tuple[np.
     A = _negative(owner, A)
     rho, B = R * d**-0.25, math.sqrt(1 - 4 * A)
     log_top = d / 2 * math.log1p(-4 * A) + rho**2 * (1 - 1 / (2 * A))
-    # sup of the gradient: e^(2Au^2 + 2B rho u - rho^2) (Bu + rho) at its largest, where its logarithm is stationary
+    # sup of the gradient: e^(2A u^2 + 2B rho u - rho^2) (B u + rho) at its largest, where its logarithm is stationary
     a, b, c = 4 * A * B, rho * (2 - 4 * A), B * (2 * rho**2 + 1)
     u = (b + np.hypot(b, 2 * np.sqrt(-a) * np.sqrt(c))) / (-2 * a)
     log_features = d / 2 * math.log1p(-4 * A) + 2 * A * u**2 + 2 * B * rho * u - rho**2 + np.log(B * u + rho)
