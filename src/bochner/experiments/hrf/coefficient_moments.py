@@ -183,12 +183,12 @@ class CoefficientMoments(Experiment):
     @classmethod
     def _gaussian_second(cls, theta: np.ndarray, n: int) -> np.ndarray:
         """Eq. 72."""
-        return cls._gaussian_mean(theta, n) ** 2 + cls._gaussian_variance(theta, n)
+        return np.asarray(cls._gaussian_mean(theta, n) ** 2 + cls._gaussian_variance(theta, n))
 
     @classmethod
     def _gaussian_second_of_rest(cls, theta: np.ndarray, n: int) -> np.ndarray:
         """Eq. 73."""
-        return (1 - cls._gaussian_mean(theta, n)) ** 2 + cls._gaussian_variance(theta, n)
+        return np.asarray((1 - cls._gaussian_mean(theta, n)) ** 2 + cls._gaussian_variance(theta, n))
 
     @staticmethod
     def _gaussian_variance(theta: np.ndarray, n: int) -> np.ndarray:
