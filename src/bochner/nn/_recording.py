@@ -41,6 +41,10 @@ class Recorded:
         How many keys each query sees.
     key_mask : Tensor (batch, Lk) of bool or None
         Which keys there are.
+    v : Tensor (batch, heads, Lk, e) or None
+        Values.
+    aligned : bool
+        Whether queries and keys are those of the same tokens, so that keys can be near a query.
     """
 
     name: str
@@ -50,6 +54,8 @@ class Recorded:
     causal: bool
     key_mask: Tensor | None
     prefixes: Tensor | None = None
+    v: Tensor | None = None
+    aligned: bool = True
 
     def visible(self) -> Tensor | None:
         """Which keys each query sees, broadcasting to (batch, heads, Lq, Lk); None where all do."""
@@ -66,8 +72,10 @@ class Recorded:
     def near(self, window: int, anchors: int) -> Tensor | None:
         """Which pairs are computed exactly beside features, broadcasting as `visible` does; None where none are.
 
-        These are the keys at less than ``window`` places from the query, and the first ``anchors`` keys there are.
+        These are the keys at less than ``window`` places from the query if they belong to the same tokens, and the first
+        ``anchors`` keys there are.
         """
+        window = window if self.aligned else 0
         if not window and not anchors:
             return None
         n, p, device = self.q.shape[-2], self.k.shape[-2], self.q.device
@@ -171,7 +179,8 @@ class _Recorder(nn.Module):
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, **call: Any) -> Tensor:
         """Attention of tensors (batch, heads, length, d), called as that of random features is."""
-        found = Recorded(self.name, q, k, **call)
+        aligned = call["causal"] or call.get("prefixes") is not None or q.shape == k.shape
+        found = Recorded(self.name, q, k, v=v, aligned=aligned, **call)
         self.calls.append(found)
         return found.weights() @ v
 
@@ -191,7 +200,16 @@ def _exact_multihead(
     rows = [x[None] if not batched else x if module.batch_first else x.transpose(0, 1) for x in rows]
     q, k, v = (_heads(module, x, part) for part, x in enumerate(rows))
     causal = is_causal_mask(given.get("attn_mask"), given.get("is_causal", False))
-    call = Recorded(name, q, k, _scale(module), causal, key_mask(given.get("key_padding_mask")))
+    call = Recorded(
+        name,
+        q,
+        k,
+        _scale(module),
+        causal,
+        key_mask(given.get("key_padding_mask")),
+        v=v,
+        aligned=causal or given["query"] is given["key"],
+    )
     calls.append(call)
     weights = call.weights()
     out = module.out_proj((weights @ v).transpose(1, 2).flatten(2))
