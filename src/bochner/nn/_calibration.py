@@ -134,7 +134,7 @@ def calibrate(
         for call in record(model, batch, _OWNER):
             if call.name in (names or ()) or (select is not None and not select(call.name, _module(model, call))):
                 continue
-            windows[call.name] = near[0] if call.aligned else 0
+            windows[call.name] = near[0] if call.places is not None else 0
             found = Moments.of(call, *near)
             sums[call.name] = sums[call.name] + found if call.name in sums else found
     if not sums:
