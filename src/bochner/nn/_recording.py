@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ._conversion import attention_modules, check_model, leave_fast_path, no_attention
-from ._hugging_face import ATTRIBUTE, attach, family_of, make_masks_linear
+from ._families import family_of
+from ._hugging_face import ATTRIBUTE, attach, make_masks_linear
 from ._multihead import RandomFeatureAttention
 from ._multihead_checks import is_causal_mask, key_bias, key_mask
 
