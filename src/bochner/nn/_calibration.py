@@ -148,7 +148,7 @@ def calibrate(
         return plans
     change = ModelChange(_OWNER, model, data, loss)
     changes = {
-        name: max(np.mean([change.of({name: plan}, generator) for _ in range(_DRAWS)]), 0.0) ** change.power
+        name: max(float(np.mean([change.of({name: plan}, generator) for _ in range(_DRAWS)])), 0.0) ** change.power
         for name, plan in progress(plans.items(), label="losses", shown=verbose, total=len(plans))
     }
     if names is None:

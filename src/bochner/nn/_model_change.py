@@ -60,7 +60,7 @@ class ModelChange:
 
     def of(self, specs: Mapping[str, Any], generator: torch.Generator | None = None) -> float:
         """The change when these modules are converted, with one draw."""
-        converted = replace_attention(exact_copy(self.model), specs, per_head=True, generator=generator)
+        converted = replace_attention(exact_copy(self.model), specs, generator=generator)
         found = [self._value(converted, batch) for batch in self.batches]
         if not self._are_outputs:
             return float(sum(found)) / self.total - 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,12 +12,12 @@ from torch.nn import functional
 
 from .._validation import check_count, check_flag, check_positive, shown
 from ..approximation import Approximation
-from ._attention import linear_attention
 from ._attention_checks import check_generator, check_state_type
 from ._attention_state import AttentionState
 from ._drawn import DrawnFeatures, check_heads, head_spec
 from ._layer_plan import near
-from ._multihead_checks import OWNER, check_inputs, check_options, is_causal_mask, key_bias, key_mask
+from ._multihead_call import HeadCall
+from ._multihead_checks import OWNER, check_inputs, check_options, is_causal_mask, key_bias, key_mask, warn_of_dropout
 
 
 class RandomFeatureAttention(nn.Module):
@@ -34,8 +33,8 @@ class RandomFeatureAttention(nn.Module):
     embed_dim, num_heads, bias, add_bias_kv, add_zero_attn, kdim, vdim, batch_first, device, dtype
         As in ``nn.MultiheadAttention``.
     dropout : float
-        Not applied, since no attention weights are formed; a warning says so once.  Apply ``nn.Dropout`` to the output
-        instead.
+        Not applied, since no attention weights are formed; a warning says so once, in training.  Apply ``nn.Dropout`` to
+        the output instead.
     spec : Approximation, str, or sequence of planned Approximation, optional
         What to draw, for `kernels.Softmax` with scale 1, or the name of a mechanism such as "favor++"; by default 256
         rows of the best map and projection for softmax.  A sequence has one plan for each head; a `LayerPlan`, as
@@ -189,9 +188,10 @@ class RandomFeatureAttention(nn.Module):
         key = query if key is None else key
         check_inputs(self, query, key, None, key_padding_mask, None)
         q, k = (self._heads(self._batched(x), part, 0) for part, x in enumerate((query, key)))
-        self.features.fit_call(q, k, key_mask(key_padding_mask), self._current_scale())
+        self.features.fit_call(q, k, key_mask(key_padding_mask), self.current_scale())
 
-    def _current_scale(self) -> float | Tensor:
+    def current_scale(self) -> float | Tensor:
+        """Factor of the dot products, as it is now: a number, or one for each head, (heads, 1, 1)."""
         return self.scale if self.log_scale is None else self.log_scale.exp()
 
     def forward(
@@ -241,13 +241,14 @@ class RandomFeatureAttention(nn.Module):
         causal = is_causal_mask(attn_mask, is_causal)
         if need_weights and state is not None:
             raise ValueError(f"{OWNER}: weights of keys in a state are not known; pass need_weights=False.")
+        warn_of_dropout(self.dropout, self.training)
         mask = key_mask(key_padding_mask)
         extra = self._extra_keys()
         start = 0 if state is None else max(state.length - (0 if extra is None else extra[0].shape[-2]), 0)
         q, k, v = (self._heads(self._batched(x), part, start) for part, x in enumerate((query, key, value)))
         if self.features.waits:
-            self.features.fit_call(q, k, mask, self._current_scale())
-        call = _Call(self, q, k, extra, causal, mask, key_bias(key_padding_mask), state)
+            self.features.fit_call(q, k, mask, self.current_scale())
+        call = HeadCall(self, q, k, extra, causal, mask, key_bias(key_padding_mask), state)
         out = self.out_proj(call.of(v).transpose(1, 2).flatten(2))
         weights = call.weights(average_attn_weights) if need_weights else None
         return self._as_given(out, weights, query.ndim == 3)
@@ -282,67 +283,3 @@ class RandomFeatureAttention(nn.Module):
 
     def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)
-
-
-@dataclass(frozen=True)
-class _Call:
-    r"""One call of the attention, for values of any width.
-
-    Notes
-    -----
-    A bias :math:`c_j` of key j has the linear form
-
-    .. math:: \frac{\sum_j \phi_q(x)\cdot\phi_k(y_j)\,e^{c_j}v_j}{\sum_j \phi_q(x)\cdot\phi_k(y_j)\,e^{c_j}},
-
-    the ratio of the attention to :math:`e^{c_j}v_j` and that to :math:`e^{c_j}`, whose denominators cancel.
-    """
-
-    module: RandomFeatureAttention
-    q: Tensor
-    k: Tensor
-    extra: tuple[Tensor, Tensor] | None
-    causal: bool
-    mask: Tensor | None
-    bias: Tensor | None
-    state: AttentionState | None
-
-    def of(self, v: Tensor) -> Tensor:
-        """Attention to values (batch, heads, length, e)."""
-        return self._of(v, None if self.extra is None else self.extra[1], self.state)
-
-    def weights(self, average: bool) -> Tensor:
-        """Attention weights, as attention to the unit vectors; those of extra keys last."""
-        n = self.k.shape[-2]
-        units = torch.eye(n + (0 if self.extra is None else self.extra[0].shape[-2])).to(self.q)
-        weights = self._of(units[:n].expand(*self.k.shape[:2], -1, -1), units[n:].expand(1, self.k.shape[1], -1, -1), None)
-        return weights.mean(dim=1) if average else weights
-
-    def _of(self, v: Tensor, extra: Tensor | None, state: AttentionState | None) -> Tensor:
-        if self.bias is None:
-            return self._attention(v, extra, state)
-        factor = self.bias.exp()[:, None, :, None].to(v)
-        ones = None if extra is None else torch.cat([extra, torch.ones_like(extra[..., :1])], dim=-1)
-        out = self._attention(torch.cat([factor * v, factor.expand(*v.shape[:-1], 1)], dim=-1), ones, state)
-        return out[..., :-1] / out[..., -1:].clamp(min=torch.finfo(out.dtype).tiny)
-
-    def _attention(self, v: Tensor, extra: Tensor | None, state: AttentionState | None) -> Tensor:
-        module, q, k, mask = self.module, self.q, self.k, self.mask
-        options: dict[str, Any] = {
-            "features": module.features.current,
-            "scale": module._current_scale(),
-            "window": module.window,
-            "anchors": module.anchors,
-        }
-        if self.extra is not None and extra is not None:
-            keys = self.extra[0].expand(len(k), -1, -1, -1)
-            extra = extra.expand(len(k), -1, -1, -1)
-            if self.causal or state is not None:  # what is in the state is seen by all queries
-                state = AttentionState() if state is None else state
-                if state.length == 0:
-                    linear_attention(q[..., :0, :], keys, extra, state=state, **options)
-            else:
-                n = keys.shape[-2]
-                k, v = torch.cat([k, keys], dim=-2), torch.cat([v, extra], dim=-2)
-                mask = None if mask is None else functional.pad(mask.expand(len(k), -1), (0, n), value=True)
-        there = None if mask is None else mask[:, None]  # the same for all heads
-        return linear_attention(q, k, v, causal=self.causal, key_mask=there, state=state, **options)

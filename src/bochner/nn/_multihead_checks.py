@@ -33,19 +33,22 @@ def check_options(
         raise ValueError(f"{OWNER}: embed_dim must be a multiple of num_heads, got {embed_dim} and {num_heads}.")
     if isinstance(dropout, bool) or not isinstance(dropout, int | float) or not 0 <= dropout < 1:
         raise ValueError(f"{OWNER}: dropout must be a number from 0 to 1, without 1, got {shown(dropout)}.")
-    if dropout:
-        warn_of_dropout(OWNER)
 
 
 @functools.cache
-def warn_of_dropout(owner: str) -> None:
-    """Warn, the first time, that dropout of attention weights is not applied."""
+def _warn_of_dropout() -> None:
     warnings.warn(
-        f"{owner}: dropout of attention weights is not applied, since linear attention does not form them; apply "
-        f"nn.Dropout to the output.",
+        "bochner: dropout of attention weights is not applied, since linear attention does not form them; apply "
+        "nn.Dropout to the output, or build the model without dropout of attention weights.",
         UserWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
+
+
+def warn_of_dropout(dropout: float, training: bool) -> None:
+    """Warn, once, where dropout of attention weights would be applied."""
+    if dropout and training and not torch.compiler.is_compiling():
+        _warn_of_dropout()
 
 
 def check_inputs(

@@ -256,6 +256,4 @@ def _split(module: nn.Module, x: Tensor) -> Tensor:
 
 def _scale(module: nn.Module) -> float | Tensor:
     """Factor of the dot products: a number, or one for each head, (heads, 1, 1)."""
-    if not isinstance(module, RandomFeatureAttention):
-        return float(module.head_dim) ** -0.5
-    return float(module.scale) if module.log_scale is None else module.log_scale.exp()
+    return module.current_scale() if isinstance(module, RandomFeatureAttention) else float(module.head_dim) ** -0.5
