@@ -43,7 +43,7 @@ class CoefficientMoments(Experiment):
         smoke={"d": 8, "n": (1, 8), "angles": 5, "draws": 300, "m": 8},
         full={"d": 8, "n": (1, 4, 8, 32), "angles": 9, "draws": 10_000, "m": 8},
     )
-    seconds = by_profile(smoke=0.5, full=20)
+    seconds = by_profile(smoke=0.5, full=35)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per number of projections."""
