@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy as copying
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -83,7 +84,8 @@ def replace_attention(
     chosen from data choose them from the first batch.
 
     A converted model saves and loads its ``state_dict`` with the draw; to load one, convert a model of the same
-    configuration first.
+    configuration first.  Models of ``transformers`` come back converted from ``save_pretrained`` and
+    ``from_pretrained``.
 
     Examples
     --------
@@ -178,6 +180,10 @@ def _find(
         raise ValueError(
             f"{_OWNER}: nothing is left to convert by spec and select; attention is at {_listed(known)}{windows}."
         )
+    if "transformers" in sys.modules:
+        from ._pretrained import check_recordable
+
+        check_recordable(_OWNER, model)
     for name, module in found.items():
         reason = refusal(module)
         if reason is not None:
@@ -221,6 +227,10 @@ def _put(model: nn.Module, built: dict[int, nn.Module]) -> nn.Module:
                 setattr(module, name, new)
     make_masks_linear(model)
     leave_fast_path(model, {id(module) for module in built.values()})
+    if "transformers" in sys.modules:
+        from ._pretrained import record
+
+        record(model)
     new = built.get(id(model))
     return new if isinstance(new, RandomFeatureAttention) else model
 

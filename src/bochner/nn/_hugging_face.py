@@ -8,6 +8,10 @@ other modules keep the shared configuration, and therefore their function with i
 from __future__ import annotations
 
 import copy
+import sys
+from collections.abc import Mapping
+from importlib.abc import MetaPathFinder
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -46,6 +50,14 @@ class HeadAttention(nn.Module):
         dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32
         self.features = DrawnFeatures(spec, d, heads, per_head, dtype=dtype, generator=generator).to(weight.device)
 
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> HeadAttention:
+        """The attention that a record describes, whose features wait for their numbers (`DrawnFeatures.from_record`)."""
+        attention = cls.__new__(cls)
+        nn.Module.__init__(attention)
+        attention.features = DrawnFeatures.from_record(record)
+        return attention
+
     def forward(
         self,
         q: Tensor,
@@ -83,11 +95,45 @@ class HeadAttention(nn.Module):
 
 
 def register() -> None:
-    """Register our functions with ``transformers``; repeated calls change nothing."""
+    """Register our functions with ``transformers``, and our entry of configurations; repeated calls change nothing."""
     from transformers import AttentionInterface, AttentionMaskInterface
+
+    from ._pretrained import register_loading
 
     AttentionInterface.register(NAME, attention)
     AttentionMaskInterface.register(NAME, key_mask)
+    register_loading()
+
+
+_READS_MODELS = "transformers.modeling_utils"
+
+
+def register_with_transformers() -> None:
+    """Register now, or as soon as ``transformers`` is imported, so that ``from_pretrained`` reads converted models."""
+    if _READS_MODELS in sys.modules:
+        register()
+    elif not any(isinstance(finder, _AfterImport) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _AfterImport())
+
+
+class _AfterImport(MetaPathFinder):
+    """Finds no module itself; it registers after the one that reads models has been imported."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """The usual specification of that module, with one more step at its end; None for all others."""
+        if name != _READS_MODELS:
+            return None
+        sys.meta_path.remove(self)
+        spec = find_spec(name)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def execute_and_register(module: Any) -> None:
+                execute(module)
+                register()
+
+            spec.loader.exec_module = execute_and_register  # type: ignore[method-assign]
+        return spec
 
 
 def attach(module: nn.Module, computed_by: nn.Module) -> None:
