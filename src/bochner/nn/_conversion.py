@@ -186,7 +186,7 @@ def _find(
         raise ValueError(
             f"{_OWNER}: nothing is left to convert by spec and select; attention is at {_listed(known)}{windows}."
         )
-    if "transformers" in sys.modules:
+    if "transformers.modeling_utils" in sys.modules:  # otherwise there is no model of it
         from ._pretrained import check_recordable
 
         check_recordable(_OWNER, model)
@@ -233,7 +233,7 @@ def _put(model: nn.Module, built: dict[int, nn.Module]) -> nn.Module:
                 setattr(module, name, new)
     make_masks_linear(model)
     leave_fast_path(model, {id(module) for module in built.values()})
-    if "transformers" in sys.modules:
+    if "transformers.modeling_utils" in sys.modules:  # otherwise there is no model of it
         from ._pretrained import record
 
         record(model)
