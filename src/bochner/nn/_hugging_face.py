@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from ._attention import linear_attention
 from ._drawn import DrawnFeatures, HeadSpec, check_heads
 from ._families import sizes
+from ._multihead_checks import warn_of_dropout
 
 NAME = "bochner"
 """Name of our functions in the registries of ``transformers``."""
@@ -37,14 +38,25 @@ class HeadAttention(nn.Module):
         What to draw, for all heads or for each.
     module : torch.nn.Module
         Attention of a known family, whose heads, type and device are taken.
+    near : pair of int
+        Window and anchors, which are computed exactly.
     per_head : bool
         Whether each head draws its own rows.
     generator : torch.Generator, optional
         Source of the draw.
     """
 
-    def __init__(self, spec: HeadSpec, module: nn.Module, *, per_head: bool, generator: torch.Generator | None) -> None:
+    def __init__(
+        self,
+        spec: HeadSpec,
+        module: nn.Module,
+        *,
+        near: tuple[int, int] = (0, 0),
+        per_head: bool,
+        generator: torch.Generator | None,
+    ) -> None:
         super().__init__()
+        self.window, self.anchors = near
         weight, (heads, d) = next(module.parameters()), sizes(module)
         check_heads("replace_attention", spec, heads)
         dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32
@@ -87,6 +99,7 @@ class HeadAttention(nn.Module):
             self.features.fit_call(q, k, key_mask, scale)
         mask = None if key_mask is None else key_mask.expand(len(k), -1)[:, None, :]
         options: dict[str, Any] = {"causal": causal, "key_mask": mask, "scale": scale, "prefix_lengths": prefixes}
+        options |= {"window": self.window, "anchors": self.anchors}
         return linear_attention(q, k, v, features=self.features.current, **options)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -174,12 +187,11 @@ def attention(
     attention_mask: Tensor | None,
     scaling: float | None = None,
     is_causal: bool | None = None,
+    dropout: float = 0.0,
     **_: Any,
 ) -> tuple[Tensor, None]:
-    """Attention of (batch, heads, length, d), called by the module.
-
-    Other arguments of the model are ignored: there are no attention weights to drop.
-    """
+    """Attention of (batch, heads, length, d), called by the module; other arguments of the model are ignored."""
+    warn_of_dropout(dropout, module.training)
     computed_by = getattr(module, ATTRIBUTE, None)
     if computed_by is None:
         raise ValueError(
