@@ -9,7 +9,7 @@ import torch
 import transformers
 
 from bochner import Approximation, kernels, maps
-from bochner.nn import LinearCache, replace_attention
+from bochner.nn import LayerPlan, LinearCache, replace_attention
 from support.attention_models import PADDED, TOKENS
 from support.transformer_families import build, convertible
 
@@ -51,6 +51,26 @@ def check_same(model, **options):
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_greedy_decoding_of_padded_batches(decoder, side):
     check_same(decoder, attention_mask=PADDED.flip(1) if side == "left" else PADDED)
+
+
+@pytest.fixture(scope="module")
+def near():
+    """A model that computes a window and the first keys exactly."""
+    plan = LayerPlan([SPEC] * 4, window=4, anchors=2)
+    return convert("Llama", {f"model.layers.{i}.self_attn": plan for i in range(2)})
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_windows_and_anchors(near, side):
+    check_same(near, attention_mask=PADDED.flip(1) if side == "left" else PADDED)
+    check_same(near, num_beams=3)
+
+
+def test_windows_need_this_cache(near):
+    with pytest.raises(
+        ValueError, match=r"with a window cannot use this cache, .* past_key_values=bochner\.nn\.LinearCache"
+    ):
+        near.generate(TOKENS, max_new_tokens=2, do_sample=False)
 
 
 def test_sampling(llama):

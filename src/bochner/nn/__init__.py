@@ -15,9 +15,10 @@ from ._calibration import calibrate
 from ._conversion import replace_attention
 from ._hugging_face import register_with_transformers as _register_with_transformers
 from ._layer_plan import LayerPlan
-from ._multihead import RandomFeatureAttention, Rotary
+from ._multihead import RandomFeatureAttention
 from ._random_feature_layer import RandomFeatures
 from ._report import AttentionReport, attention_report
+from ._rotary import Rotary
 from ._sampled_softmax import SampledSoftmax
 from ._walk import DenominatorWarning
 

@@ -21,6 +21,7 @@ from ._attention import linear_attention
 from ._attention_state import AttentionState
 from ._drawn import DrawnFeatures, HeadSpec, check_heads
 from ._families import sizes
+from ._multihead_checks import warn_of_dropout
 
 NAME = "bochner"
 """Name of our functions in the registries of ``transformers``."""
@@ -41,14 +42,25 @@ class HeadAttention(nn.Module):
         What to draw, for all heads or for each.
     module : torch.nn.Module
         Attention of a known family, whose heads, type and device are taken.
+    near : pair of int
+        Window and anchors, which are computed exactly.
     per_head : bool
         Whether each head draws its own rows.
     generator : torch.Generator, optional
         Source of the draw.
     """
 
-    def __init__(self, spec: HeadSpec, module: nn.Module, *, per_head: bool, generator: torch.Generator | None) -> None:
+    def __init__(
+        self,
+        spec: HeadSpec,
+        module: nn.Module,
+        *,
+        near: tuple[int, int] = (0, 0),
+        per_head: bool,
+        generator: torch.Generator | None,
+    ) -> None:
         super().__init__()
+        self.window, self.anchors = near
         weight, (heads, d) = next(module.parameters()), sizes(module)
         check_heads("replace_attention", spec, heads)
         dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32
@@ -59,6 +71,7 @@ class HeadAttention(nn.Module):
         """The attention that a record describes, whose features wait for their numbers (`DrawnFeatures.from_record`)."""
         attention = cls.__new__(cls)
         nn.Module.__init__(attention)
+        attention.window, attention.anchors = record["window"], record["anchors"]
         attention.features = DrawnFeatures.from_record(record)
         return attention
 
@@ -94,11 +107,9 @@ class HeadAttention(nn.Module):
             self.features.fit_call(q, k, key_mask, scale)
         mask = None if key_mask is None else key_mask.expand(len(k), -1)[:, None, :]
         options: dict[str, Any] = {"causal": causal, "key_mask": mask, "scale": scale, "prefix_lengths": prefixes}
-        if state is not None:
-            options["state"] = state
-            if not k.shape[-2]:
-                return linear_attention(q, None, None, features=self.features.current, scale=scale, state=state)
-        return linear_attention(q, k, v, features=self.features.current, **options)
+        options |= {"window": self.window, "anchors": self.anchors, "state": state}
+        keys = (k, v) if state is None or k.shape[-2] else (None, None)  # all are in the state
+        return linear_attention(q, *keys, features=self.features.current, **options)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -190,12 +201,11 @@ def attention(
     attention_mask: Tensor | None,
     scaling: float | None = None,
     is_causal: bool | None = None,
+    dropout: float = 0.0,
     **_: Any,
 ) -> tuple[Tensor, None]:
-    """Attention of (batch, heads, length, d), called by the module.
-
-    Other arguments of the model are ignored: there are no attention weights to drop.
-    """
+    """Attention of (batch, heads, length, d), called by the module; other arguments of the model are ignored."""
+    warn_of_dropout(dropout, module.training)
     computed_by = getattr(module, ATTRIBUTE, None)
     if computed_by is None:
         raise ValueError(
@@ -219,6 +229,11 @@ def attention(
         prefixes = torch.arange(p - n + 1, p + 1, device=query.device)
     if causal and n == p:
         prefixes = None
+    if prefixes is not None and getattr(computed_by, "window", 0):
+        raise ValueError(
+            "bochner: attention with a window cannot use this cache, which holds all keys; generate with "
+            "past_key_values=bochner.nn.LinearCache(model), or with use_cache=False."
+        )
     key, value = (_for_all_heads(x, query.shape[1]) for x in (key, value))
     options: dict[str, Any] = {"causal": causal and n == p, "prefixes": prefixes, "key_mask": attention_mask}
     options["scale"] = query.shape[-1] ** -0.5 if scaling is None else scaling

@@ -82,7 +82,8 @@ class SoftmaxDistributions(Experiment):
         found: dict[str, dict[str, Any]] = {metric: {} for metric in METRICS}
         for method in self.methods:
             specs = [self._specification(method, rows, p["n"]).plan(Q, K, rng) for rows in p["rows"]]
-            values = [[_metrics(spec, Q, K, exact, rng) for spec in specs] for _ in range(p["draws"])]
+            maps = ([spec.draw(Q.shape[1], rng) for spec in specs] for _ in range(p["draws"]))
+            values = [[distances(phi.queries(Q) @ phi.keys(K).T, exact) for phi in drawn] for drawn in maps]
             for metric, of_metric in zip(METRICS, np.moveaxis(np.array(values), -1, 0), strict=True):
                 found[metric][method] = Estimate.of(of_metric).as_numbers()
         lengths = {name: _histogram(rows / scale) for name, rows in (("queries", Q), ("keys", K))}
@@ -148,15 +149,19 @@ class SoftmaxDistributions(Experiment):
         return Estimate.read(part[metric][method])
 
 
-def _metrics(
-    spec: Approximation, Q: np.ndarray, K: np.ndarray, exact: np.ndarray, rng: np.random.Generator
-) -> tuple[float, float, float]:
-    """Means over the queries of the Wasserstein and Kolmogorov-Smirnov distances, and the share of negative estimates."""
-    phi = spec.draw(Q.shape[1], rng)
-    estimate = phi.queries(Q) @ phi.keys(K).T
+def distances(estimate: np.ndarray, exact: np.ndarray) -> tuple[float, float, float]:
+    """Means over rows of the Wasserstein and Kolmogorov-Smirnov distances, and the share of negative estimates.
+
+    Parameters
+    ----------
+    estimate : ndarray (queries, classes)
+        Estimated kernel values; negative ones count as zero, and a row without positive ones as uniform.
+    exact : ndarray (queries, classes)
+        Probabilities.
+    """
     positive = np.maximum(estimate, 0)
     total = positive.sum(1, keepdims=True)
-    drawn = np.where(total > 0, positive / np.where(total > 0, total, 1.0), 1 / len(K))
+    drawn = np.where(total > 0, positive / np.where(total > 0, total, 1.0), 1 / estimate.shape[1])
     gap = np.abs(np.cumsum(drawn - exact, axis=1))
     return float(gap.sum(1).mean()), float(gap.max(1).mean()), float((estimate < 0).mean())
 
