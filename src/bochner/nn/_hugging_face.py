@@ -229,7 +229,8 @@ def attention(
         prefixes = torch.arange(p - n + 1, p + 1, device=query.device)
     if causal and n == p:
         prefixes = None
-    if prefixes is not None and getattr(computed_by, "window", 0):
+    window: int = getattr(computed_by, "window", 0)
+    if prefixes is not None and window:
         raise ValueError(
             "bochner: attention with a window cannot use this cache, which holds all keys; generate with "
             "past_key_values=bochner.nn.LinearCache(model), or with use_cache=False."
