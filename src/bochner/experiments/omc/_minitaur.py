@@ -70,7 +70,7 @@ class Minitaur:
         first, orientation = self._pose()
         position = first
         for step in range(horizon):
-            angles = [state[0] for state in self._bullet.getJointStates(self._body, self._motors)]
+            angles = np.array([state[0] for state in self._bullet.getJointStates(self._body, self._motors)])
             observation = np.concatenate([orientation[:2], angles * DIRECTIONS - STANDING])
             self._step(act(observation[None], step * STEPS_PER_ACTION * TIME_STEP)[0])
             position, orientation = self._pose()
