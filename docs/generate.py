@@ -24,7 +24,19 @@ from bochner.cli import main
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
 
-from reproduction_pages import PAGES, absent_table, errata_table, experiment_table, paper_page, summary, table  # noqa: E402
+from reproduction_pages import (  # noqa: E402
+    PAGES,
+    absent_table,
+    between,
+    conversion_table,
+    errata_table,
+    experiment_table,
+    outcome,
+    paper_page,
+    summary,
+    table,
+    training_table,
+)
 
 
 def yes(fact: bool) -> str:
@@ -91,12 +103,16 @@ def pages() -> dict[str, str]:
     projections = insert((DOCS / "projections.md").read_text(), "projections", projection_table())
     page = insert((DOCS / "maps.md").read_text(), "maps", map_table())
     reproduction = insert((DOCS / "reproduction.md").read_text(), "experiments", experiment_table())
+    uptraining = insert((DOCS / "uptraining.md").read_text(), "images", training_table("crt-fig4-left-vit", 3))
     reproduction = insert(reproduction, "summary", summary())
     papers = {name: paper_page(paper, (DOCS / name).read_text()) for paper, name in PAGES.items()}
     return papers | {
         "projections.md": insert(projections, "rotations", rotation_table()),
         "maps.md": insert(page, "mechanisms", mechanism_table()),
         "reproduction.md": insert(reproduction, "absent", absent_table()),
+        "uptraining.md": insert(uptraining, "text", training_table("crt-table2-text", 1)),
+        "attention.md": insert((DOCS / "attention.md").read_text(), "conversion", conversion_table()),
+        "optimization.md": between((DOCS / "optimization.md").read_text(), "swimmer", outcome("omc-fig6")),
         "errata.md": errata(),
         "references.md": references(),
     }

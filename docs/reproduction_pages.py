@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bochner import catalogue, experiments, theory
-from bochner._table import label, seconds
+from bochner._table import label
 
 ROOT = Path(__file__).parent.parent
 PAGES = {
@@ -87,10 +87,14 @@ def sections(paper: str) -> str:
 
 def section(one: experiments.Experiment, result: Mapping[str, Any] | None) -> str:
     """One experiment: claim, verdict, statements with their numbers, figure, and printed numbers beside ours."""
-    heading = f"### {one.item}\n\n*Claim.* {escape(one.claim)}"
+    return f"### {one.item}\n\n*Claim.* {escape(one.claim)}\n\n{conclusion(one, result)}"
+
+
+def conclusion(one: experiments.Experiment, result: Mapping[str, Any] | None) -> str:
+    """What a section says after the claim."""
     if result is None:
-        return f"{heading}\n\n*Verdict.* Not run yet: `bochner reproduce run {one.name}`."
-    pieces = [f"{heading}\n\n*Verdict.* **{result['verdict'].capitalize()}.**"]
+        return f"*Verdict.* Not run yet: `bochner reproduce run {one.name}`."
+    pieces = [f"*Verdict.* **{result['verdict'].capitalize()}.**"]
     rows = [
         [escape(s["sentence"]), "yes" if s["holds"] else "**no**", escape(s["evidence"])] for s in result["statements"]
     ]
@@ -100,8 +104,13 @@ def section(one: experiments.Experiment, result: Mapping[str, Any] | None) -> st
     if (ROOT / "results" / one.name / "full" / "figure.png").exists():
         pieces.append(f"![{one.item}: see the statements above](../results/{one.name}/full/figure.png)")
     pieces += comparison(result["comparison"])
-    pieces.append(f"`{result['command']}`, {seconds(result['wall_seconds'])} of computation.")
+    pieces.append(f"Command: `{result['command']}`.")
     return "\n\n".join(pieces)
+
+
+def outcome(name: str) -> str:
+    """What is known of an experiment, for a guide that has introduced it."""
+    return conclusion(experiments.experiment(name), results().get(name))
 
 
 def comparison(rows: list[Mapping[str, Any]]) -> list[str]:
@@ -157,3 +166,38 @@ def absent_table() -> str:
     rows = [[f"`{one.name}`", f"{one.paper.upper()} {one.item}", escape(one.claim), one.missing, one.stand_in or "none"]
             for one in experiments.absent().values()]  # fmt: skip
     return table("name | item | claim | what is missing | stand-in", rows)
+
+
+def numbers(name: str) -> list[dict[str, Any]]:
+    """Numbers of the parts of an experiment; none where there is no result."""
+    found = results()
+    return [part["numbers"] for part in found[name]["parts"].values()] if name in found else []
+
+
+def spread(values: Any, digits: int) -> str:
+    """A mean with its standard error."""
+    found = experiments.Estimate.of(values)
+    return f"{found.mean:.{digits}f} ± {found.error:.{digits}f}"
+
+
+def training_table(name: str, digits: int) -> str:
+    """Ends of training of an experiment that trains from scratch and after conversion, over its seeds."""
+    parts, rows = numbers(name), [["not run yet", "", "", ""]]
+    if parts:
+        rows = [["softmax", spread([part["softmax"][-1] for part in parts], digits), "", ""]]
+    for method in ("favor+", "favor++") if parts else ():
+        ends = ((method, -1), (f"{method}, converted", 0), (f"{method}, converted", -1))
+        rows.append([method.upper(), *(spread([part[run][k] for part in parts], digits) for run, k in ends)])
+    return table("attention | from scratch | softmax model, converted | and trained further", rows)
+
+
+def conversion_table() -> str:
+    """Errors and accuracies of a trained vision transformer, converted without training."""
+    models = [part for part in numbers("ours-attention-conversion") if "softmax" in part]
+    rows = [["softmax", "", spread([part["softmax"] for part in models], 3)]] if models else [["not run yet", "", ""]]
+    for method in models[0]["error"] if models else ():
+        means = (
+            [sum(part[kind][method]) / len(part[kind][method]) for part in models] for kind in ("error", "accuracy")
+        )
+        rows.append([method, *(spread(values, 3) for values in means)])
+    return table("features | relative error of attention matrices | accuracy", rows)

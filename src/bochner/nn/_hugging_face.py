@@ -8,20 +8,29 @@ other modules keep the shared configuration, and therefore their function with i
 from __future__ import annotations
 
 import copy
+import sys
+from collections.abc import Mapping
+from importlib.abc import MetaPathFinder
+from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ._attention import linear_attention
+from ._attention_state import AttentionState
 from ._drawn import DrawnFeatures, HeadSpec, check_heads
 from ._families import sizes
+from ._multihead_checks import warn_of_dropout
 
 NAME = "bochner"
 """Name of our functions in the registries of ``transformers``."""
 
 ATTRIBUTE = "random_features"
 """Submodule of a converted attention that computes it."""
+
+LAYER = "_layer_of_linear_cache"
+"""Attribute of keys that a `LinearCache` gave: its layer, which has the state that they belong to."""
 
 
 class HeadAttention(nn.Module):
@@ -33,18 +42,38 @@ class HeadAttention(nn.Module):
         What to draw, for all heads or for each.
     module : torch.nn.Module
         Attention of a known family, whose heads, type and device are taken.
+    near : pair of int
+        Window and anchors, which are computed exactly.
     per_head : bool
         Whether each head draws its own rows.
     generator : torch.Generator, optional
         Source of the draw.
     """
 
-    def __init__(self, spec: HeadSpec, module: nn.Module, *, per_head: bool, generator: torch.Generator | None) -> None:
+    def __init__(
+        self,
+        spec: HeadSpec,
+        module: nn.Module,
+        *,
+        near: tuple[int, int] = (0, 0),
+        per_head: bool,
+        generator: torch.Generator | None,
+    ) -> None:
         super().__init__()
+        self.window, self.anchors = near
         weight, (heads, d) = next(module.parameters()), sizes(module)
         check_heads("replace_attention", spec, heads)
         dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32
         self.features = DrawnFeatures(spec, d, heads, per_head, dtype=dtype, generator=generator).to(weight.device)
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> HeadAttention:
+        """The attention that a record describes, whose features wait for their numbers (`DrawnFeatures.from_record`)."""
+        attention = cls.__new__(cls)
+        nn.Module.__init__(attention)
+        attention.window, attention.anchors = record["window"], record["anchors"]
+        attention.features = DrawnFeatures.from_record(record)
+        return attention
 
     def forward(
         self,
@@ -56,6 +85,7 @@ class HeadAttention(nn.Module):
         prefixes: Tensor | None,
         key_mask: Tensor | None,
         scale: float,
+        state: AttentionState | None = None,
     ) -> Tensor:
         """Attention of tensors (batch, heads, length, d).
 
@@ -70,12 +100,16 @@ class HeadAttention(nn.Module):
             Which keys there are.
         scale : float
             Factor of the dot products.
+        state : AttentionState, optional
+            Keys of earlier calls, which all queries see; these keys are added to it.
         """
         if self.features.waits:
             self.features.fit_call(q, k, key_mask, scale)
         mask = None if key_mask is None else key_mask.expand(len(k), -1)[:, None, :]
         options: dict[str, Any] = {"causal": causal, "key_mask": mask, "scale": scale, "prefix_lengths": prefixes}
-        return linear_attention(q, k, v, features=self.features.current, **options)
+        options |= {"window": self.window, "anchors": self.anchors, "state": state}
+        keys = (k, v) if state is None or k.shape[-2] else (None, None)  # all are in the state
+        return linear_attention(q, *keys, features=self.features.current, **options)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -83,11 +117,50 @@ class HeadAttention(nn.Module):
 
 
 def register() -> None:
-    """Register our functions with ``transformers``; repeated calls change nothing."""
+    """Register our functions with ``transformers``, and our entry of configurations; repeated calls change nothing."""
     from transformers import AttentionInterface, AttentionMaskInterface
+
+    from ._pretrained import register_loading
 
     AttentionInterface.register(NAME, attention)
     AttentionMaskInterface.register(NAME, key_mask)
+    register_loading()
+
+
+_READS_MODELS = "transformers.modeling_utils"
+
+
+def reads_models() -> bool:
+    """Whether ``transformers`` is imported so far that there can be models of it."""
+    return _READS_MODELS in sys.modules
+
+
+def register_with_transformers() -> None:
+    """Register now, or as soon as ``transformers`` is imported, so that ``from_pretrained`` reads converted models."""
+    if reads_models():
+        register()
+    elif not any(isinstance(finder, _AfterImport) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _AfterImport())
+
+
+class _AfterImport(MetaPathFinder):
+    """Finds no module itself; it registers after the one that reads models has been imported."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """The usual specification of that module, with one more step at its end; None for all others."""
+        if name != _READS_MODELS:
+            return None
+        sys.meta_path.remove(self)
+        spec = find_spec(name)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def execute_and_register(module: Any) -> None:
+                execute(module)
+                register()
+
+            spec.loader.exec_module = execute_and_register  # type: ignore[method-assign]
+        return spec
 
 
 def attach(module: nn.Module, computed_by: nn.Module) -> None:
@@ -128,12 +201,11 @@ def attention(
     attention_mask: Tensor | None,
     scaling: float | None = None,
     is_causal: bool | None = None,
+    dropout: float = 0.0,
     **_: Any,
 ) -> tuple[Tensor, None]:
-    """Attention of (batch, heads, length, d), called by the module.
-
-    Other arguments of the model are ignored: there are no attention weights to drop.
-    """
+    """Attention of (batch, heads, length, d), called by the module; other arguments of the model are ignored."""
+    warn_of_dropout(dropout, module.training)
     computed_by = getattr(module, ATTRIBUTE, None)
     if computed_by is None:
         raise ValueError(
@@ -141,7 +213,9 @@ def attention(
             f"bochner.nn.replace_attention, so build the model with its usual attention and convert it."
         )
     causal, prefixes = bool(getattr(module, "is_causal", False) if is_causal is None else is_causal), None
-    n = query.shape[-2]
+    n, layer = query.shape[-2], getattr(key, LAYER, None)
+    if layer is not None:  # the keys of this step alone; earlier ones are in the state of the layer
+        attention_mask = _of_last_keys(attention_mask, key.shape[-2])
     if attention_mask is None and causal and n > 1:  # with keys after the queries, those of a static cache to be filled
         key, value = key[..., :n, :], value[..., :n, :]
     elif attention_mask is not None and attention_mask.ndim == 4:
@@ -155,10 +229,26 @@ def attention(
         prefixes = torch.arange(p - n + 1, p + 1, device=query.device)
     if causal and n == p:
         prefixes = None
+    window: int = getattr(computed_by, "window", 0)
+    if prefixes is not None and window:
+        raise ValueError(
+            "bochner: attention with a window cannot use this cache, which holds all keys; generate with "
+            "past_key_values=bochner.nn.LinearCache(model), or with use_cache=False."
+        )
     key, value = (_for_all_heads(x, query.shape[1]) for x in (key, value))
     options: dict[str, Any] = {"causal": causal and n == p, "prefixes": prefixes, "key_mask": attention_mask}
-    out = computed_by(query, key, value, scale=query.shape[-1] ** -0.5 if scaling is None else scaling, **options)
+    options["scale"] = query.shape[-1] ** -0.5 if scaling is None else scaling
+    out = (
+        computed_by(query, key, value, **options)
+        if layer is None
+        else layer.attend(computed_by, query, key, value, **options)
+    )
     return out.transpose(1, 2).contiguous(), None
+
+
+def _of_last_keys(mask: Tensor | None, count: int) -> Tensor | None:
+    """The part of a mask that belongs to the last keys; None where there are none."""
+    return None if mask is None or not count else mask[..., -count:]
 
 
 def _for_all_heads(x: Tensor, heads: int) -> Tensor:

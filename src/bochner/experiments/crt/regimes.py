@@ -35,7 +35,7 @@ class Regimes(Experiment):
     methods = MECHANISMS
     deviations = (
         "The paper does not say whether constants are chosen per pair or per set; here per set, as its Eqs. 8, 12 and"
-        " 14 do. The shift of the + variants is the least coordinate of the set minus sigma/100. Nor does it say how "
+        " 14 do. Coordinates of the shift of the + variants are the least of the set minus sigma/100. Nor does it say how "
         "MNIST is resized: here by bilinear interpolation, TensorFlow's default, to pixels between 0 and 1. Averaging "
         "over the pixels gives vectors of smaller norm, and smaller factors."
     )
@@ -120,7 +120,7 @@ def _resize(images: np.ndarray, size: int) -> np.ndarray:
 def log_variances(X: np.ndarray, Y: np.ndarray, sigma: float) -> dict[str, np.ndarray]:
     """Log-variances of one sample of the Gaussian kernel, for each pair."""
     d, pairs = X.shape[1], Pairs.of(X, Y)
-    shift = min(X.min(), Y.min()) - 0.01 * sigma
+    shift = np.minimum(X.min(0), Y.min(0)) - 0.01 * sigma
     shifted = X - shift, Y - shift
     positive = theory.optimal_gerf(float(pairs.plus.mean()), 1, d)
     signed = theory.optimal_gerf(float(pairs.minus.mean()), -1, d)
