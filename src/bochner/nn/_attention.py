@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 import torch
@@ -137,7 +138,7 @@ def linear_attention(
     check_lengths(q, k, causal and borders is None, prefix_lengths)
     root = root_of_scale(q, scale)
     dtype = torch.promote_types(torch.promote_types(q.dtype, k.dtype), v.dtype)
-    with torch.autocast(q.device.type, enabled=False):
+    with contextlib.nullcontext() if q.is_meta else torch.autocast(q.device.type, enabled=False):
         q, k, v = (x.to(torch.float64 if dtype == torch.float64 else torch.float32) for x in (q, k, v))
         drawn = features if isinstance(features, TensorFeatures) else tensor_features(features, q)
         check_meta(q, drawn, prefix_lengths)

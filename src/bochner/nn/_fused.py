@@ -7,7 +7,7 @@ are divided among threads; nothing else runs in parallel.  Second derivatives go
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -69,7 +69,8 @@ def attend(
         rows = _CAUSAL_ROWS if causal else min(max(TILE // features.width, 64), 1024)
     inputs = (q, k, v, key_mask, *of_queries[:3], *of_keys)
     save = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
-    out, log, values, shift, *_ = _forward(*inputs, c, causal, lag, rows, save, values, shift)
+    operator: Callable[..., Any] = _forward if torch.compiler.is_compiling() else _Attention.apply
+    out, log, values, shift, *_ = operator(*inputs, c, causal, lag, rows, save, values, shift)
     return Fused(out, log, KeySums(values, _rescaled(shift, _LN2)))
 
 
@@ -141,7 +142,7 @@ class _Call(NamedTuple):
         """The inputs of each group."""
         parts = [groups.split(x, 1 if i == 3 else 2) for i, x in enumerate(self[:11])]
         for q, k, v, key_mask, *sides in zip(*parts, strict=True):
-            queries, keys = Binary(*sides[:3], None), Binary(*sides[3:])
+            queries, keys = Binary.of(*sides[:3]), Binary.of(*sides[3:])
             yield Heads(q, k, v, key_mask, queries, keys, self.c, Layout(*self[12:]))
 
 
@@ -252,37 +253,86 @@ def _(*inputs: Any) -> list[Tensor]:
     return _Call(*inputs[:15]).gradients(inputs[15])
 
 
-def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    ctx.save_for_backward(*inputs[:11], *output)
-    ctx.constants, ctx.set_materialize_grads = inputs[11:15], True
-    ctx.mark_non_differentiable(*output[2:])
+class _Attention(torch.autograd.Function):
+    """The operator with its gradient."""
+
+    @staticmethod
+    def forward(*inputs: Any) -> Any:
+        return _forward(*inputs)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.save_for_backward(*inputs[:11], *output)
+        ctx.constants = inputs[11:15]
+        ctx.mark_non_differentiable(*output[2:])
+
+    @staticmethod
+    def backward(ctx: Any, d_out: Tensor, d_log: Tensor, *_: Any) -> Any:
+        return _gradients(ctx, _Gradient.apply, d_out, d_log)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> Any:
+        return _Attention.apply(*_batched((*_AXES, 0, 2, 2), inputs, in_dims, info.batch_size)), (0,) * 6
 
 
-def _gradient(ctx: Any, d_out: Tensor, d_log: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
-    inputs, results = ctx.saved_tensors[:11], list(ctx.saved_tensors[11:])
-    call, needed = _Call(*inputs, *ctx.constants), ctx.needs_input_grad
-    if torch.is_grad_enabled():  # for second derivatives
-        found = _by_walking(call, needed, d_out, d_log)
-    else:
-        if call.causal and not results[4].shape[-3]:  # the forward pass did not expect gradients
-            results = list(_forward(*call, True, None, None))
-        tensors = _backward(*call, any(needed[4:11]), results, d_out.contiguous(), d_log.contiguous())
-        tensors.insert(3, tensors[0].new_empty(0))
-        found = [x if ask else None for x, ask in zip(tensors, needed, strict=False)]
-    sums = [None if x is None else x.sum_to_size(y.shape) for x, y in zip(found, inputs, strict=True)]
-    return (*sums, *(None,) * 7)
+def _gradients(ctx: Any, gradient: Callable[..., Any], d_out: Tensor, d_log: Tensor) -> tuple[Tensor | None, ...]:
+    """The gradients of the inputs of an operator, in their own shapes."""
+    inputs, results = ctx.saved_tensors[:11], ctx.saved_tensors[11:]
+    needed, (_, causal, *_) = ctx.needs_input_grad, ctx.constants
+    if causal and not results[4].shape[-3]:  # the forward pass did not expect gradients
+        results = _forward(*inputs, *ctx.constants, True, None, None)
+    found = list(gradient(*inputs, *ctx.constants, any(needed[4:11]), *results, d_out, d_log))
+    found.insert(3, d_out)  # the mask has none
+    own = (x.sum_to_size(y.shape) if ask else None for x, y, ask in zip(found, inputs, needed, strict=False))
+    return (*own, *(None,) * 7)
 
 
-def _by_walking(call: _Call, needed: tuple[bool, ...], d_out: Tensor, d_log: Tensor) -> list[Tensor | None]:
-    """The gradients by plain operations, which have gradients themselves."""
-    with torch.enable_grad():
-        out, log = _walked(call)
-        wanted = [x for x, ask in zip(call[:11], needed, strict=False) if ask]
-        found = iter(torch.autograd.grad((out, log), wanted, (d_out, d_log), create_graph=True, allow_unused=True))
-    return [next(found) if ask else None for ask in needed[:11]]
+# within a graph the operator has its gradient from here: dynamo does not follow one function inside of another
+_forward.register_autograd(
+    lambda ctx, d_out, d_log, *_: _gradients(ctx, _gradient_of, d_out, d_log), setup_context=_Attention.setup_context
+)
 
 
-_forward.register_autograd(_gradient, setup_context=_setup)
+def _gradient_of(*inputs: Any) -> Any:
+    *call, a, b, c, d, e, f, d_out, d_log = inputs
+    return tuple(_backward(*call, [a, b, c, d, e, f], d_out.contiguous(), d_log.contiguous()))
+
+
+class _Gradient(torch.autograd.Function):
+    """The operator of the gradient; its own gradient goes through plain operations."""
+
+    @staticmethod
+    def forward(*inputs: Any) -> Any:
+        return _gradient_of(*inputs)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.save_for_backward(*inputs[:11], *inputs[-2:])
+        ctx.constants = inputs[11:15]
+        ctx.mark_non_differentiable(*(x for x in output if x.ndim < 2))
+
+    @staticmethod
+    def backward(ctx: Any, *given: Tensor) -> Any:
+        needed = [*ctx.needs_input_grad[:11], *ctx.needs_input_grad[-2:]]
+        with torch.enable_grad():
+            tensors: list[Any] = [
+                x if x is None else x.detach().requires_grad_(x.is_floating_point()) for x in ctx.saved_tensors
+            ]
+            call, ends = _Call(*tensors[:11], *ctx.constants), tensors[11:]
+            inputs = [x for i, x in enumerate(tensors[:11]) if i != 3]
+            asked = [(x, y) for x, y in zip(inputs, given, strict=True) if x is not None and y.ndim > 1]
+            first = torch.autograd.grad(_walked(call), [x for x, _ in asked], ends, create_graph=True)
+            wanted = [x for x, ask in zip(tensors, needed, strict=True) if ask]
+            whole = [y.sum_to_size(x.shape) for x, y in asked]
+            found = iter(torch.autograd.grad(first, wanted, whole, allow_unused=True))
+        second = [next(found) if ask else None for ask in needed]
+        return (*second[:11], *(None,) * (len(ctx.needs_input_grad) - 13), *second[11:])
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> Any:
+        axes = (*_AXES, 0, 2, 2, 2, 2, 3, 3, 2, 2)
+        found = _Gradient.apply(*_batched(axes, inputs, in_dims, info.batch_size))
+        return found, tuple(0 if x.ndim > 1 else None for x in found)
 
 
 class _Plain(TensorFeatures):
@@ -295,7 +345,7 @@ class _Plain(TensorFeatures):
         self.lead = tuple(call.query_slope.shape[:-2])
 
     def log(self, X: Tensor, *, key: bool) -> LogFeatures:
-        side = Binary(*self.call[7:11]) if key else Binary(*self.call[4:7], None)
+        side = Binary.of(*self.call[7:11]) if key else Binary.of(*self.call[4:7])
         offsets = side.offsets(X)
         logs = offsets @ side.slope + side.constant
         if key:
@@ -317,35 +367,20 @@ def _walked(call: _Call) -> tuple[Tensor, Tensor]:
     return part.sums[..., :-1] / den, torch.where(seen[..., None], log, 2 * NOTHING)
 
 
-def _batched(axes: tuple[int, ...], inputs: tuple[Any, ...], in_dims: tuple[Any, ...], size: int) -> list[Any]:
-    """Inputs with one more leading axis before all others, where `torch.vmap` has put one somewhere.
+_AXES = (2, 2, 2, 1, *(2,) * 7, 0, 0, 0, 0)
+"""Axes that are not leading ones, of the tensors that both operators begin with."""
 
-    ``axes`` says how many axes of each tensor are not leading ones; lists hold tensors with all leading axes.
-    """
-    tensors = [(x, n, dim) for x, n, dim in zip(inputs, axes, in_dims, strict=False) if isinstance(x, Tensor)]
+
+def _batched(axes: tuple[int, ...], inputs: tuple[Any, ...], in_dims: tuple[Any, ...], size: int) -> list[Any]:
+    """Inputs with one more leading axis before all others, where `torch.vmap` has put one somewhere."""
+    tensors = [(x, n, dim) for x, n, dim in zip(inputs, axes, in_dims, strict=True) if isinstance(x, Tensor)]
     rank = max(x.ndim - n - (dim is not None) for x, n, dim in tensors)
 
-    def moved(x: Any, n: int, dim: Any) -> Any:
-        if isinstance(x, list):
-            return [moved(one, 0, d) for one, d in zip(x, dim, strict=True)]
+    def moved(x: Any, n: int, dim: int | None) -> Any:
         if dim is None:
             return x
         x = x.movedim(dim, 0)
-        return x.reshape(size, *(1,) * (rank - x.ndim + 1 + n), *x.shape[1:]) if n else x
+        return x.reshape(size, *(1,) * (rank - x.ndim + 1 + n), *x.shape[1:])
 
     q, *rest = (moved(*each) for each in zip(inputs, axes, in_dims, strict=True))
     return [q.expand(size, *(1,) * (rank - q.ndim + 2), *q.shape) if in_dims[0] is None else q, *rest]
-
-
-_AXES = (2, 2, 2, 1, *(2,) * 7, 0, 0, 0, 0)
-
-
-@_forward.register_vmap
-def _(info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> Any:
-    return _forward(*_batched((*_AXES, 0, 2, 2), inputs, in_dims, info.batch_size)), (0,) * 6
-
-
-@_backward.register_vmap
-def _(info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> Any:
-    found = _backward(*_batched((*_AXES, 0, 0, 2, 2), inputs, in_dims, info.batch_size))
-    return found, [0 if x.ndim > 1 else None for x in found]

@@ -55,7 +55,7 @@ class Gradients(NamedTuple):
     def of(cls, q: Tensor, k: Tensor, v: Tensor, *sides: Any) -> Gradients:
         """From the coefficients one by one, all of them None if nobody asks."""
         asked = sides[0] is not None
-        return cls(q, k, v, Binary(*sides[:3], None) if asked else None, Binary(*sides[3:]) if asked else None)
+        return cls(q, k, v, Binary.of(*sides[:3]) if asked else None, Binary.of(*sides[3:]) if asked else None)
 
 
 def backward(heads: Heads, saved: Saved, to: Gradients) -> None:

@@ -62,8 +62,9 @@ class OneSequence:
             return self._run_near(state)
         k, v = self._filled()
         sums = None if state is None else state.sums
-        if self._fused(kept=state is not None):
-            out, _, sums = attend(self.features, self.q, k, v, self.key_mask, self.root, sums=sums, **self._layout)
+        features = self._for_the_operator(kept=state is not None)
+        if features is not None:
+            out, _, sums = attend(features, self.q, k, v, self.key_mask, self.root, sums=sums, **self._layout)
         else:
             out, sums = self._walk(k, v, self._lengths(), self._seen(sums), sums)
         if state is not None:
@@ -142,10 +143,10 @@ class OneSequence:
         self, keys: NearKeys, lag: int, sums: KeySums | None, *, kept: bool
     ) -> tuple[Part, KeySums | None]:
         """What queries see of keys by features: all of them, or where attention is causal key j up to ``i - lag``."""
-        if self._fused(kept=kept):
-            layout = self._layout | {"lag": lag}
-            out, log, sums = attend(self.features, self.q, *keys, self.root, sums=sums, **layout)
-            return Part(pad(out, (0, 1), value=1.0), scale_of(self.features, self.q, self.root, log)), sums
+        features = self._for_the_operator(kept=kept)
+        if features is not None:
+            out, log, sums = attend(features, self.q, *keys, self.root, sums=sums, lag=lag, **self._layout)
+            return Part(pad(out, (0, 1), value=1.0), scale_of(features, self.q, self.root, log)), sums
         n, p = self.q.shape[-2], keys.k.shape[-2]
         lengths = [min(max(t + 1 - lag, 0), p) for t in range(n)] if self.causal else Everything(p, n)
         seen = replace(self, k=keys.k, key_mask=keys.seen)._seen_of(lengths, sums)
@@ -157,21 +158,21 @@ class OneSequence:
     def _layout(self) -> dict[str, Any]:
         return {"causal": self.causal, "rows": self.chunk_size}
 
-    def _fused(self, *, kept: bool) -> bool:
-        """Whether the fused operator computes this; ``kept`` says that the sums remain in a state."""
+    def _for_the_operator(self, *, kept: bool) -> QuadraticFeatures | None:
+        """The features if the fused operator computes this; ``kept`` says that the sums remain in a state."""
         features, tensors = self.features, (self.q, self.k, self.v)
         if not isinstance(features, QuadraticFeatures) or not features.positive or self.group is not None:
-            return False
+            return None
         if self.q.device.type not in ("cpu", "meta"):
-            return False
+            return None
         if not torch.compiler.is_compiling() and any(forward_ad.unpack_dual(x).tangent is not None for x in tensors):
-            return False
+            return None
         if not kept:
-            return True
+            return features
         if self.q.shape[-2] == 1 or torch.is_grad_enabled():  # a step of decoding; a gradient through the sums
-            return False
+            return None
         lead = torch.broadcast_shapes(self.k.shape[:-2], self.v.shape[:-2], features.lead)
-        return lead == torch.broadcast_shapes(lead, self.q.shape[:-2])
+        return features if lead == torch.broadcast_shapes(lead, self.q.shape[:-2]) else None
 
     def _lengths(self) -> Sequence[int]:
         """How many keys each query sees."""

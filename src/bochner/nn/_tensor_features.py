@@ -100,8 +100,13 @@ class Binary(NamedTuple):
 
     slope: Tensor
     constant: Tensor
-    centre: Tensor | None
-    turn: Tensor | None
+    centre: Tensor | None = None
+    turn: Tensor | None = None
+
+    @classmethod
+    def of(cls, *parts: Any) -> Binary:
+        """From the parts in order; the turn may be left out where no squared norm is needed."""
+        return cls(*parts)
 
     def offsets(self, X: Tensor) -> Tensor:
         """``x - o``."""
@@ -146,7 +151,7 @@ class QuadraticFeatures(TensorFeatures):
         matrix = matrix.to(like)
         slope, constant = matrix[..., : self.d, :], matrix[..., self.d + 1 :, :] * LOG2E
         if centre is None or turn is None:
-            return Binary(slope * (root * LOG2E), constant, None, None), self.c * LOG2E * root**2
+            return Binary(slope * (root * LOG2E), constant), self.c * LOG2E * root**2
         turn = turn.to(like) * root
         return Binary((turn @ slope) * LOG2E, constant, centre.to(like) / root, turn), self.c * LOG2E
 
@@ -239,7 +244,10 @@ def tensor_features(phi: FeatureMap, like: Tensor) -> TensorFeatures:
     """The features of ``phi`` in the type and place of ``like``, kept for the next time."""
     kept = _converted.setdefault(phi, {})
     place = (like.dtype, like.device)
-    if place not in kept:
-        form = quadratic_form(phi)
-        kept[place] = MapFeatures(phi) if form is None else QuadraticFeatures(*form.to(like))
-    return kept[place]
+    if place in kept:
+        return kept[place]
+    form = quadratic_form(phi)
+    found = MapFeatures(phi) if form is None else QuadraticFeatures(*form.to(like))
+    if not isinstance(found, QuadraticFeatures) or type(found.queries.matrix) is Tensor:  # no tensors of a tracer
+        kept[place] = found
+    return found
