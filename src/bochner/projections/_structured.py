@@ -66,7 +66,9 @@ class StructuredOperator(Operator):
                 continue
             k = np.arange(last - first)
             lanes = np.zeros((-(-len(k) // LANES), self._capacity, LANES))
-            lanes[k // LANES, first - own.start + k, k % LANES] = self.radii[first:last]  # each row: an axis of its block
+            lanes[k // LANES, first - own.start + k, k % LANES] = self.radii[
+                first:last
+            ]  # each row: an axis of its block
             self.geometry.adjoint_lanes(lanes, self.block_sizes[block], self.dim)
             self.rotation.lanes(lanes, block, back=True)
             store_scaled(lanes, ones, out[first - start : last - start])
