@@ -73,6 +73,11 @@ def unregister(cls: type[Catalogued]) -> None:
     _registered.remove(cls)
 
 
+def registered() -> tuple[type[Catalogued], ...]:
+    """The classes that `register` has added, in order."""
+    return tuple(_registered)
+
+
 def classes(module: Any, kind: type) -> list[type]:
     """The classes of that kind that a public module exports, then the registered ones."""
     exported = [getattr(module, name) for name in module.__all__]

@@ -107,15 +107,15 @@ def test_a_width_is_not_exceeded():
 
 
 @pytest.mark.parametrize("projection", (IID(), Orthogonal(Haar()), Simplex(Haar()), Quadrature(Haar())), ids=repr)
-@pytest.mark.parametrize("kernel", (kernels.Gaussian(), kernels.Softmax(), kernels.Matern(1.5)), ids=repr)
-@pytest.mark.parametrize("rows", (1, 2, 5))
+@pytest.mark.parametrize("kernel", (kernels.Softmax(), kernels.Matern(1.5)), ids=repr)
+@pytest.mark.parametrize("rows", (1, 5))
 def test_a_single_last_cosine_is_unbiased(rows, kernel, projection, seed):
     x, y = np.array([[0.9, -0.4, 0.3]]), np.array([[-0.2, 0.5, 0.6]])
     spec, rng = (
         Approximation(kernel, maps.Trigonometric(single_last=True), projection, rows),
         np.random.default_rng(seed),
     )
-    values = np.array([spec.draw(3, rng).gram(x, y)[0, 0] for _ in range(4000)])
+    values = np.array([spec.draw(3, rng).gram(x, y)[0, 0] for _ in range(1500)])
     check_mean(values, float(kernel(x, y)[0, 0]), repr(spec))
 
 

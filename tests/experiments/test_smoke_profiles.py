@@ -10,6 +10,7 @@ from bochner import datasets, experiments
 from bochner.datasets import _load
 
 ALL = experiments.experiments()
+MODULES = {"torch": "torch", "rl": "gymnasium.envs.mujoco"}  # what an extra installs
 
 
 def needs_data(one):
@@ -24,7 +25,7 @@ def test_smoke_profile_ends_in_a_verdict_and_a_figure(name, tmp_path):
     if needs_data(one):
         pytest.skip(f"{_load.VARIABLE} is not set")
     for extra in one.extras:
-        pytest.importorskip(extra)
+        pytest.importorskip(MODULES[extra])
     found = experiments.run(one, tmp_path, "smoke")
     assert found["verdict"] in (experiments.HOLDS, experiments.IN_PART, experiments.FAILS)
     assert len(found["statements"]) == len(one.statements()) > 0

@@ -87,7 +87,12 @@ class TensorTarget(Target):
 
 DRAWN = Approximation(kernels.Softmax(), maps.Positive(), n_projections=6).draw(E // H, rng=0)
 
+PLANNED = Approximation(kernels.Softmax(), maps.Positive(), n_projections=6)
+
 GOOD: Good = {
+    "heads": lambda: [PLANNED] * H,
+    "window": constant(2),
+    "anchors": constant(1),
     "q": heads,
     "k": lambda: heads() + 0.1,
     "v": lambda: heads() - 0.1,
@@ -196,7 +201,10 @@ METHODS = [
 ]
 CONSTRUCTORS = [constructor(name, inputs) for name, (_, inputs) in MODULES.items()]
 FORWARDS = [forward(name, make) for name, (make, _) in MODULES.items()]
-FUNCTIONS = [tensor_target("linear_attention", nn.linear_attention)]
+FUNCTIONS = [
+    tensor_target("linear_attention", nn.linear_attention),
+    tensor_target("LayerPlan", nn.LayerPlan),
+]
 
 
 @pytest.mark.parametrize("target", [*CONSTRUCTORS, *FORWARDS, *METHODS, *FUNCTIONS], ids=str)

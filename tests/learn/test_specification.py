@@ -177,12 +177,12 @@ def test_refused_types(parameters, message):
         fitted(**parameters)
 
 
-@pytest.mark.parametrize("width", (1, 2, 5))
+@pytest.mark.parametrize("width", (1, 5))
 def test_odd_widths_are_unbiased(width):
     from support.checks import check_mean
 
     Z = np.array([[0.3, -0.4], [1.0, 0.2]])
-    features = (RandomFeatures(gamma=0.5, n_components=width, random_state=k).fit_transform(Z) for k in range(4000))
+    features = (RandomFeatures(gamma=0.5, n_components=width, random_state=k).fit_transform(Z) for k in range(1000))
     estimates = np.array([Phi[0] @ Phi[1] for Phi in features])
     check_mean(estimates, kernels.Gaussian(1.0)(Z)[0, 1])
 

@@ -203,7 +203,7 @@ def test_nothing_to_convert():
     with pytest.raises(
         ValueError,
         match=r"found no attention in Sequential; looked for torch\.nn\.MultiheadAttention .*"
-        r"ViTAttention, .*GPT2Attention; there are .*1 Linear.*linear_attention",
+        r"GPT-2, .*ViT, CLIP of transformers; there are .*1 Linear.*linear_attention",
     ):
         replace_attention(model)
 

@@ -126,10 +126,15 @@ def query_values(queries: LogFeatures, shift: Any) -> Any:
     -------
     array (..., n, D)
     """
+    return scaled_query_values(queries, shift)[0]
+
+
+def scaled_query_values(queries: LogFeatures, shift: Any) -> tuple[Any, Any]:
+    """Return what `query_values` returns, (..., n, D), and the logarithm of the factor that was divided out, (..., n, 1)."""
     log = _added(queries.log, shift)
     xp = array_namespace(log)
     top = _at_least(xp, xp.max(detached(log), axis=-1, keepdims=True), 2 * NOTHING)
-    return _scaled(queries.mantissa, _exp(_subtracted(log, top)))
+    return _scaled(queries.mantissa, _exp(_subtracted(log, top))), top
 
 
 class KeySums(NamedTuple):

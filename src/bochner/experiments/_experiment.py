@@ -24,7 +24,7 @@ PAPERS: dict[str, str] = {
     "crt": "Chefs' Random Tables",
     "qbf": "Quadrature-based Features for Kernel Approximation",
     "simrf": "Simplex Random Features",
-    "omc": "Demystifying Orthogonal Monte Carlo and Beyond",
+    "omc": "Unifying Orthogonal Monte Carlo Methods",
     "ours": "Questions of our own",
 }
 

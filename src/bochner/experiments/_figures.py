@@ -67,6 +67,13 @@ def curve(ax: Any, x: Any, y: Estimate, label: str, k: int, *, joined: bool = Tr
     ax.errorbar(np.asarray(x), y.mean, BEYOND * y.error, label=label, linewidth=1, linestyle=line, **style)
 
 
+def band(ax: Any, x: Any, y: Estimate, label: str, k: int) -> None:
+    """A curve within a band of two standard errors, in the k-th colour."""
+    color, half = f"C{k % 10}", BEYOND * y.error
+    ax.plot(x, y.mean, label=label, color=color, linewidth=1.2)
+    ax.fill_between(x, y.mean - half, y.mean + half, color=color, alpha=0.15, linewidth=0)
+
+
 def legend(figure: Figure, ax: Any) -> None:
     """One legend for all axes, to their right."""
     handles, labels = ax.get_legend_handles_labels()

@@ -6,6 +6,7 @@ import functools
 import json
 import math
 import os
+import re
 import subprocess
 import tempfile
 import time
@@ -67,13 +68,13 @@ def run(
         for name, part in progress(
             _compute(one, profile, todo, seed, jobs), total=len(todo), label=one.name, delay=0.5
         ):
-            write_atomically(_part_path(folder, name), as_json(part))
+            write_atomically(_part_path(folder, name), _text(part))
             finished[name] = _part_of(part)
     except (FileNotFoundError, ImportError) as error:  # a data set, or a library of an extra, that is not here
         result |= {"verdict": CANNOT_RUN, "missing": str(error), "statements": [], "comparison": [], "parts": {}}
     else:
         result |= _conclusion(one, {name: finished[name] for name in names}, p)
-    write_atomically(result_path(out, one.name, profile), as_json(result))
+    write_atomically(result_path(out, one.name, profile), _text(result))
     return result
 
 
@@ -193,6 +194,12 @@ def read_results(out: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
+def _text(value: Mapping[str, Any]) -> str:
+    """JSON whose lists of numbers are on one line each."""
+    lists = re.compile(r"\[\n\s+([^\[\]{}]*?)\n\s+\]")
+    return lists.sub(lambda found: "[" + re.sub(r"\n\s+", " ", found[1]) + "]", as_json(value)) + "\n"
+
+
 def write_atomically(path: Path, text: str) -> None:
     """Write a file that is afterwards either whole or as it was, whatever happens meanwhile."""
     with _temporary(path.parent) as temporary:
@@ -224,11 +231,13 @@ def commit() -> str:
 
 
 def plain(value: Any) -> Any:
-    """The value in types that JSON has; arrays as lists, numbers that are not finite as None."""
+    """The value in types that JSON has: arrays as lists, numbers with eight digits, None where they are not finite."""
     if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float):
+        return float(f"{value:.8g}") if math.isfinite(value) else None
+    return value

@@ -11,6 +11,7 @@ from ._attention import linear_attention
 from ._attention_state import AttentionState
 from ._calibration import calibrate
 from ._conversion import replace_attention
+from ._layer_plan import LayerPlan
 from ._multihead import RandomFeatureAttention, Rotary
 from ._random_feature_layer import RandomFeatures
 from ._report import AttentionReport, attention_report
@@ -21,6 +22,7 @@ __all__ = [
     "AttentionReport",
     "AttentionState",
     "DenominatorWarning",
+    "LayerPlan",
     "RandomFeatureAttention",
     "RandomFeatures",
     "Rotary",

@@ -19,6 +19,7 @@ from ._attention_checks import (
     check_exclusive,
     check_features,
     check_floating,
+    check_near,
     check_state,
     check_state_type,
     check_tensors,
@@ -26,9 +27,10 @@ from ._attention_checks import (
     root_of_scale,
 )
 from ._attention_state import AttentionState
+from ._near import NearKeys, attend_anchors, attend_window, choose_anchors
 from ._process_groups import before, total
 from ._tensor_features import TensorFeatures, tensor_features
-from ._walk import Everything, Prefixes, Walk, divide
+from ._walk import Everything, Part, Prefixes, Walk, divide, merged
 
 if TYPE_CHECKING:
     from ._process_groups import Group
@@ -53,6 +55,8 @@ def linear_attention(
     prefix_lengths: Tensor | None = None,
     cu_seqlens: Tensor | tuple[Tensor, Tensor] | None = None,
     process_group: Group | None = None,
+    window: int = 0,
+    anchors: int = 0,
     nonpositive: str = "warn",
 ) -> Tensor:
     r"""Attention with random features, in linear time and memory.
@@ -89,6 +93,11 @@ def linear_attention(
         or with ``causal`` those of earlier ranks and earlier positions.  Only sums of M (e + 1) numbers are
         communicated.  All ranks must call the function, with the same features; gradients are those of the sum of the
         losses of all ranks.
+    window : int
+        Query i meets the keys at distance less than ``window`` exactly, without features: its own key and the
+        ``window - 1`` before it, and with ``causal=False`` as many after it.  There must be as many queries as keys.
+    anchors : int
+        The first keys that are not masked, which all queries that see them meet exactly.
     nonpositive : {"warn", "raise", "nan"}
         What to do with rows whose denominator is not positive, which can happen with signed features: warn
         (`DenominatorWarning`) and divide, raise ArithmeticError, or set the row to NaN, which needs no synchronisation.
@@ -109,6 +118,10 @@ def linear_attention(
     of logarithms from which maxima are subtracted where they cancel; no epsilon is added.  Keys that a query does not
     see change its result by rounding at most, however large they are.
 
+    Keys in the window and anchors enter the same two sums with their exact weights :math:`e^{x_i\cdot y_j}`, so the
+    features must be those of `kernels.Softmax()`.  A state then holds these keys besides the sums of all others, and all
+    calls with it need the same ``window`` and ``anchors``.
+
     Examples
     --------
     >>> import torch
@@ -123,11 +136,13 @@ def linear_attention(
     >>> bool(error.square().mean() < 0.05 * exact.square().mean())
     True
     """
-    check_call(causal, nonpositive, chunk_size)
+    check_call(causal, nonpositive, chunk_size, window, anchors)
     k, v = _of_state(q, k, v, state)
     mask = check_tensors(q, k, v, key_mask)
     check_features(features, q.shape[-1])
     check_exclusive(k, causal, prefix_lengths, cu_seqlens, state, process_group)
+    if window or anchors:
+        check_near(q, k, features, window, causal, prefix_lengths, cu_seqlens, state, process_group)
     borders = None if cu_seqlens is None else borders_of(q, k, cu_seqlens, causal)
     lengths = lengths_of(q, k, causal and borders is None, prefix_lengths)
     root = root_of_scale(q, scale)
@@ -135,11 +150,13 @@ def linear_attention(
     with torch.autocast(q.device.type, enabled=False):
         q, k, v = (x.to(torch.float64 if dtype == torch.float64 else torch.float32) for x in (q, k, v))
         drawn = features if isinstance(features, TensorFeatures) else tensor_features(features, q)
-        check_state(None if state is None else state.sums, drawn, k, v)
-        chunk = chunk_size or (_CAUSAL_CHUNK if causal else _chunk(q, drawn))
-        work = _Work(drawn, q, k, v, mask, root, chunk, nonpositive, process_group)
+        check_state(state, drawn, k, v, max(window - 1, 0) + anchors)
+        chunk = chunk_size or (_CAUSAL_CHUNK if causal or window else _chunk(q, drawn))
+        work = _Work(drawn, q, k, v, mask, root, chunk, nonpositive, process_group, window, anchors)
         if borders is not None:
             out = torch.cat([work.part(*pair, causal) for pair in borders], dim=-2)
+        elif window or anchors:
+            out = work.run_near(causal, state)
         else:
             out, sums = work.run(lengths, None if state is None else state.sums)
             if state is not None:
@@ -157,12 +174,11 @@ def _of_state(q: Tensor, k: Tensor | None, v: Tensor | None, state: AttentionSta
     check_state_type(OWNER, state)
     if k is not None and v is not None:
         return k, v
-    if k is not v or state is None or state.sums is None:
+    if k is not v or state is None or state.empty:
         raise ValueError(f"{OWNER}: k and v may be left out together, and only with a state that holds keys already.")
     check_floating(OWNER, "q", q)
-    values = state.sums.values
-    lead = values.shape[:-2]
-    return q.new_empty(*lead, 0, q.shape[-1]), q.new_empty(*lead, 0, values.shape[-1] - 1)
+    lead, e = state.shape
+    return q.new_empty(*lead, 0, q.shape[-1]), q.new_empty(*lead, 0, e)
 
 
 @dataclass(frozen=True)
@@ -178,6 +194,8 @@ class _Work:
     chunk: int
     nonpositive: str
     group: Group | None = None
+    window: int = 0
+    anchors: int = 0
 
     def run(self, lengths: Sequence[int] | Tensor, sums: KeySums | None) -> tuple[Tensor, KeySums | None]:
         """The output, and the sums with all keys.
@@ -203,8 +221,66 @@ class _Work:
         """The attention of one of several sequences that lie one after the other."""
         q, k, v = self.q[..., queries, :], self.k[..., keys, :], self.v[..., keys, :]
         mask = None if self.key_mask is None else self.key_mask[..., keys]
-        n, p = q.shape[-2], k.shape[-2]
-        return replace(self, q=q, k=k, v=v, key_mask=mask).run(range(1, n + 1) if causal else Everything(p, n), None)[0]
+        work = replace(self, q=q, k=k, v=v, key_mask=mask)
+        return work.run_near(causal, None) if self.window or self.anchors else work.run(work._lengths(causal), None)[0]
+
+    def run_near(self, causal: bool, state: AttentionState | None) -> Tensor:
+        """The output where some keys are met exactly; the state is updated."""
+        if state is None and not torch.compiler.is_compiling():  # no wider than the sequence
+            self = replace(self, window=min(self.window, self.q.shape[-2]), anchors=min(self.anchors, self.k.shape[-2]))
+        new, x = NearKeys.of(*self._filled(), self.key_mask), self.q * self.root
+        reach, n = max(self.window - 1, 0), self.k.shape[-2]
+        held = NearKeys.empty(new.k, new.v, self.anchors + (reach if state is not None else 0))
+        if state is not None and state.near is not None:
+            held = state.near
+        sums = None if state is None else state.sums
+        seen = self._seen(self._lengths(causal), sums)
+        if seen is not None:
+            seen = seen | held.seen.any(dim=-1, keepdim=True)
+        chosen = choose_anchors(held.rows(0, self.anchors), new)
+        others = held.rows(self.anchors).then(new.without(chosen.chosen))
+        before = others.seen.shape[-1] - n
+        parts = [attend_anchors(x, chosen, self.root, causal=causal)] if self.anchors else []
+        if self.window:
+            parts.append(attend_window(x, others, self.root, self.window, before=before, causal=causal))
+        far, sums = self._far(others, before, causal, sums)
+        out = divide(merged(parts + far), seen, positive=self.features.positive, nonpositive=self.nonpositive)
+        if state is not None:
+            state.update(sums, n, chosen.keys.then(others.rows(n, None if reach else n)))
+        return out
+
+    def _far(
+        self, others: NearKeys, before: int, causal: bool, sums: KeySums | None
+    ) -> tuple[list[Part], KeySums | None]:
+        """What queries see by features: keys that left the window on one side, or on both; and the sums of these."""
+        n = self.q.shape[-2]
+        if not self.window:
+            part, sums = self._features_of(others, self._lengths(causal), sums)
+            return [part], sums
+        lengths = [max(before + t + 1 - self.window, 0) for t in range(n)]
+        if causal:
+            part, sums = self._features_of(others.rows(0, n) if before else others, lengths, sums)
+            return [part], sums
+        behind = self._features_of(others, lengths, None)[0]
+        ahead = replace(self, q=self.q.flip(-2))._features_of(others.flip(), lengths, None)[0]
+        return [behind, ahead.flip()], None
+
+    def _features_of(self, keys: NearKeys, lengths: Sequence[int], sums: KeySums | None) -> tuple[Part, KeySums | None]:
+        seen = replace(self, k=keys.k, key_mask=keys.seen)._seen(lengths, sums)
+        walk = Walk(self.features, self.q, keys.k, keys.v, keys.seen, Prefixes(lengths), seen, self.root)
+        found: tuple[Part, KeySums | None] = _outside_of_graphs()(walk, sums, self.chunk)
+        return found
+
+    def _lengths(self, causal: bool) -> Sequence[int]:
+        n, p = self.q.shape[-2], self.k.shape[-2]
+        return range(1, n + 1) if causal else Everything(p, n)
+
+    def _filled(self) -> tuple[Tensor, Tensor]:
+        """Keys and values with zeros in the padding: numbers there, even NaN, must not meet a zero."""
+        if self.key_mask is None:
+            return self.k, self.v
+        k, v = (x.masked_fill(~self.key_mask[..., None], 0.0) for x in (self.k, self.v))
+        return k, v
 
     def _member_by_member(self, lengths: Tensor) -> Tensor:
         """Each member of the first axis by itself, since its queries see other prefixes."""
@@ -217,17 +293,15 @@ class _Work:
         return torch.stack(parts)
 
     def _walk(self, lengths: Sequence[int], sums: KeySums | None) -> tuple[Tensor, KeySums | None]:
-        k, v = self.k, self.v
-        if self.key_mask is not None:  # numbers in the padding, even NaN, must not meet a zero
-            k, v = (x.masked_fill(~self.key_mask[..., None], 0.0) for x in (k, v))
+        k, v = self._filled()
         seen = self._seen(lengths, sums)
         walk = Walk(self.features, self.q, k, v, self.key_mask, Prefixes(lengths), seen, self.root)
         if self.group is not None:
             walk, sums = self._with_others(walk, lengths, self.group)
         # nothing that is done depends on numbers in tensors where all see all, by plain operations
         traceable = isinstance(lengths, Everything) and self.features.traceable and self.group is None
-        totals, sums = (Walk.run if traceable else _outside_of_graphs())(walk, sums, self.chunk)
-        return divide(totals, walk.seen, positive=self.features.positive, nonpositive=self.nonpositive), sums
+        part, sums = (Walk.run if traceable else _outside_of_graphs())(walk, sums, self.chunk)
+        return divide(part.sums, walk.seen, positive=self.features.positive, nonpositive=self.nonpositive), sums
 
     def _with_others(self, walk: Walk, lengths: Sequence[int], group: Group) -> tuple[Walk, KeySums]:
         """The walk that remains, and the sums to start from, where a sequence is spread over processes."""
@@ -247,7 +321,7 @@ class _Work:
             return None
         mask = self.key_mask if self.key_mask is not None else self.k.new_ones(self.k.shape[-2], dtype=torch.bool)
         counts = torch.nn.functional.pad(mask.cumsum(dim=-1), (1, 0))
-        seen = counts[..., torch.tensor(list(lengths), device=counts.device)] > 0
+        seen = counts[..., torch.tensor(list(lengths), dtype=torch.int64, device=counts.device)] > 0
         return seen if sums is None else seen | sums.seen
 
 

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from .._validation import check_count, check_flag, check_option, shown
 from ..approximation import Approximation, FeatureMap
-from ..approximation.log_features import KeySums
 from ..kernels import Softmax
 from ._attention_state import AttentionState
 from ._process_groups import check_group
@@ -23,8 +22,10 @@ from ._walk import NONPOSITIVE, Everything
 OWNER = "linear_attention"
 
 
-def check_call(causal: bool, nonpositive: str, chunk_size: int | None) -> None:
+def check_call(causal: bool, nonpositive: str, chunk_size: int | None, window: int, anchors: int) -> None:
     """Refuse options of another kind."""
+    check_count(OWNER, "window", window, minimum=0)
+    check_count(OWNER, "anchors", anchors, minimum=0)
     check_flag(OWNER, "causal", causal)
     check_option(OWNER, "nonpositive", nonpositive, NONPOSITIVE)
     if chunk_size is not None:
@@ -135,6 +136,35 @@ def check_exclusive(
             )
 
 
+def check_near(
+    q: Tensor,
+    k: Tensor,
+    features: FeatureMap | TensorFeatures,
+    window: int,
+    causal: bool,
+    prefix_lengths: Any,
+    cu_seqlens: object,
+    state: object,
+    process_group: object,
+) -> None:
+    """Refuse keys that are met exactly where their weights, or their positions, are not defined."""
+    kernel = features.spec.kernel if isinstance(features, FeatureMap) else Softmax()
+    if kernel != Softmax():
+        raise ValueError(
+            f"{OWNER}: window and anchors compute weights of softmax, which the features must estimate; draw them with "
+            f"kernels.Softmax() instead of {kernel!r}."
+        )
+    if prefix_lengths is not None or process_group is not None:
+        raise ValueError(f"{OWNER}: window and anchors do not go with prefix_lengths or a process_group; leave them 0.")
+    if window and state is not None and not causal:
+        raise ValueError(f"{OWNER}: a window with a state needs causal=True, since keys to come are not in a state.")
+    if window and cu_seqlens is None and q.shape[-2] != k.shape[-2]:
+        raise ValueError(
+            f"{OWNER}: a window needs as many queries as keys, got {q.shape[-2]} and {k.shape[-2]}; use anchors alone for "
+            f"other keys than those of the queries."
+        )
+
+
 def _are_integers(lengths: Any) -> bool:
     return isinstance(lengths, Tensor) and lengths.dtype in (torch.int32, torch.int64)
 
@@ -156,19 +186,26 @@ def _checked_mask(k: Tensor, key_mask: Tensor | None) -> Tensor | None:
     return key_mask
 
 
-def check_state(sums: KeySums | None, features: TensorFeatures, k: Tensor, v: Tensor) -> None:
-    """Refuse keys that cannot be added to the sums of a state."""
-    if sums is None:
+def check_state(state: AttentionState | None, features: TensorFeatures, k: Tensor, v: Tensor, slots: int) -> None:
+    """Refuse keys that cannot be added to those of a state; ``slots`` of them are met exactly."""
+    if state is None or state.empty:
         return
-    *lead, width, columns = sums.values.shape
+    held = 0 if state.near is None else state.near.seen.shape[-1]
+    if held != slots:
+        raise ValueError(
+            f"{OWNER}: the state holds {held} keys that are met exactly, but these window and anchors ask for {slots}; give "
+            f"the same ones in all calls with a state."
+        )
+    lead, e = state.shape
+    width = features.width if state.sums is None else state.sums.values.shape[-2]
     if width != features.width:
         raise ValueError(f"{OWNER}: the state was made with {width} features, these features have {features.width}.")
-    if columns != v.shape[-1] + 1:
-        raise ValueError(f"{OWNER}: the state holds values of width {columns - 1}, got v of shape {tuple(v.shape)}.")
-    here = torch.broadcast_shapes(k.shape[:-2], v.shape[:-2], features.lead)
-    if list(here[-len(lead) :] if lead else here[:0]) != lead:
+    if e != v.shape[-1]:
+        raise ValueError(f"{OWNER}: the state holds values of width {e}, got v of shape {tuple(v.shape)}.")
+    here = torch.broadcast_shapes(k.shape[:-2], v.shape[:-2], features.lead if state.near is None else ())
+    if here[-len(lead) :] != lead if lead else False:
         raise ValueError(
-            f"{OWNER}: the state holds keys with leading axes {tuple(lead)}, but k {tuple(k.shape)} and v "
+            f"{OWNER}: the state holds keys with leading axes {lead}, but k {tuple(k.shape)} and v "
             f"{tuple(v.shape)} have {tuple(here)}; a state belongs to one batch (see its select)."
         )
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from torch import Tensor
 
 from ..approximation.log_features import KeySums
+from ._near import NearKeys
 
 
 class AttentionState:
@@ -19,6 +20,10 @@ class AttentionState:
     ----------
     length : int
         Number of positions absorbed, including masked ones; rotary embeddings continue from it.
+    sums : KeySums or None
+        Sums over the keys; None while there are none.
+    near : NearKeys or None
+        Keys that are met exactly, with ``window`` and ``anchors``; the shapes are the same from the first call on.
 
     Examples
     --------
@@ -37,16 +42,25 @@ class AttentionState:
 
     def __init__(self) -> None:
         self.sums: KeySums | None = None
+        self.near: NearKeys | None = None
         self.length = 0
 
     @property
     def empty(self) -> bool:
         """Whether no key was absorbed yet."""
-        return self.sums is None
+        return self.sums is None and self.near is None
 
-    def update(self, sums: KeySums | None, added: int) -> None:
-        """Replace the sums, ``added`` positions later."""
-        self.sums, self.length = sums, self.length + added
+    @property
+    def shape(self) -> tuple[tuple[int, ...], int]:
+        """Leading axes and width of the values that are held, if there are any."""
+        if self.near is not None:
+            return tuple(self.near.v.shape[:-2]), self.near.v.shape[-1]
+        assert self.sums is not None  # the caller asked
+        return tuple(self.sums.values.shape[:-2]), self.sums.values.shape[-1] - 1
+
+    def update(self, sums: KeySums | None, added: int, near: NearKeys | None = None) -> None:
+        """Replace the sums and the keys that are met exactly, ``added`` positions later."""
+        self.sums, self.near, self.length = sums, near, self.length + added
 
     def clone(self) -> AttentionState:
         """Return an independent copy."""
@@ -74,9 +88,14 @@ class AttentionState:
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> AttentionState:
         other = AttentionState()
-        other.update(None if self.sums is None else KeySums(*map(change, self.sums)), self.length)
+        sums = None if self.sums is None else KeySums(*map(change, self.sums))
+        near = None if self.near is None else NearKeys(*map(change, self.near))
+        other.update(sums, self.length, near)
         return other
 
     def __repr__(self) -> str:
-        held = "empty" if self.sums is None else f"sums of shape {tuple(self.sums.values.shape)}"
-        return f"<AttentionState: {self.length} positions, {held}>"
+        held = "empty" if self.empty else "no sums yet"
+        if self.sums is not None:
+            held = f"sums of shape {tuple(self.sums.values.shape)}"
+        exact = "" if self.near is None else f", {self.near.seen.shape[-1]} keys met exactly"
+        return f"<AttentionState: {self.length} positions, {held}{exact}>"

@@ -10,11 +10,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from .._validation import check_flag, shown
+from .._validation import check_count, check_flag, shown
 from ..approximation import Approximation
+from ..catalogue import as_specification
 from ._attention_checks import check_generator
 from ._drawn import HeadSpec, head_spec
-from ._hugging_face import FAMILIES, HeadAttention, attach, family_of, make_masks_linear
+from ._families import FAMILIES, family_of, refusal, slides
+from ._hugging_face import HeadAttention, attach, make_masks_linear
 from ._multihead import RandomFeatureAttention
 
 _OWNER = "replace_attention"
@@ -24,12 +26,13 @@ Spec = Approximation | str | Sequence[Approximation]
 
 def replace_attention(
     model: nn.Module,
-    spec: Spec | Mapping[str, Spec] | None = None,
-    *,
-    per_head: bool = False,
+    spec: Spec | Mapping[str, Spec] = "dense",
+    n_projections: int = 256,
     select: Callable[[str, nn.Module], bool] | None = None,
     copy: bool = False,
     generator: torch.Generator | None = None,
+    *,
+    per_head: bool = False,
 ) -> nn.Module:
     r"""Replace the softmax attention of a model by attention with random features, keeping its trained projections.
 
@@ -40,18 +43,20 @@ def replace_attention(
     ----------
     model : torch.nn.Module
         The model, which is changed in place unless ``copy``.  Invalid arguments leave it unchanged.
-    spec : Approximation, str, sequence of Approximation, or mapping from names of modules to these, optional
-        What to draw, for `kernels.Softmax` with scale 1, or the name of a mechanism such as "favor++"; by default 256
-        rows of the best map and projection for softmax.  A sequence has a plan for each head.  A mapping, such as that
-        of `calibrate` or the ``recommended`` of `attention_report`, converts the modules that it names.
-    per_head : bool
-        Whether each head draws its own rows.
+    spec : Approximation, str, sequence of Approximation, or mapping from names of modules to these
+        What to draw, for `kernels.Softmax` with scale 1, or the name of a mechanism, by default "dense", the most
+        accurate one.  A sequence has a plan for each head.  A mapping, such as that of `calibrate` or the
+        ``recommended`` of `attention_report`, converts the modules that it names.
+    n_projections : int
+        Rows of W of a mechanism that is given by name; a specification has its own number.
     select : callable, optional
         ``select(name, module)`` says whether to convert an attention; by default all are converted.
     copy : bool
         Whether to convert a copy and leave ``model`` unchanged.
     generator : torch.Generator, optional
         Source of the draws.
+    per_head : bool
+        Whether each head draws its own rows.
 
     Returns
     -------
@@ -66,11 +71,12 @@ def replace_attention(
       ``nn.Transformer``: replaced by a `RandomFeatureAttention` under the same name with the same parameter objects, so
       that an existing optimizer keeps working.  The fast path of ``nn.TransformerEncoder``, which computes exact
       attention in evaluation mode, is switched off.
-    - Attention of ViT, BERT and GPT-2 of ``transformers`` 5: the module is kept and gets a submodule ``random_features`` and
-      its own configuration, which names the attention function ``"bochner"`` in the registry of ``transformers``.
-      Attention that is not converted is not changed at all, including its dropout.  Padding and causal masks work, and
-      so does generation with a cache of keys and values.  If all attention of a model is converted, its configuration
-      names ``"bochner"`` too, so that it makes masks of linear size.
+    - Attention of ``transformers`` 5, of the families that the page "Models of transformers" lists, from GPT-2 and
+      Llama to BERT, Whisper and CLIP: the module is kept and gets a submodule ``random_features`` and its own configuration,
+      which names the attention function ``"bochner"`` in the registry of ``transformers``.  Attention that is not
+      converted is not changed at all, including its dropout.  Padding and causal masks work, and so does generation
+      with a cache.  If all attention of a model is converted, its configuration names ``"bochner"`` too, so that it
+      makes masks of linear size.  Layers with a sliding window stay exact.
     - Modules that were converted before are converted again.
 
     Dropout of attention weights has no counterpart and is dropped; all other dropout is kept.  Maps with constants
@@ -100,18 +106,23 @@ def replace_attention(
     if copy:
         model = copying.deepcopy(model)
     found = _find(model, spec if isinstance(spec, Mapping) else None, select)
-    specs = _specs(spec, found)
+    specs = _specs(spec, check_count(_OWNER, "n_projections", n_projections), found)
     built = {  # all of it before anything changes
         id(module): _built(module, specs[name], per_head, generator) for name, module in found.items()
     }
     return _put(model, built)
 
 
-def _specs(spec: Any, names: Iterable[str]) -> dict[str, HeadSpec]:
+def _specs(spec: Any, n_projections: int, names: Iterable[str]) -> dict[str, HeadSpec]:
     """What to draw for each module."""
     if isinstance(spec, Mapping):
-        return {name: head_spec(f"{_OWNER}: {name}", spec[name], softmax_only=True) for name in names}
-    return dict.fromkeys(names, head_spec(_OWNER, spec, softmax_only=True))
+        return {name: _spec(f"{_OWNER}: {name}", spec[name], n_projections) for name in names}
+    return dict.fromkeys(names, _spec(_OWNER, spec, n_projections))
+
+
+def _spec(owner: str, spec: Any, n_projections: int) -> HeadSpec:
+    named = as_specification(owner, spec, None, n_projections) if isinstance(spec, str) else spec
+    return head_spec(owner, named, softmax_only=True)
 
 
 def check_model(owner: str, model: Any) -> None:
@@ -121,19 +132,29 @@ def check_model(owner: str, model: Any) -> None:
 
 
 def attention_modules(model: nn.Module) -> dict[str, nn.Module]:
-    """All attention in the tree of modules, by name."""
+    """All attention in the tree of modules that can be converted, by name."""
+    return {name: m for name, m in _known_modules(model).items() if not slides(m) and refusal(m) is None}
+
+
+def _known_modules(model: nn.Module) -> dict[str, nn.Module]:
+    """All attention of known classes, also what stays exact."""
     kinds = (nn.MultiheadAttention, RandomFeatureAttention)
     return {name: m for name, m in model.named_modules() if isinstance(m, kinds) or family_of(m) is not None}
 
 
 def no_attention(owner: str, model: nn.Module) -> ValueError:
-    """Return the error for a model without known attention, which lists its modules."""
+    """Return the error for a model without attention that can be converted, which lists what there is."""
+    known = _known_modules(model)
+    if known:
+        name, module = next(iter(known.items()))
+        reason = refusal(module) or "sees a sliding window only, and stays exact"
+        return ValueError(f"{owner}: no attention can be converted; {name or 'the model'} {reason}.")
     kinds = Counter(type(module).__name__ for module in model.modules())
     there = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common(8))
-    sought = ", ".join(name.rpartition(".")[2] for name in FAMILIES)
+    sought = ", ".join(dict.fromkeys(family.model for family in FAMILIES.values()))
     return ValueError(
-        f"{owner}: found no attention in {type(model).__name__}; looked for torch.nn.MultiheadAttention and, of "
-        f"transformers, {sought}; there are {there}. An attention of your own can call bochner.nn.linear_attention."
+        f"{owner}: found no attention in {type(model).__name__}; looked for torch.nn.MultiheadAttention and for that of "
+        f"{sought} of transformers; there are {there}. An attention of your own can call bochner.nn.linear_attention."
     )
 
 
@@ -141,25 +162,40 @@ def _find(
     model: nn.Module, named: Mapping[str, Any] | None, select: Callable[..., bool] | None
 ) -> dict[str, nn.Module]:
     """What is to be converted, checked."""
-    everything = attention_modules(model)
-    if not everything:
+    known = _known_modules(model)
+    if not known:
         raise no_attention(_OWNER, model)
-    found = everything
+    found = known
     if named is not None:
-        unknown = [name for name in named if name not in found]
-        if unknown:
-            raise ValueError(f"{_OWNER}: spec names {shown(unknown[0])}, but attention is at {_listed(found)}.")
+        _check_names(named, known)
         found = {name: module for name, module in found.items() if name in named}
     if select is not None:
         found = {name: module for name, module in found.items() if select(name, module)}
+    sliding = [name for name, module in found.items() if slides(module)]
+    found = {name: module for name, module in found.items() if name not in sliding}
     if not found:
+        windows = f"; {_listed(sliding)} stay exact, since they see a sliding window only" if sliding else ""
         raise ValueError(
-            f"{_OWNER}: nothing is left to convert by spec and select; attention is at {_listed(everything)}."
+            f"{_OWNER}: nothing is left to convert by spec and select; attention is at {_listed(known)}{windows}."
         )
     for name, module in found.items():
+        reason = refusal(module)
+        if reason is not None:
+            raise ValueError(f"{_OWNER}: {name or 'the model'} ({type(module).__name__}) {reason}.")
         if isinstance(module, nn.MultiheadAttention):
             _check_multihead(name, module)
     return found
+
+
+def _check_names(named: Iterable[str], known: Mapping[str, nn.Module]) -> None:
+    """Raise a ValueError for names of what is no attention, or of attention that stays exact."""
+    for name in named:
+        if name not in known:
+            raise ValueError(f"{_OWNER}: spec names {shown(name)}, but attention is at {_listed(known)}.")
+        if slides(known[name]):
+            raise ValueError(
+                f"{_OWNER}: spec names {name}, which sees a sliding window only; it is linear already, and stays exact."
+            )
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Attention of ``transformers`` models: the known modules, and the attention function that converted modules call.
+"""Attention of ``transformers`` models: the attention function that converted modules call.
 
 Modules of ``transformers`` call the attention function named by their configuration, and models make masks for the
 function named by theirs.  A converted module gets features and its own configuration, which names our function; all
@@ -8,45 +8,20 @@ other modules keep the shared configuration, and therefore their function with i
 from __future__ import annotations
 
 import copy
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ._attention import linear_attention
 from ._drawn import DrawnFeatures, HeadSpec, check_heads
+from ._families import sizes
 
 NAME = "bochner"
 """Name of our functions in the registries of ``transformers``."""
 
 ATTRIBUTE = "random_features"
 """Submodule of a converted attention that computes it."""
-
-
-class Family(NamedTuple):
-    """A class of attention: the family of models, and the attributes with the number and the width of its heads."""
-
-    model: str
-    heads: str
-    width: str
-
-
-FAMILIES = {
-    "transformers.models.vit.modeling_vit.ViTAttention": Family("ViT", "num_attention_heads", "head_dim"),
-    "transformers.models.bert.modeling_bert.BertSelfAttention": Family(
-        "BERT", "num_attention_heads", "attention_head_size"
-    ),
-    "transformers.models.bert.modeling_bert.BertCrossAttention": Family(
-        "BERT", "num_attention_heads", "attention_head_size"
-    ),
-    "transformers.models.gpt2.modeling_gpt2.GPT2Attention": Family("GPT-2", "num_heads", "head_dim"),
-}
-
-
-def family_of(module: nn.Module) -> Family | None:
-    """The family of an attention module of ``transformers``; None for any other module."""
-    kind = type(module)
-    return FAMILIES.get(f"{kind.__module__}.{kind.__qualname__}")
 
 
 class HeadAttention(nn.Module):
@@ -66,8 +41,7 @@ class HeadAttention(nn.Module):
 
     def __init__(self, spec: HeadSpec, module: nn.Module, *, per_head: bool, generator: torch.Generator | None) -> None:
         super().__init__()
-        family, weight = FAMILIES[f"{type(module).__module__}.{type(module).__qualname__}"], next(module.parameters())
-        heads, d = int(getattr(module, family.heads)), int(getattr(module, family.width))
+        weight, (heads, d) = next(module.parameters()), sizes(module)
         check_heads("replace_attention", spec, heads)
         dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32
         self.features = DrawnFeatures(spec, d, heads, per_head, dtype=dtype, generator=generator).to(weight.device)
@@ -130,20 +104,20 @@ def make_masks_linear(model: nn.Module) -> None:
     A configuration that unconverted attention shares stays as it is, and converted attention reads the masks that are
     made for the others.
     """
-    waiting = {id(m.config) for m in model.modules() if _is_attention(m) and not hasattr(m, ATTRIBUTE)}
+    waiting = [m for m in model.modules() if _is_attention(m) and not hasattr(m, ATTRIBUTE)]
+    shared, exact = {id(m.config) for m in waiting}, {id(m) for m in waiting}
     for module in model.modules():
         config: Any = getattr(module, "config", None)
-        if hasattr(config, "_attn_implementation") and id(config) not in waiting and _holds_converted(module):
+        if not hasattr(config, "_attn_implementation") or id(config) in shared:
+            continue
+        parts = list(module.modules())
+        if any(hasattr(part, ATTRIBUTE) for part in parts) and not any(id(part) in exact for part in parts):
             config._attn_implementation = NAME
 
 
 def _is_attention(module: nn.Module) -> bool:
     """Whether a module calls the attention function named by its configuration, in any family of models."""
     return hasattr(module, "is_causal") and hasattr(getattr(module, "config", None), "_attn_implementation")
-
-
-def _holds_converted(module: nn.Module) -> bool:
-    return any(hasattr(part, ATTRIBUTE) for part in module.modules())
 
 
 def attention(
@@ -167,20 +141,29 @@ def attention(
             f"bochner.nn.replace_attention, so build the model with its usual attention and convert it."
         )
     causal, prefixes = bool(getattr(module, "is_causal", False) if is_causal is None else is_causal), None
-    if attention_mask is not None and attention_mask.ndim == 4:
+    n = query.shape[-2]
+    if attention_mask is None and causal and n > 1:  # with keys after the queries, those of a static cache to be filled
+        key, value = key[..., :n, :], value[..., :n, :]
+    elif attention_mask is not None and attention_mask.ndim == 4:
         prefixes, attention_mask = _prefixes(attention_mask)
         causal = _are_causal(prefixes, key.shape[-2])
     elif attention_mask is not None:  # a static cache is longer than what it holds
         key, value = key[..., : attention_mask.shape[1], :], value[..., : attention_mask.shape[1], :]
         attention_mask = attention_mask.bool()
-    n, p = query.shape[-2], key.shape[-2]
+    p = key.shape[-2]
     if prefixes is None and causal and n != p:  # a cache holds the keys of the past
         prefixes = torch.arange(p - n + 1, p + 1, device=query.device)
     if causal and n == p:
         prefixes = None
+    key, value = (_for_all_heads(x, query.shape[1]) for x in (key, value))
     options: dict[str, Any] = {"causal": causal and n == p, "prefixes": prefixes, "key_mask": attention_mask}
     out = computed_by(query, key, value, scale=query.shape[-1] ** -0.5 if scaling is None else scaling, **options)
     return out.transpose(1, 2).contiguous(), None
+
+
+def _for_all_heads(x: Tensor, heads: int) -> Tensor:
+    """Keys or values (batch, heads, length, d), each of those given for as many neighbouring heads."""
+    return x if x.shape[1] == heads else x.repeat_interleave(heads // x.shape[1], dim=1)
 
 
 def _prefixes(mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -219,13 +202,13 @@ def key_mask(
 ) -> Tensor | None:
     """Which keys there are, (batch, length), as `attention` takes it; None where all are."""
     _check_pattern(mask_function)
-    held = min(kv_length, int(q_offset) + q_length) if mask_function is _causal() else kv_length
+    causal = mask_function is _causal()
+    held = min(kv_length, int(q_offset) + q_length) if causal else kv_length
+    plain = held == kv_length and (not causal or q_length in (1, kv_length))
     if attention_mask is None:
-        if held == kv_length:
-            return None
-        attention_mask = torch.ones(batch_size, held, dtype=torch.bool, device=device)
+        return None if plain else torch.ones(batch_size, held, dtype=torch.bool, device=device)
     attention_mask = attention_mask[:, :held].bool()
-    return None if held == kv_length and bool(attention_mask.all()) else attention_mask
+    return None if plain and bool(attention_mask.all()) else attention_mask
 
 
 def _causal() -> Any:

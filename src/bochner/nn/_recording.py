@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ._conversion import attention_modules, check_model, leave_fast_path, no_attention
-from ._hugging_face import attach, family_of, make_masks_linear
+from ._families import family_of
+from ._hugging_face import ATTRIBUTE, attach, make_masks_linear
 from ._multihead import RandomFeatureAttention
 from ._multihead_checks import is_causal_mask, key_mask
 
@@ -63,6 +64,22 @@ class Recorded:
             seen = there if seen is None else seen & there
         return seen
 
+    def near(self, window: int, anchors: int) -> Tensor | None:
+        """Which pairs are computed exactly beside features, broadcasting as `visible` does; None where none are.
+
+        These are the keys at less than ``window`` places from the query, and the first ``anchors`` keys there are.
+        """
+        if not window and not anchors:
+            return None
+        n, p, device = self.q.shape[-2], self.k.shape[-2], self.q.device
+        places, keys = torch.arange(n, device=device), torch.arange(p, device=device)
+        if self.prefixes is not None:  # the last key that a query sees is its own
+            places = self.prefixes - 1
+        first = keys < anchors
+        if self.key_mask is not None:
+            first = (self.key_mask.cumsum(-1) <= anchors)[:, None, None, :]
+        return ((places[:, None] - keys).abs() < window) | first
+
     def weights(self) -> Tensor:
         """Exact attention weights."""
         return exact_weights(self.q, self.k, self.scale, self.visible())
@@ -84,17 +101,40 @@ def record(model: nn.Module, batch: Any, owner: str = "attention_report") -> lis
     if not attention_modules(model):
         raise no_attention(owner, model)
     calls: list[Recorded] = []
-    _run(_with_recorders(model, calls), batch, owner)
+    run(_with_recorders(model, calls), batch, owner)
     if not calls:
         raise ValueError(f"{owner}: the model ran without calling any of its attention.")
     return calls
 
 
+def exact_copy(model: nn.Module) -> nn.Module:
+    """A copy of the model in evaluation that shares its tensors, in which attention converted before is exact again."""
+    twin = _twin(model)
+    converted = {name: m for name, m in attention_modules(twin).items() if not _is_original(m)}
+    if converted:
+        _record_into(twin, converted, _Forgotten())
+    return twin
+
+
+def _is_original(module: nn.Module) -> bool:
+    return isinstance(module, nn.MultiheadAttention) or not (
+        isinstance(module, RandomFeatureAttention) or hasattr(module, ATTRIBUTE)
+    )
+
+
+def _twin(model: nn.Module) -> nn.Module:
+    shared = {id(tensor): tensor for tensor in chain(model.parameters(), model.buffers())}
+    return copy.deepcopy(model, shared).eval()
+
+
 def _with_recorders(model: nn.Module, calls: list[Recorded]) -> nn.Module:
     """A copy of the model in evaluation, whose attention is exact and adds each call to the list."""
-    shared = {id(tensor): tensor for tensor in chain(model.parameters(), model.buffers())}
-    twin = copy.deepcopy(model, shared).eval()
-    modules = attention_modules(twin)
+    twin = _twin(model)
+    _record_into(twin, attention_modules(twin), calls)
+    return twin
+
+
+def _record_into(twin: nn.Module, modules: Mapping[str, nn.Module], calls: list[Recorded]) -> None:
     for name, module in modules.items():
         if family_of(module) is not None:
             attach(module, _Recorder(name, calls))
@@ -103,17 +143,21 @@ def _with_recorders(model: nn.Module, calls: list[Recorded]) -> nn.Module:
             module._qkv_same_embed_dim = False  # has torch's encoders call the attention in evaluation too
     make_masks_linear(twin)
     leave_fast_path(twin, {id(module) for module in modules.values()})
-    return twin
 
 
-def _run(model: nn.Module, batch: Any, owner: str) -> None:
+class _Forgotten(list[Recorded]):
+    """A list that keeps nothing."""
+
+    def append(self, item: Recorded) -> None:
+        """Forget the call."""
+
+
+def run(model: nn.Module, batch: Any, owner: str) -> Any:
+    """The output of the model for a batch: one argument, positional arguments, or keyword arguments."""
     try:
         if isinstance(batch, Mapping):
-            model(**batch)
-        elif isinstance(batch, tuple | list):
-            model(*batch)
-        else:
-            model(batch)
+            return model(**batch)
+        return model(*batch) if isinstance(batch, tuple | list) else model(batch)
     except Exception as error:
         words = " ".join(f"{type(error).__name__}: {error}".split())[:500]
         raise ValueError(f"{owner}: the model cannot be run on the batch: {words}") from error
@@ -128,8 +172,9 @@ class _Recorder(nn.Module):
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, **call: Any) -> Tensor:
         """Attention of tensors (batch, heads, length, d), called as that of random features is."""
-        self.calls.append(Recorded(self.name, q, k, **call))
-        return self.calls[-1].weights() @ v
+        found = Recorded(self.name, q, k, **call)
+        self.calls.append(found)
+        return found.weights() @ v
 
 
 def _exact_multihead(

@@ -28,7 +28,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ..approximation.log_features import NOTHING, KeySums, LogFeatures, key_values, query_values, stabiliser
+from ..approximation.log_features import (
+    NOTHING,
+    KeySums,
+    LogFeatures,
+    key_values,
+    scaled_query_values,
+    stabiliser,
+)
 from ._tensor_features import TensorFeatures
 
 NONPOSITIVE = ("warn", "raise", "nan")
@@ -115,6 +122,41 @@ class Prefixes:
         return torch.arange(step.k1 - step.k0, device=device) < self.lengths(step, device)[:, None]
 
 
+class Part(NamedTuple):
+    """What queries see of some of the keys: numerators and denominators, and the logarithm of the factor they lack.
+
+    Attributes
+    ----------
+    sums : Tensor (..., Lq, e + 1)
+        Sums of weights times values, and the sums of weights as the last column.
+    scale : Tensor (..., Lq, 1)
+        Logarithm of the factor of each row; `NOTHING` or less where a query sees none of these keys.
+    """
+
+    sums: Tensor
+    scale: Tensor
+
+    @classmethod
+    def cat(cls, parts: Sequence[Part]) -> Part:
+        """Queries one after the other."""
+        return cls(*(torch.cat(column, dim=-2) for column in zip(*parts, strict=True)))
+
+    def flip(self) -> Part:
+        """Queries in the opposite order."""
+        return Part(self.sums.flip(-2), self.scale.flip(-2))
+
+
+def merged(parts: Sequence[Part]) -> Tensor:
+    """Numerators and denominators over all keys of parts that share no key, each row up to a positive factor."""
+    if len(parts) == 1:
+        return parts[0].sums
+    scales = torch.broadcast_tensors(*(part.scale for part in parts))
+    top = torch.stack([scale.detach() for scale in scales]).amax(dim=0)
+    return sum(
+        (part.sums * (part.scale - top).exp() for part in parts[1:]), parts[0].sums * (parts[0].scale - top).exp()
+    )
+
+
 @dataclass(frozen=True)
 class Walk:
     """Queries, keys and values of one sequence in working precision, with the features that meet them.
@@ -142,8 +184,8 @@ class Walk:
     seen: Tensor | None
     root: float | Tensor
 
-    def run(self, sums: KeySums | None, chunk: int) -> tuple[Tensor, KeySums | None]:
-        """Numerators and denominators (..., Lq, e + 1), each row up to a factor, and the sums over all keys."""
+    def run(self, sums: KeySums | None, chunk: int) -> tuple[Part, KeySums | None]:
+        """What the queries see, and the sums over all keys."""
         steps = list(self.prefixes.steps(self.k.shape[-2], chunk))
         parts = [self._nothing(0)]
         # split once: gradients of slices would each be as long as the sequence
@@ -152,39 +194,36 @@ class Walk:
         for i, step in enumerate(steps):
             out, sums = self._step(sums, step, q[i], k[i], v[i])
             parts += out
-        return torch.cat(parts, dim=-2), sums
+        return Part.cat(parts), sums
 
     def _step(
         self, sums: KeySums | None, step: Step, q: Tensor, k: Tensor, v: Tensor
-    ) -> tuple[list[Tensor], KeySums | None]:
+    ) -> tuple[list[Part], KeySums | None]:
         if step.q0 == step.q1:
             keys, values = self._keys(step, k), _with_ones(v)
             return [], KeySums.of(keys, values) if sums is None else sums.absorb(keys, values)
         if step.k0 == step.k1:
-            return [self._nothing(q.shape[-2]) if sums is None else sums.read(self._queries(q))], sums
+            return [self._nothing(q.shape[-2]) if sums is None else _read(sums, self._queries(q))], sums
         return self._attend(sums, step, q, k, v)
 
-    def _nothing(self, count: int) -> Tensor:
+    def _nothing(self, count: int) -> Part:
         """Sums of that many queries that see no key."""
-        lead = torch.broadcast_shapes(self.q.shape[:-2], self.v.shape[:-2])
-        return self.v.new_zeros(*lead, count, self.v.shape[-1] + 1)
+        lead = torch.broadcast_shapes(self.q.shape[:-2], self.k.shape[:-2], self.v.shape[:-2], self.features.lead)
+        zeros = self.v.new_zeros(*lead, count, self.v.shape[-1] + 1)
+        return Part(zeros, zeros[..., :1] + 2 * NOTHING)
 
-    def _attend(
-        self, sums: KeySums | None, step: Step, q: Tensor, k: Tensor, v: Tensor
-    ) -> tuple[list[Tensor], KeySums]:
+    def _attend(self, sums: KeySums | None, step: Step, q: Tensor, k: Tensor, v: Tensor) -> tuple[list[Part], KeySums]:
         """Numerators and denominators of a step; in two halves where a later key hides what an earlier query sees."""
         queries, keys, single = self._queries(q), self._keys(step, k), step.q1 - step.q0 == 1
         shift = stabiliser(keys, None if sums is None else sums.shift)
         if not (self.features.positive or single) and self._far(sums, step, queries, keys, shift):
             return self._halves(sums, step, q, k, v)
         out, after = _attended(sums, queries, keys, shift, _with_ones(v), self.prefixes.visible(step, q.device))
-        if self.features.positive and not single and self._low(step, out):
+        if self.features.positive and not single and self._low(step, out.sums):
             return self._halves(sums, step, q, k, v)
         return [out], after
 
-    def _halves(
-        self, sums: KeySums | None, step: Step, q: Tensor, k: Tensor, v: Tensor
-    ) -> tuple[list[Tensor], KeySums]:
+    def _halves(self, sums: KeySums | None, step: Step, q: Tensor, k: Tensor, v: Tensor) -> tuple[list[Part], KeySums]:
         first, second = self.prefixes.halves(step)
         n, p = first.q1 - first.q0, first.k1 - first.k0
         head, between = self._step(sums, first, q[..., :n, :], k[..., :p, :], v[..., :p, :])
@@ -227,19 +266,31 @@ class Walk:
 
 def _attended(
     sums: KeySums | None, queries: LogFeatures, keys: LogFeatures, shift: Tensor, values: Tensor, visible: Tensor
-) -> tuple[Tensor, KeySums]:
+) -> tuple[Part, KeySums]:
     """What queries see of the sums and, as ``visible`` (n, p) says, of keys; and the sums with all these keys.
 
     All of it under one stabiliser, so that what comes from the sums and what comes from the keys of the step can be
     added.
     """
-    features, rows = key_values(keys, shift), query_values(queries, shift)
+    features, (rows, scale) = key_values(keys, shift), scaled_query_values(queries, shift)
     weights = (rows @ features.mT).mul_(visible.to(rows))
     out, added = weights @ values, features.mT @ values
     if sums is None:
-        return out, KeySums(added, shift)
+        return Part(out, _per_row(scale, out)), KeySums(added, shift)
     before = sums.at(shift)
-    return out + rows @ before, KeySums(before + added, shift)
+    out = out + rows @ before
+    return Part(out, _per_row(scale, out)), KeySums(before + added, shift)
+
+
+def _read(sums: KeySums, queries: LogFeatures) -> Part:
+    rows, scale = scaled_query_values(queries, sums.shift)
+    out = rows @ sums.values
+    return Part(out, _per_row(scale, out))
+
+
+def _per_row(scale: Tensor, out: Tensor) -> Tensor:
+    """The scales with the leading axes of the sums, which those of the values may have widened."""
+    return scale.expand(*out.shape[:-1], 1)
 
 
 def _with_ones(v: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import numpy as np
 
 from .. import geometries
 from .. import radii as laws
-from .._facts import classes
+from .._facts import classes, registered
 from .._random import RNG
 from .._validation import check_instance, check_option
 from ..geometries import FastGeometry, Geometry
@@ -164,11 +165,14 @@ def law_of(owner: str, radii: str | RadialLaw) -> RadialLaw:
     """
     if isinstance(radii, RadialLaw):
         return radii
-    check_option(owner, "radii", radii, _named_laws())
-    return _named_laws()[radii]
+    named = _named_laws(registered())
+    check_option(owner, "radii", radii, named)
+    return named[radii]
 
 
-def _named_laws() -> dict[str, RadialLaw]:
+@functools.lru_cache(maxsize=4)
+def _named_laws(added: tuple[type, ...]) -> dict[str, RadialLaw]:
+    """All laws by name; a draw asks several times, so they are listed once for each set of ``added`` classes."""
     found = {name: law for kind in classes(laws, RadialLaw) for name, law in kind.variants().items()}  # type: ignore[attr-defined]
     return {name: law for name, law in found.items() if not law.has_origin}
 

@@ -27,11 +27,8 @@ SETS = {
 }
 
 
-ROWS = ("iid", "orthogonal")
-
-
-def _part(data: str, method: str, rows: str = "iid") -> str:
-    return f"{data} | {method} | {rows}"
+def _part(data: str, method: str) -> str:
+    return f"{data} | {method}"
 
 
 class Clusters(Experiment):
@@ -48,36 +45,37 @@ class Clusters(Experiment):
     deviations = (
         "The paper sets signs of the centres by hand and does not give the lengths: queries have length 0.1 and keys "
         "length 1, which gives errors of the printed size; signs are random, or opposite where the centres of both "
-        "query clusters agree. Rows are independent, which gives the printed errors of trigonometric features; "
-        "orthogonal rows are shown too. Errors are over a random part of the pairs."
+        "query clusters agree. Rows are independent, since the paper mentions no other; a statement on orthogonal rows "
+        "and one that asked for FAVOR+ alone beside one for both, which made a verdict in part easier, are gone. "
+        "Errors are over a random part of the pairs."
     )
     profiles = by_profile(
         smoke={"d": 50, "points": 200, "evaluated": 50, "m": (20, 100), "repetitions": 10},
         full={"d": 50, "points": 1000, "evaluated": 400, "m": (20, 50, 80, 100, 120, 150, 200), "repetitions": 100},
     )
-    seconds = by_profile(smoke=4, full=150)
+    seconds = by_profile(smoke=2, full=75)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
-        """One per data set, method and kind of rows."""
-        return [_part(data, method, rows) for data in SETS for method in METHODS for rows in ROWS]
+        """One per data set and method."""
+        return [_part(data, method) for data in SETS for method in METHODS]
 
     def run(self, part: str, p: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         """Mean squared errors over repetitions, with their least and largest, by m."""
-        data, method, rows = part.split(" | ")
+        data, method = part.split(" | ")
         X, Y = self._points(data, p)
         some = np.random.default_rng(1).choice(len(X), p["evaluated"], replace=False)
         Q, K = X[some], Y[some]
         exact, found = np.exp(Q @ K.T), []
         for m in p["m"]:
-            plan = self._specification(method, rows, m).plan(X, Y, np.random.default_rng(2))
+            plan = self._specification(method, m).plan(X, Y, np.random.default_rng(2))
             draws = (plan.draw(p["d"], rng) for _ in range(p["repetitions"]))
             found.append([((phi.queries(Q) @ phi.keys(K).T - exact) ** 2).mean() for phi in draws])
         values = np.array(found).T
         return Estimate.of(values).as_numbers() | {"least": values.min(0), "largest": values.max(0)}
 
     @staticmethod
-    def _specification(method: str, rows: str, m: int) -> Approximation:
-        spec = replace(catalogue.mechanism(METHODS[method], n_projections=m), projection=catalogue.projection(rows))
+    def _specification(method: str, m: int) -> Approximation:
+        spec = replace(catalogue.mechanism(METHODS[method], n_projections=m), projection=catalogue.projection("iid"))
         return replace(spec, map=ClusterHybrid(2, 2, diagonal="real")) if method == "cluster hybrid" else spec
 
     @staticmethod
@@ -95,54 +93,46 @@ class Clusters(Experiment):
         return 0.1 * X / np.linalg.norm(X, axis=1, keepdims=True), Y / np.linalg.norm(Y, axis=1, keepdims=True)
 
     @statement(
-        "The cluster hybrid has a lower mean error than both others at every m on all four data sets, beyond two "
-        "standard errors."
+        "The cluster hybrid has a lower mean error than FAVOR+ at every m on all four data sets, beyond two standard errors."
     )
-    def always_best(self, results: Results) -> Finding:
-        """Count the points."""
-        true = self._below(results, ("FAVOR+", "trigonometric"))
-        return Finding(bool(true.all()), f"It has at {share(true)} points.")
-
-    @statement("It has a lower mean error than FAVOR+ at every m on all four data sets, beyond two standard errors.")
     def below_positive(self, results: Results) -> Finding:
         """Count the points."""
-        true = self._below(results, ("FAVOR+",))
-        return Finding(bool(true.all()), f"It has at {share(true)} points.")
+        return self._below(results, "FAVOR+")
 
     @statement(
-        "With orthogonal rows, it has a lower mean error than both others at every m on all four data sets, too."
+        "The cluster hybrid has a lower mean error than trigonometric features at every m on all four data sets, beyond "
+        "two standard errors."
     )
-    def orthogonal_rows(self, results: Results) -> Finding:
+    def below_trigonometric(self, results: Results) -> Finding:
         """Count the points."""
-        true = self._below(results, ("FAVOR+", "trigonometric"), "orthogonal")
-        return Finding(bool(true.all()), f"It has at {share(true)} points.")
+        return self._below(results, "trigonometric")
 
     def comparison(self, results: Results) -> list[Row]:
-        """Our mean next to the printed range, for the first data set."""
-        entry, first = printed("hrf", "table3"), next(iter(SETS))
+        """Our mean next to the printed range."""
+        entry = printed("hrf", "table3")
         rows = []
-        for i, m in enumerate(results.parameters["m"]):
-            for method, cell in zip(entry["columns"], entry["rows"][str(m)], strict=True):
-                part = results.parts[_part(first, method)]
-                label = f"m = {m}, {method} ({entry['where']})"
-                rows.append(Row(label, cell, part["mean"][i], part["error"][i]))
+        for data, table in entry["data"].items():
+            for i, m in enumerate(results.parameters["m"]):
+                for method, cell in zip(entry["columns"], table[str(m)], strict=True):
+                    part = results.parts[_part(data, method)]
+                    label = f"{data}, m = {m}, {method} ({entry['where']})"
+                    rows.append(Row(label, cell, part["mean"][i], part["error"][i]))
         return rows
 
     def plot(self, results: Results, figure: Figure) -> None:
         """One panel per data set."""
-        cases = [(data, rows) for rows in ROWS for data in SETS]
-        titles = [f"{data}, {rows}" for data, rows in cases]
-        axes = panels(figure, titles, "random features m", "mean squared error")
-        for ax, (data, rows) in zip(axes, cases, strict=True):
+        axes = panels(figure, list(SETS), "random features m", "mean squared error", columns=2)
+        for ax, data in zip(axes, SETS, strict=True):
             for k, method in enumerate(METHODS):
-                curve(ax, results.parameters["m"], Estimate.read(results.parts[_part(data, method, rows)]), method, k)
+                curve(ax, results.parameters["m"], Estimate.read(results.parts[_part(data, method)]), method, k)
         legend(figure, axes[0])
 
-    def _below(self, results: Results, others: tuple[str, ...], rows: str = "iid") -> np.ndarray:
-        found = []
-        for data in SETS:
-            ours, *rest = (
-                Estimate.read(results.parts[_part(data, name, rows)]) for name in ("cluster hybrid", *others)
+    def _below(self, results: Results, other: str) -> Finding:
+        """Whether the cluster hybrid is better than another method everywhere, and how often."""
+        true = [
+            Estimate.read(results.parts[_part(data, "cluster hybrid")]).below(
+                Estimate.read(results.parts[_part(data, other)])
             )
-            found.append(np.all([ours.below(other) for other in rest], axis=0))
-        return np.array(found)
+            for data in SETS
+        ]
+        return Finding(bool(np.all(true)), f"It has at {share(true)} points.")

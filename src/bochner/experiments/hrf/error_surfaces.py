@@ -27,7 +27,7 @@ class ErrorSurfaces(Experiment):
     methods = ESTIMATORS
     profiles = by_profile(
         smoke={"m": 10, "n": 1, "lengths": (0.25, 5.0, 12), "angles": 41},
-        full={"m": 10, "n": 1, "lengths": (0.05, 5.0, 100), "angles": 201},
+        full={"m": 10, "n": 1, "lengths": (0.1, 5.0, 50), "angles": 101},
     )
     seconds = by_profile(smoke=0.1, full=1)
 

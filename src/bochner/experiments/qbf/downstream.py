@@ -30,9 +30,9 @@ class Downstream(Experiment):
     deviations = "A random part of each data set in place of the whole; LinearSVC and, for the regression, ridge."
     profiles = by_profile(
         smoke={"data": ("Powerplant", "LETTER"), "rows": 300, "n": (1, 3), "runs": 3},
-        full={"data": tuple(TASKS), "rows": 2000, "n": (1, 3, 5), "runs": 8},
+        full={"data": tuple(TASKS), "rows": 1500, "n": (1, 2, 3), "runs": 6},
     )
-    seconds = by_profile(smoke=4, full=1200)
+    seconds = by_profile(smoke=4, full=400)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per data set, kernel and method."""

@@ -39,16 +39,16 @@ class GramRelativeError(Experiment):
         smoke={"data": {"Powerplant": (100, 8, 3), "LETTER": (100, 8, 3)}, "n": (1, 3)},
         full={
             "data": {
-                "Powerplant": (550, 200, 5),
-                "LETTER": (550, 200, 5),
-                "USPS": (550, 30, 5),
-                "MNIST": (550, 8, 5),
+                "Powerplant": (550, 60, 5),
+                "LETTER": (550, 60, 5),
+                "USPS": (550, 15, 5),
+                "MNIST": (550, 5, 5),
                 "LEUKEMIA": (10, 5, 1),
             },
             "n": (1, 2, 3, 4, 5),
         },
     )
-    seconds = by_profile(smoke=3, full=900)
+    seconds = by_profile(smoke=3, full=300)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per data set, kernel and method."""

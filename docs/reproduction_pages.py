@@ -1,0 +1,194 @@
+"""Generated parts of the pages on the papers: mechanisms, errata, and every experiment with its verdict and figure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from bochner import catalogue, experiments, theory
+from bochner._table import label
+
+ROOT = Path(__file__).parent.parent
+PAGES = {
+    "hrf": "hybrid_random_features.md",
+    "crt": "chefs_random_tables.md",
+    "qbf": "quadrature_features.md",
+    "simrf": "simplex_random_features.md",
+    "omc": "orthogonal_monte_carlo.md",
+    "ours": "our_questions.md",
+}
+VERDICTS = ("holds", "holds in part", "does not hold", "cannot be run here")
+MOST_ROWS = 24
+"""Longer comparisons stay in the HTML report and in the result files."""
+
+
+def table(header: str, rows: Iterable[Iterable[str]]) -> str:
+    """A table in Markdown; ``header`` has bars between its cells, and those of the cells are escaped."""
+    lines = [[re.sub(r"(?<!\\)\|", r"\|", cell) for cell in row] for row in rows]
+    width = header.count("|") + 1
+    return "\n".join([f"| {header} |", "|---" * width + "|", *("| " + " | ".join(row) + " |" for row in lines)])
+
+
+def results() -> dict[str, dict[str, Any]]:
+    """Committed results of the full profile, by experiment."""
+    found = experiments.read_results(ROOT / "results")
+    return {name: result for name, result in found.items() if result["profile"] == "full"}
+
+
+def verdict(name: str, found: Mapping[str, dict[str, Any]]) -> str:
+    """The verdict of an experiment; "not run yet" where there is no result."""
+    return str(found[name]["verdict"]) if name in found else "not run yet"
+
+
+def between(page: str, marker: str, text: str) -> str:
+    """The page with ``text`` between the two comments of the marker."""
+    pattern = re.compile(rf"(<!-- {marker} -->\n).*?(<!-- end of {marker} -->)", re.DOTALL)
+    return pattern.sub(lambda match: f"{match[1]}\n{text}\n\n{match[2]}", page)
+
+
+def paper_page(paper: str, page: str) -> str:
+    """The page of a paper with its generated parts renewed."""
+    page = between(page, "mechanisms", mechanisms(paper))
+    page = between(page, "errata", errata_table(paper))
+    return between(page, "experiments", sections(paper))
+
+
+def mechanisms(paper: str) -> str:
+    """The names of the catalogue that stand for mechanisms of a paper."""
+    rows = []
+    for name, found in catalogue.mechanisms().items():
+        if found.paper == paper:
+            spec = catalogue.mechanism(name)
+            rows.append([f"`{part}`" for part in (name, label(spec.kernel), label(spec.map), label(spec.projection))])
+    return table("name | kernel | map | projection", rows)
+
+
+def errata_table(paper: str | None = None) -> str:
+    """Errors in the published formulas of one paper, or of all, with the two numbers that show them."""
+    rows = []
+    for e in theory.errata():
+        if paper in (None, e.paper):
+            numbers = (f"{value:.4g}" for value in (e.printed_value, e.right_value))
+            where = [e.equation] if paper else [e.paper.upper(), e.equation]
+            rows.append([*where, e.printed, e.right, e.example, *numbers])
+    head = "where | printed | right | example | printed value | true value"
+    return table(head if paper else f"paper | {head}", rows)
+
+
+def sections(paper: str) -> str:
+    """All experiments of a paper, one section each, and what cannot be run."""
+    found = results()
+    mine = [one for one in experiments.experiments().values() if one.paper == paper]
+    pieces = [section(one, found.get(one.name)) for one in mine]
+    return "\n\n".join(pieces + [lacking(one) for one in experiments.absent().values() if one.paper == paper])
+
+
+def section(one: experiments.Experiment, result: Mapping[str, Any] | None) -> str:
+    """One experiment: claim, verdict, statements with their numbers, figure, and printed numbers beside ours."""
+    heading = f"### {one.item}\n\n*Claim.* {escape(one.claim)}"
+    if result is None:
+        return f"{heading}\n\n*Verdict.* Not run yet: `bochner reproduce run {one.name}`."
+    pieces = [f"{heading}\n\n*Verdict.* **{result['verdict'].capitalize()}.**"]
+    rows = [
+        [escape(s["sentence"]), "yes" if s["holds"] else "**no**", escape(s["evidence"])] for s in result["statements"]
+    ]
+    pieces.append(table("statement | true | numbers", rows))
+    if result["deviations"]:
+        pieces.append(f"*Deviations.* {escape(result['deviations'])}")
+    if (ROOT / "results" / one.name / "full" / "figure.png").exists():
+        pieces.append(f"![{one.item}: see the statements above](../results/{one.name}/full/figure.png)")
+    pieces += comparison(result["comparison"])
+    pieces.append(f"Command: `{result['command']}`.")
+    return "\n\n".join(pieces)
+
+
+def comparison(rows: list[Mapping[str, Any]]) -> list[str]:
+    """Printed numbers next to ours, if there are not too many to read."""
+    if not rows or len(rows) > MOST_ROWS:
+        return [f"The {len(rows)} printed numbers next to ours are in the result file."] if rows else []
+    return [table("  | paper | here", ([escape(row["label"]), row["printed"] or "-", ours(row)] for row in rows))]
+
+
+def ours(row: Mapping[str, Any]) -> str:
+    """Our number with its standard error."""
+    spread = "" if row["standard_error"] is None else f" ± {row['standard_error']:.1g}"
+    return "-" if row["ours"] is None else f"{row['ours']:.4g}{spread}"
+
+
+def lacking(one: experiments.Absent) -> str:
+    """What cannot be run, and what stands in for it."""
+    stand_in = f" In its place: {one.stand_in}" if one.stand_in else ""
+    return f"### {one.item}\n\n*Claim.* {escape(one.claim)}\n\n*Cannot be run here.* {one.missing}{stand_in}"
+
+
+def escape(text: str) -> str:
+    """Text without signs that Markdown reads as emphasis, a formula or a tag."""
+    return re.sub(r"([*_$<>])", r"\\\1", text)
+
+
+def summary() -> str:
+    """Claims tested, holding, holding in part and failing, by paper."""
+    found, rows = results(), []
+    for paper, page in PAGES.items():
+        outcomes = [verdict(one.name, found) for one in experiments.experiments().values() if one.paper == paper]
+        outcomes += ["cannot be run here" for one in experiments.absent().values() if one.paper == paper]
+        tested = sum(outcome in VERDICTS[:3] for outcome in outcomes)
+        counts = [outcomes.count(kind) for kind in (*VERDICTS, "not run yet")]
+        rows.append([f"[{experiments.PAPERS[paper]}]({page})", *map(str, (tested, *counts))])
+    total = [str(sum(int(row[k]) for row in rows)) for k in range(1, len(rows[0]))]
+    return table(" | ".join(["paper", "tested", *VERDICTS, "not run yet"]), [*rows, ["all", *total]])
+
+
+def experiment_table() -> str:
+    """Every experiment, with its verdict and the page that shows it."""
+    found = results()
+    rows = [
+        [f"`{name}`", f"{one.paper.upper()} {one.item}", escape(one.claim),
+         *(f"{one.seconds[profile]:g} s" for profile in ("smoke", "full")), verdict(name, found)]
+        for name, one in experiments.experiments().items()
+    ]  # fmt: skip
+    return table("name | item | claim | smoke | full | verdict", rows)
+
+
+def absent_table() -> str:
+    """What cannot be run here."""
+    rows = [[f"`{one.name}`", f"{one.paper.upper()} {one.item}", escape(one.claim), one.missing, one.stand_in or "none"]
+            for one in experiments.absent().values()]  # fmt: skip
+    return table("name | item | claim | what is missing | stand-in", rows)
+
+
+def numbers(name: str) -> list[dict[str, Any]]:
+    """Numbers of the parts of an experiment; none where there is no result."""
+    found = results()
+    return [part["numbers"] for part in found[name]["parts"].values()] if name in found else []
+
+
+def spread(values: Any, digits: int) -> str:
+    """A mean with its standard error."""
+    found = experiments.Estimate.of(values)
+    return f"{found.mean:.{digits}f} ± {found.error:.{digits}f}"
+
+
+def training_table(name: str, digits: int) -> str:
+    """Ends of training of an experiment that trains from scratch and after conversion, over its seeds."""
+    parts, rows = numbers(name), [["not run yet", "", "", ""]]
+    if parts:
+        rows = [["softmax", spread([part["softmax"][-1] for part in parts], digits), "", ""]]
+    for method in ("favor+", "favor++") if parts else ():
+        ends = ((method, -1), (f"{method}, converted", 0), (f"{method}, converted", -1))
+        rows.append([method.upper(), *(spread([part[run][k] for part in parts], digits) for run, k in ends)])
+    return table("attention | from scratch | softmax model, converted | and trained further", rows)
+
+
+def conversion_table() -> str:
+    """Errors and accuracies of a trained vision transformer, converted without training."""
+    models = [part for part in numbers("ours-attention-conversion") if "softmax" in part]
+    rows = [["softmax", "", spread([part["softmax"] for part in models], 3)]] if models else [["not run yet", "", ""]]
+    for method in models[0]["error"] if models else ():
+        means = (
+            [sum(part[kind][method]) / len(part[kind][method]) for part in models] for kind in ("error", "accuracy")
+        )
+        rows.append([method, *(spread(values, 3) for values in means)])
+    return table("features | relative error of attention matrices | accuracy", rows)

@@ -1,0 +1,148 @@
+"""Policies with few parameters, how they are learned from returns alone, and what the learning curves say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from ...optimize import EvolutionStrategy
+from .._estimates import BEYOND, Estimate
+from .._experiment import Experiment, Finding, Results
+from .._figures import band
+from .._robots import Act, Robot
+from ._matrices import METHODS, rows_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Policy(Protocol):
+    """A family of policies, by a vector of parameters."""
+
+    @property
+    def n_parameters(self) -> int:
+        """Length of the vector."""
+
+    def initial(self, rng: np.random.Generator) -> np.ndarray:
+        """Parameters to start from."""
+
+    def act(self, thetas: np.ndarray) -> Act:
+        """The actions of one policy per row of parameters."""
+
+
+@dataclass(frozen=True)
+class ToeplitzNetwork:
+    """A network of tanh layers whose matrices are constant along diagonals, with biases in the hidden layers.
+
+    A matrix of a rows and b columns has a + b - 1 parameters.  For the Swimmer, 8 -> 41 -> 41 -> 2, they are
+    48 + 81 + 42 and 41 + 41 biases: the 253 parameters of the paper.
+    """
+
+    widths: tuple[int, ...]
+
+    @property
+    def shapes(self) -> list[tuple[int, int]]:
+        """Of the matrices."""
+        return [(a, b) for b, a in zip(self.widths, self.widths[1:], strict=False)]
+
+    @property
+    def n_parameters(self) -> int:
+        """Diagonals and biases."""
+        return sum(a + b - 1 for a, b in self.shapes) + sum(self.widths[1:-1])
+
+    def initial(self, rng: np.random.Generator) -> np.ndarray:
+        """Diagonals of variance one over the width of the input, and no biases."""
+        diagonals = [rng.standard_normal(a + b - 1) / np.sqrt(b) for a, b in self.shapes]
+        return np.concatenate([*diagonals, np.zeros(sum(self.widths[1:-1]))])
+
+    def act(self, thetas: np.ndarray) -> Act:
+        """Network i for row i."""
+        sizes = [a + b - 1 for a, b in self.shapes] + list(self.widths[1:-1])
+        pieces = np.split(thetas, np.cumsum(sizes)[:-1], axis=1)
+        matrices = [
+            piece[:, np.arange(a)[:, None] - np.arange(b) + b - 1]
+            for piece, (a, b) in zip(pieces, self.shapes, strict=False)
+        ]
+        biases = [*pieces[len(matrices) :], np.zeros((len(thetas), self.widths[-1]))]
+
+        def actions(observations: np.ndarray) -> np.ndarray:
+            x = observations[:, :, None]
+            for W, b in zip(matrices, biases, strict=True):
+                x = np.tanh(W @ x + b[:, :, None])
+            return np.asarray(x[:, :, 0])
+
+        return actions
+
+
+def learn(
+    robot: Robot, policy: Policy, method: str, seed: int, p: Mapping[str, Any], rng: np.random.Generator
+) -> dict[str, Any]:
+    """Learn a policy with the directions of a method: the learning curve, and the return of a whole episode at the end.
+
+    The start of the search and the starts of its episodes depend on the seed only, so that methods can be compared
+    seed by seed; all rollouts of a step start from the same state.
+    """
+    first = policy.initial(np.random.default_rng([seed, 0]))
+    search = EvolutionStrategy(
+        first,
+        sigma=p["sigma"],
+        learning_rate=p["learning rate"],
+        projection=rows_of(method),
+        n_directions=p["directions"],
+        estimator="forward",
+        rng=rng,
+    )
+    curve = []
+    for step in range(p["steps"] + 1):
+        start = robot.start(1000 * seed + step)
+        points = np.asarray(search.ask()) if step < p["steps"] else search.x[None]
+        returns = robot.returns(policy.act(points), len(points), start, p["horizon"])
+        curve.append(float(returns[0]))  # that of the present policy
+        if step < p["steps"]:
+            search.tell(-returns)
+    return {"curve": curve, "episode": robot.episode(policy.act(search.x[None]), seed, p["episode"])}
+
+
+class PolicySearch(Experiment):
+    """Learning curves of a policy by method and seed; what the experiments on robots share."""
+
+    def parts(self, p: Mapping[str, Any]) -> list[str]:
+        """One per method and seed."""
+        return [f"{method} {seed}" for method in METHODS for seed in p["seeds"]]
+
+    def curves(self, results: Results, method: str) -> np.ndarray:
+        """Returns by seed and step."""
+        return np.array([results.parts[f"{method} {seed}"]["curve"] for seed in results.parameters["seeds"]])
+
+    def plot(self, results: Results, figure: Figure) -> None:
+        """Means over seeds, with bands of two standard errors."""
+        ax = figure.subplots()
+        for k, method in enumerate(METHODS):
+            returns = Estimate.of(self.curves(results, method))
+            band(ax, np.arange(len(returns.mean)), returns, method, k)
+        ax.set(xlabel=f"steps of {results.parameters['directions']} directions", ylabel="return")
+        ax.legend(fontsize="x-small")
+
+    def above(self, results: Results, methods: Sequence[str], other: str) -> Finding:
+        """Whether returns averaged over the training are higher, beyond two standard errors of differences by seed."""
+        true, shown = [], []
+        for method in methods:
+            gain = Estimate.of((self.curves(results, method) - self.curves(results, other)).mean(axis=1))
+            true.append(bool(gain.mean > BEYOND * gain.error))
+            shown.append(f"{method} {gain.mean:+.1f} +- {gain.error:.1f}")
+        mean = self.curves(results, other).mean()
+        return Finding(all(true), f"{', '.join(shown)}, over the {mean:.1f} of {other}.")
+
+    def not_below(self, results: Results, methods: Sequence[str], other: str) -> Finding:
+        """Whether the same is at least nine tenths of that of another method, or within two standard errors."""
+        true, shown = [], []
+        for method in methods:
+            mine, theirs = (self.curves(results, name).mean(axis=1) for name in (method, other))
+            gain = Estimate.of(mine - theirs)
+            ratio = mine.mean() / theirs.mean()
+            true.append(bool(ratio >= 0.9 or gain.mean > -BEYOND * gain.error))
+            shown.append(f"{method} {ratio:.2f}")
+        return Finding(all(true), f"Return over that of {other}: {', '.join(shown)}.")

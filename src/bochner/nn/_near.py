@@ -1,0 +1,159 @@
+r"""Exact attention to near keys and to the first ones, in one normalisation with the features of all others.
+
+With a window of w, query i computes the weights :math:`e^{x_i\cdot y_j}` of the keys at distance :math:`|i - j| < w`
+exactly, those behind it only where attention is causal, and with anchors those of the first keys that are not masked.
+All other weights are estimated by features.  The three kinds of keys are disjoint, so that their sums are added:
+
+    out_i = N_i / D_i,   N_i = sum_{j near or anchor} e^{x_i.y_j} v_j + phi_q(x_i) . sum_{j far} phi_k(y_j) v_j,
+
+and D_i is the same with 1 for v_j.
+
+A key enters the sums of features once it leaves the window, and an anchor never does.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from ..approximation.log_features import NOTHING
+from ._walk import Part
+
+_BLOCKS = 64, 256
+"""Queries that meet their window at a time, at least and at most; as many as the window is wide in between."""
+
+
+class NearKeys(NamedTuple):
+    """Keys of which a state keeps more than their sums: the anchors, then the last ones of the window, in order.
+
+    The shapes are the same from the first call on: A + w - 1 slots for A anchors and a window of w.
+
+    Attributes
+    ----------
+    k, v : Tensor (..., slots, d), (..., slots, e)
+        Keys and values; zero in empty slots.
+    seen : Tensor (..., slots) of bool
+        False for empty slots and for padding; in the window also for anchors, which have a slot of their own.
+    """
+
+    k: Tensor
+    v: Tensor
+    seen: Tensor
+
+    @classmethod
+    def empty(cls, k: Tensor, v: Tensor, slots: int) -> NearKeys:
+        """Empty slots for keys and values like these."""
+        lead = torch.broadcast_shapes(k.shape[:-2], v.shape[:-2])
+        seen = torch.zeros(*lead, slots, dtype=torch.bool, device=k.device)
+        return cls(k.new_zeros(*lead, slots, k.shape[-1]), v.new_zeros(*lead, slots, v.shape[-1]), seen)
+
+    @classmethod
+    def of(cls, k: Tensor, v: Tensor, key_mask: Tensor | None) -> NearKeys:
+        """Keys that are given, with all leading axes of both."""
+        lead = torch.broadcast_shapes(k.shape[:-2], v.shape[:-2])
+        ones = torch.ones(k.shape[-2], dtype=torch.bool, device=k.device)
+        seen = (ones if key_mask is None else key_mask).expand(*lead, k.shape[-2])
+        return cls(k.expand(*lead, *k.shape[-2:]), v.expand(*lead, *v.shape[-2:]), seen)
+
+    def rows(self, start: int, stop: int | None = None) -> NearKeys:
+        """Keys from ``start`` to before ``stop``."""
+        return NearKeys(self.k[..., start:stop, :], self.v[..., start:stop, :], self.seen[..., start:stop])
+
+    def then(self, other: NearKeys) -> NearKeys:
+        """These keys and others after them."""
+        return NearKeys(
+            torch.cat([self.k, other.k], dim=-2),
+            torch.cat([self.v, other.v], dim=-2),
+            torch.cat([self.seen, other.seen], dim=-1),
+        )
+
+    def without(self, rows: Tensor) -> NearKeys:
+        """The same keys with some rows, (..., slots) of bool, masked."""
+        return self._replace(seen=self.seen & ~rows)
+
+    def flip(self) -> NearKeys:
+        """The keys in the opposite order."""
+        return NearKeys(self.k.flip(-2), self.v.flip(-2), self.seen.flip(-1))
+
+
+class Anchors(NamedTuple):
+    """The anchors of a call: those a state holds, and the first keys of the call while slots are empty.
+
+    Attributes
+    ----------
+    keys : NearKeys
+        One slot for each anchor.
+    place : Tensor (..., anchors)
+        Position of each anchor among the keys of the call; -1 for those that were held before.
+    chosen : Tensor (..., n) of bool
+        Which keys of the call became anchors.
+    """
+
+    keys: NearKeys
+    place: Tensor
+    chosen: Tensor
+
+
+def choose_anchors(held: NearKeys, new: NearKeys) -> Anchors:
+    """Fill the empty slots among the held anchors with the first keys that are not masked."""
+    slots = held.seen.shape[-1]
+    rank = new.seen.cumsum(dim=-1) + held.seen.sum(dim=-1, keepdim=True)
+    both = held.then(new)
+    taken = torch.argsort(~both.seen, dim=-1, stable=True)[..., :slots]
+    k, v = (torch.take_along_dim(x, taken[..., None], dim=-2) for x in (both.k, both.v))
+    keys = NearKeys(k, v, both.seen.take_along_dim(taken, dim=-1))
+    return Anchors(keys, (taken - slots).clamp(min=-1), new.seen & (rank <= slots))
+
+
+def attend_anchors(x: Tensor, anchors: Anchors, root: float | Tensor, *, causal: bool) -> Part:
+    """What queries x, times the root of the scale, see of the anchors: all of them, or those up to their own position."""
+    visible = anchors.keys.seen[..., None, :]
+    if causal:
+        visible = visible & (anchors.place[..., None, :] <= torch.arange(x.shape[-2], device=x.device)[:, None])
+    return _exact(x, anchors.keys.k * root, anchors.keys.v, visible)
+
+
+def attend_window(x: Tensor, keys: NearKeys, root: float | Tensor, window: int, *, before: int, causal: bool) -> Part:
+    """What queries x, times the root of the scale, see of the keys around them.
+
+    Parameters
+    ----------
+    x : Tensor (..., n, d)
+        Queries; query t stands at key ``before + t``.
+    keys : NearKeys
+        ``before + n`` keys.
+    root : float or Tensor
+        Factor of the keys.
+    window : int
+        Distance of the first key that is not seen.
+    before : int
+        Number of keys before the first query: 0, or ``window - 1`` as in a state.
+    causal : bool
+        Whether keys behind a query are seen only.
+    """
+    n, reach = x.shape[-2], window - 1
+    block = 1 if before and n == 1 else min(max(window, _BLOCKS[0]), _BLOCKS[1])
+    width = block + (reach if causal else 2 * reach)
+    blocks = (n + block - 1) // block
+    end = blocks * block - n
+    sides = (reach - before, end + (0 if causal else reach))
+    k, v = (pad(part, (0, 0, *sides)).unfold(-2, width, block) for part in (keys.k * root, keys.v))
+    seen = pad(keys.seen, sides).unfold(-1, width, block)
+    rows, columns = torch.arange(block, device=x.device)[:, None], torch.arange(seen.shape[-1], device=x.device)
+    distance = rows - (columns - reach)
+    band = (distance < window) & (distance >= 0 if causal else distance > -window)
+    queries = pad(x, (0, 0, 0, end)).unflatten(-2, (blocks, block))
+    part = _exact(queries, k.mT, v.mT, seen[..., None, :] & band)
+    return Part(*(column.flatten(-3, -2)[..., :n, :] for column in part))
+
+
+def _exact(x: Tensor, y: Tensor, v: Tensor, visible: Tensor) -> Part:
+    """Sums of exponentials of products of queries (..., n, d) and keys (..., p, d), where ``visible`` (..., n, p)."""
+    scores = (x @ y.mT).masked_fill(~visible, -torch.inf)
+    top = scores.detach().amax(dim=-1, keepdim=True).clamp(min=2 * NOTHING)
+    weights = (scores - top).exp()
+    sums = torch.cat([weights @ v, weights.sum(dim=-1, keepdim=True)], dim=-1)
+    return Part(sums, top.expand(*sums.shape[:-1], 1))
