@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import catalogue
 from .._validation import check_count, check_flag
 from ..linalg.engine import CHUNK_BYTES, for_each_tile, rows_per_tile
-from ..projections import Orthogonal, Projection
-from ..rotations import UnpaddedHadamard
+from ..projections import Projection
 from ._estimator import RowEstimator, all_or_nothing
 from ._feature_parameters import FeatureParameters, draw_features
 
@@ -36,9 +35,8 @@ class AngularHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstimato
         Length of sign hashes; 256 if neither it nor ``n_tables`` is given.
     n_tables : int or None
         Number of cross-polytope hashes, in place of sign hashes.
-    projection : Projection or str, default "hadamard"
-        Law of the directions; ``"hadamard"`` stands for ``Orthogonal(UnpaddedHadamard())`` here.  Cross-polytope hashes
-        need one with a rotation.
+    projection : Projection or str, default "unpadded-hadamard"
+        Law of the directions.  Cross-polytope hashes need one with a rotation.
     n_neighbors : int, default 5
         Neighbours that `kneighbors` returns by default.
     n_candidates : int, default 200
@@ -63,8 +61,8 @@ class AngularHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstimato
     -----
     With directions :math:`w_i` a *sign hash* has the bits :math:`[w_i\cdot x > 0]`.  Two rows at the angle :math:`\theta`
     differ in each bit with probability :math:`\theta/\pi`, so the Hamming distance ranks them; orthogonal directions rank
-    better than independent ones.  Directions that are orthogonal in a padded space only rank in between, which is why the
-    default rotation does not pad.
+    better than independent ones.  Directions that are orthogonal in a padded space only, such as ``"hadamard"`` for d =
+    768, rank in between, which is why the default rotation does not pad.
 
     A *cross-polytope hash* is the vertex :math:`\pm e_i` that is nearest to the rotated row: 2d buckets per table.
     Candidates are the rows that share the most buckets with the ``n_probes`` nearest vertices of the query.
@@ -94,7 +92,7 @@ class AngularHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstimato
         n_bits: int | None = None,
         n_tables: int | None = None,
         *,
-        projection: Any = "hadamard",
+        projection: Any = "unpadded-hadamard",
         n_neighbors: int = 5,
         n_candidates: int = 200,
         n_probes: int = 4,
@@ -202,9 +200,7 @@ class AngularHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstimato
 
     def _directions(self, d: int) -> tuple[Projection, int, int]:
         """The projection, the number of tables (zero for sign hashes), and the number of directions."""
-        hadamard = isinstance(self.projection, str) and self.projection == "hadamard"
-        chosen = Orthogonal(UnpaddedHadamard()) if hadamard else self.projection
-        projection = catalogue.as_projection("AngularHash", chosen)
+        projection = catalogue.as_projection("AngularHash", self.projection)
         if self.n_tables is None:
             bits = _DEFAULT_BITS if self.n_bits is None else self.n_bits
             return projection, 0, check_count("AngularHash", "n_bits", bits)

@@ -34,8 +34,8 @@ class FoldedWalsh(Stage):
         self.signs, self.last = stored_numbers("FoldedWalsh", "signs", signs, 2, np.int8), last
         dim = self.signs.shape[1]
         require_valid("FoldedWalsh", self, dim)
-        self._levels, self._half = levels_of(dim), dim // 2
-        self._size = 1 << self._levels
+        self._levels, self._half = levels_of(dim), int(dim) // 2
+        self._size: int = 1 << self._levels
         self._first = dim - self._size if last else 0
         self._scales = np.ones(dim)
         self._scales[self._first : self._first + self._size] = 2.0 ** (-self._levels / 2)

@@ -183,20 +183,27 @@ def standing(gap: Estimate) -> str:
     return "loss" if gap.mean - BEYOND * gap.error > 0 else "tie"
 
 
+def standings(results: Results, a: str, b: str, *dimensions: str) -> dict[str, int]:
+    """On how many problems the first method wins, ties and loses against the second."""
+    found = [standing(gap_of(results, a, b, *problem)) for problem in problems(results, *dimensions)]
+    return {how: found.count(how) for how in ("win", "tie", "loss")}
+
+
+def problems(results: Results, *dimensions: str) -> list[tuple[str, str, str]]:
+    """Function, dimension and kind of all problems in these dimensions."""
+    return [(f, d, kind) for d in dimensions for f in results.parameters["functions"] for kind in KINDS]
+
+
 def _shown(gap: Estimate) -> str:
     return f"{float(gap.mean):+.3f} ({float(gap.error):.3f})"
 
 
 def _more_wins(results: Results, peer: str) -> Finding:
-    if any(peer not in methods_of(results, d) for d in results.parameters["dimensions"]):
+    dimensions = list(results.parameters["dimensions"])
+    if any(peer not in methods_of(results, d) for d in dimensions):
         return Finding(False, f'{peer} is not installed; pip install "bochner[peers]".')
-    problems = [
-        (f, d, kind)
-        for d in results.parameters["dimensions"]
-        for f in results.parameters["functions"]
-        for kind in KINDS
-    ]
-    found = [standing(gap_of(results, DEFAULT, peer, *problem)) for problem in problems]
-    lost = [f"{f} {kind} (d = {d})" for (f, d, kind), how in zip(problems, found, strict=True) if how == "loss"]
-    text = f"{found.count('win')} wins, {found.count('tie')} ties, {found.count('loss')} losses"
-    return Finding(found.count("win") > found.count("loss"), text + (f": {', '.join(lost)}." if lost else "."))
+    count = standings(results, DEFAULT, peer, *dimensions)
+    found = {problem: standing(gap_of(results, DEFAULT, peer, *problem)) for problem in problems(results, *dimensions)}
+    lost = [f"{f} {kind} (d = {d})" for (f, d, kind), how in found.items() if how == "loss"]
+    text = f"{count['win']} wins, {count['tie']} ties, {count['loss']} losses"
+    return Finding(count["win"] > count["loss"], text + (f": {', '.join(lost)}." if lost else "."))
