@@ -34,10 +34,10 @@ class BlackBox(Experiment):
         "values than OpenES of evosax, CMA-ES and NGOpt of nevergrad."
     )
     methods = tuple(METHODS)
-    extras = ("peers",)
+    extras = ("optimizers",)
     profiles = by_profile(
         smoke={
-            "functions": ("sphere", "rastrigin"), "dimensions": {"20": {"directions": 10, "budget": 126}},
+            "functions": ("rastrigin",), "dimensions": {"20": {"directions": 10, "budget": 126}},
             "methods": ("iid", DEFAULT, "evosax", "cma", "nevergrad"), "steps": {"ours": (0.3,), "others": (1.0,)},
             "instances": 3, "slow": 3, "target": 0.1, "largest_dense": 200,
         },
@@ -201,7 +201,7 @@ def _shown(gap: Estimate) -> str:
 def _more_wins(results: Results, peer: str) -> Finding:
     dimensions = list(results.parameters["dimensions"])
     if any(peer not in methods_of(results, d) for d in dimensions):
-        return Finding(False, f'{peer} is not installed; pip install "bochner[peers]".')
+        return Finding(False, f'{peer} is not installed; pip install "bochner[optimizers]".')
     count = standings(results, DEFAULT, peer, *dimensions)
     found = {problem: standing(gap_of(results, DEFAULT, peer, *problem)) for problem in problems(results, *dimensions)}
     lost = [f"{f} {kind} (d = {d})" for (f, d, kind), how in found.items() if how == "loss"]
