@@ -28,9 +28,11 @@ from black_box_tables import black_box_tables  # noqa: E402
 from reproduction_pages import (  # noqa: E402
     PAGES,
     absent_table,
+    between,
     conversion_table,
     errata_table,
     experiment_table,
+    outcome,
     paper_page,
     summary,
     table,
@@ -118,8 +120,8 @@ def pages() -> dict[str, str]:
 
 
 def optimization_page() -> str:
-    """The guide to optimisation, with the tables of its experiment."""
-    page = (DOCS / "optimization.md").read_text()
+    """The guide to optimisation, with what its experiments found."""
+    page = between((DOCS / "optimization.md").read_text(), "swimmer", outcome("omc-fig6"))
     for marker, found in black_box_tables(DOCS.parent / "results").items():
         page = insert(page, marker, found)
     return page

@@ -35,6 +35,7 @@ GOOD: Good = {
     "n_rules": constant(2),
     "p": constant(0.5),
     "pairs": pairs,
+    "probability": constant(0.5),
     "plus": lambda: np.array([0.0, 0.5, 30.0]),
     "radius": constant(1.5),
     "rate": constant(0.5),

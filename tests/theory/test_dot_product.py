@@ -1,4 +1,4 @@
-"""Dot products, smoothed gradients, the discrepancy's constant and tail bounds."""
+"""Dot products, smoothed gradients and the constant of the discrepancy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from bochner import theory
-from bochner.theory._bounds import log_supremum
 from bochner.theory._orthogonal_monte_carlo import haar_fourth_moment
 from bochner.theory._rows import pair_fraction
 from support.checks import check_mean
@@ -150,26 +149,3 @@ def test_uniform_similarity_golden():
     np.testing.assert_allclose(three, (1 + np.exp(-rate * np.pi)) / (2 * (1 + rate**2)), rtol=1e-12)
     assert float(np.exp(theory.log_uniform_similarity(16, 1.0))) == pytest.approx(0.214909879, abs=1e-9)
     assert float(theory.log_uniform_similarity(4096, 1.0)) == pytest.approx(-np.pi / 2, abs=1e-3)
-
-
-def test_tail_bound_covers_the_exact_probabilities():
-    origin = theory.Pairs.of(np.zeros(1), np.zeros(1))
-    assert theory.log_tail_bound(origin, 31.0, 1, -1023.75, 1) > np.log(0.01468)
-    assert theory.log_tail_bound(theory.Pairs.of(np.zeros(20), np.zeros(20)), 1500.0, 1, -0.5, 20) > np.log(2.3e-5)
-
-
-def test_tail_bound_is_sharper_with_the_true_supremum_and_falls_with_m():
-    pair = theory.Pairs.of(X / 4, Y / 4)
-    sharp, plain = (theory.log_tail_bound(pair, 0.5, 100, -0.2, 4, sharp=s) for s in (True, False))
-    assert sharp <= plain
-    assert theory.log_tail_bound(pair, 0.5, 200, -0.2, 4) < sharp
-    assert np.isfinite(theory.log_tail_bound(theory.Pairs.of(X * 10, Y * 10), 0.5, 100, -0.2, 4096))
-
-
-def test_supremum_is_attained():
-    A, pair = -0.2, theory.Pairs.of(X / 4, Y / 4)
-    w = np.sqrt(1 - 4 * A) * (X + Y) / 4 / (-4 * A)  # where the exponent is stationary
-    value = 2 * np.log1p(-4 * A) + 2 * A * w @ w + np.sqrt(1 - 4 * A) * w @ (X + Y) / 4 - pair.x2 - pair.y2
-    assert float(log_supremum(pair, A, 4)) == pytest.approx(float(value))
-    with pytest.raises(ValueError, match="A must be negative"):
-        log_supremum(pair, 0.0, 4)

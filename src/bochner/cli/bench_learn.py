@@ -11,9 +11,11 @@ import numpy as np
 from scipy import linalg
 
 from .._table import seconds
+from ..approximation import Approximation
 from ..datasets import load
 from ..kernels import Gaussian
 from ..learn import KernelClassifier, KernelRidge, RandomFeatures
+from ..maps import Landmarks
 from ..projections import Orthogonal, Projection
 from ..rotations import Hadamard
 from . import bench_scale
@@ -25,11 +27,18 @@ TRANSFORMS: tuple[tuple[int, int, int, type, Projection | None, float], ...] = (
     (4000, 3072, 8192, np.float32, Orthogonal(Hadamard()), 10),
 )
 
+LANDMARK_WIDTHS = (256, 1024)
+PIVOTS = {"uniform": 1.0, "rpcholesky": 1.5}
+"""Kinds of landmarks, and the time of Nystroem's fit that they may take."""
+
 
 def run() -> Iterator[Result]:
     """All cases, in order."""
     for case in TRANSFORMS:
         yield _transform(*case)
+    for width in LANDMARK_WIDTHS:
+        for dtype in (np.float32, np.float64):
+            yield from _landmarks(width, dtype)
     yield from accuracy()
     yield from bench_scale.run()
 
@@ -45,6 +54,27 @@ def _transform(n: int, d: int, width: int, dtype: type, projection: Projection |
     rows = "default rows" if projection is None else "Hadamard(3) rows"
     case = f"RBFSampler / RandomFeatures, {n} x {d} -> {width} {np.dtype(dtype)}, {rows}"
     return at_least(case, slow / fast, goal, "x", f"{seconds(fast)}; RBFSampler {seconds(slow)}")
+
+
+def _landmarks(width: int, dtype: type, n: int = 10_000, d: int = 64) -> Iterator[Result]:
+    """Fits and transforms of landmarks against Nystroem, which has uniform ones, at equal width."""
+    from sklearn.kernel_approximation import Nystroem
+
+    X: np.ndarray = np.random.default_rng(0).standard_normal((n, d)).astype(dtype)
+    theirs = Nystroem(gamma=1 / (2 * d), n_components=width, random_state=0)
+    specs = {
+        pivots: Approximation(Gaussian(float(np.sqrt(d))), Landmarks(pivots), n_projections=width) for pivots in PIVOTS
+    }
+    fits = [lambda: theirs.fit(X), *(lambda spec=spec: spec.fit(X, rng=0) for spec in specs.values())]
+    slow, *fast = best_of_each(fits, 5)
+    shape = f"{n} x {d} -> {width} {np.dtype(dtype)}"
+    for (pivots, goal), time in zip(PIVOTS.items(), fast, strict=True):
+        details = f"{seconds(time)}; Nystroem {seconds(slow)}"
+        yield at_most(f"fit of Landmarks({pivots!r}) / Nystroem, {shape}", time / slow, goal, "x", details)
+    phi = specs["uniform"].fit(X, rng=0)
+    ours, their = best_of_each([lambda: phi.queries(X), lambda: theirs.transform(X)], 5)
+    details = f"{seconds(ours)}; Nystroem {seconds(their)}"
+    yield at_most(f"transform of Landmarks / Nystroem, {shape}", ours / their, 1.0, "x", details)
 
 
 SEEDS = range(3)

@@ -162,7 +162,7 @@ class FeatureEstimator(RowEstimator):
         -------
         estimator
         """
-        check_instance(f"{cls.__name__}.from_spec", "spec", spec, Approximation, "recommend(X).spec")
+        check_instance(f"{cls.__name__}.from_spec", "spec", spec, Approximation, "recommend(X).best")
         return cls(
             kernel=spec.kernel,
             map=spec.map,

@@ -22,11 +22,13 @@ and ``d`` the dimension.
   `tree_fourth_moment`;
 - smoothed gradients and discrepancy: `smoothing_gradient_mse`, `fixed_length_gradient_mse`, `uniform_mmd` and its result
   `UniformDiscrepancy`, `log_uniform_similarity`;
-- bounds: `log_tail_bound`, `log_max_angular_error_bound`; and `errata`, the table of errors in the published formulas.
+- bounds: `log_tail_bound`, `log_orthogonal_tail_bound`, `log_uniform_tail_bound` and `uniform_projections` of bounded
+  positive features, `log_max_angular_error_bound`; and `errata`, the table of errors in the published formulas.
 """
 
-from ._bounds import log_max_angular_error_bound, log_tail_bound
+from ._bounds import log_max_angular_error_bound
 from ._complex_exponential_errors import complex_argument, complex_exponential_log_relative_mse
+from ._concentration import log_orthogonal_tail_bound, log_tail_bound, log_uniform_tail_bound, uniform_projections
 from ._dense_exponential_errors import dense_exponential_log_relative_mse
 from ._discrete_errors import (
     geometric_log_relative_mse,
@@ -77,8 +79,10 @@ __all__ = [
     "hyperbolic_log_relative_mse",
     "kac_fourth_moment",
     "log_max_angular_error_bound",
+    "log_orthogonal_tail_bound",
     "log_tail_bound",
     "log_uniform_similarity",
+    "log_uniform_tail_bound",
     "optimal_A",
     "optimal_geometric_p",
     "optimal_gerf",
@@ -95,4 +99,5 @@ __all__ = [
     "trigonometric_log_relative_mse",
     "trigonometric_mse",
     "uniform_mmd",
+    "uniform_projections",
 ]

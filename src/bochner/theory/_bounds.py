@@ -1,4 +1,4 @@
-"""Bounds: the largest relative errors on a sphere (HRF), and tail bounds of bounded positive features (CRT)."""
+"""The largest relative errors of trigonometric, hyperbolic and hybrid features on a sphere (HRF)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from bochner._validation import check_count, check_flag
+from bochner._validation import check_count
 
 from ._hybrid_errors import angular_coefficient
-from ._pairs import Pairs, check_numbers, check_pairs
+from ._pairs import check_numbers
 from ._special_functions import log_cosh_minus_one, log_expm1_negative, log_signed_sum
 
 
@@ -86,54 +86,3 @@ def log_small_angle_slope(radius: Any, m: int, n: int) -> np.ndarray:
     It is :math:`W(r)/\sqrt{2\pi mn}`; the paper has :math:`\sqrt{\theta - \pi}`.
     """
     return np.asarray(log_max_relative_rmse(radius, m) - np.log(np.pi * n) / 2)
-
-
-def log_supremum(pairs: Pairs, A: Any, d: int, *, sharp: bool = True) -> np.ndarray:
-    r"""Logarithm of the largest value of one positive feature product with A < 0, for the Gaussian kernel.
-
-    Notes
-    -----
-    :math:`\sup f_1f_2 = (1-4A)^{d/2}\exp(-N + \frac{(1-4A)|x+y|^2}{8|A|})`, :math:`N = |x|^2 + |y|^2`; without
-    ``sharp``, the bound :math:`(1-4A)^{d/2}e^{N/(4|A|)}` of the paper.
-    """
-    A = check_numbers("log_supremum", "A", A, "negative, or features are unbounded", lambda v: v < 0)
-    N = pairs.x2 + pairs.y2
-    exponent = -N - (1 - 4 * A) * pairs.plus / (8 * A) if sharp else -N / (4 * A)
-    return np.asarray(d / 2 * np.log1p(-4 * A) + exponent)
-
-
-def log_tail_bound(pairs: Pairs, epsilon: Any, m: int, A: float, d: int, *, sharp: bool = True) -> np.ndarray:
-    r"""Logarithm of a bound on :math:`P(|\hat k - k| \ge \epsilon)` for bounded positive features of the Gaussian kernel.
-
-    Parameters
-    ----------
-    pairs : Pairs
-        Squared norms of the pairs of points.
-    epsilon : float or array
-        Error :math:`\epsilon > 0`.
-    m : int
-        Number of independent projections.
-    A : float
-        Negative constant of the features; they are unbounded otherwise.
-    d : int
-        Dimension of the points.
-    sharp : bool, default True
-        Whether to use the exact supremum of the features, or the looser bound of the paper.
-
-    Returns
-    -------
-    ndarray
-        Logarithm of the bound, one value per pair.  A positive value means a bound above one, which is vacuous.
-
-    Notes
-    -----
-    Hoeffding's inequality: :math:`2\exp(-2m\epsilon^2/\sup^2)`.  CRT Theorem 4.2 has :math:`(1-4A)^{-d/2}` where
-    :math:`\sup^{-2}` contains :math:`(1-4A)^{-d}`; exact probabilities exceed the published bound.
-    """
-    check_pairs("log_tail_bound", pairs)
-    check_flag("log_tail_bound", "sharp", sharp)
-    m, d = check_count("log_tail_bound", "m", m), check_count("log_tail_bound", "d", d)
-    epsilon = check_numbers("log_tail_bound", "epsilon", epsilon, "positive", lambda v: v > 0)
-    log_rate = np.log(2 * m) + 2 * np.log(epsilon)
-    with np.errstate(under="ignore"):
-        return np.asarray(np.log(2) - np.exp(log_rate - 2 * log_supremum(pairs, A, d, sharp=sharp)))

@@ -33,7 +33,7 @@ class ComplexConstant(Experiment):
         full={
             "dimensions": (1, 2, 4, 16, 64, 256),
             "V": (0.05, 0.5, 2.0, 8.0, 32.0, 128.0),
-            "grid": 161,
+            "grid": 101,
             "starts": 12,
         },
     )
