@@ -27,9 +27,11 @@ sys.path.insert(0, str(DOCS))
 from reproduction_pages import (  # noqa: E402
     PAGES,
     absent_table,
+    between,
     conversion_table,
     errata_table,
     experiment_table,
+    outcome,
     paper_page,
     summary,
     table,
@@ -110,6 +112,7 @@ def pages() -> dict[str, str]:
         "reproduction.md": insert(reproduction, "absent", absent_table()),
         "uptraining.md": insert(uptraining, "text", training_table("crt-table2-text", 1)),
         "attention.md": insert((DOCS / "attention.md").read_text(), "conversion", conversion_table()),
+        "optimization.md": between((DOCS / "optimization.md").read_text(), "swimmer", outcome("omc-fig6")),
         "errata.md": errata(),
         "references.md": references(),
     }

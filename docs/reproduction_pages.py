@@ -87,10 +87,14 @@ def sections(paper: str) -> str:
 
 def section(one: experiments.Experiment, result: Mapping[str, Any] | None) -> str:
     """One experiment: claim, verdict, statements with their numbers, figure, and printed numbers beside ours."""
-    heading = f"### {one.item}\n\n*Claim.* {escape(one.claim)}"
+    return f"### {one.item}\n\n*Claim.* {escape(one.claim)}\n\n{conclusion(one, result)}"
+
+
+def conclusion(one: experiments.Experiment, result: Mapping[str, Any] | None) -> str:
+    """What a section says after the claim."""
     if result is None:
-        return f"{heading}\n\n*Verdict.* Not run yet: `bochner reproduce run {one.name}`."
-    pieces = [f"{heading}\n\n*Verdict.* **{result['verdict'].capitalize()}.**"]
+        return f"*Verdict.* Not run yet: `bochner reproduce run {one.name}`."
+    pieces = [f"*Verdict.* **{result['verdict'].capitalize()}.**"]
     rows = [
         [escape(s["sentence"]), "yes" if s["holds"] else "**no**", escape(s["evidence"])] for s in result["statements"]
     ]
@@ -102,6 +106,11 @@ def section(one: experiments.Experiment, result: Mapping[str, Any] | None) -> st
     pieces += comparison(result["comparison"])
     pieces.append(f"Command: `{result['command']}`.")
     return "\n\n".join(pieces)
+
+
+def outcome(name: str) -> str:
+    """What is known of an experiment, for a guide that has introduced it."""
+    return conclusion(experiments.experiment(name), results().get(name))
 
 
 def comparison(rows: list[Mapping[str, Any]]) -> list[str]:

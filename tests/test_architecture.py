@@ -70,7 +70,8 @@ def attention(tmp_path):
     from bochner.nn import linear_attention
 
     q, k, v = torch.zeros(3, 1, 1, 10, 4)
-    return linear_attention(q, k, v, features=bochner.mechanism("favor+", n_projections=8).draw(4, rng=0), causal=True)
+    phi = bochner.mechanism("favor+", n_projections=8).draw(4, rng=0)
+    return linear_attention(q, k, v, features=phi, causal=True, window=2)
 
 
 def compare(tmp_path):

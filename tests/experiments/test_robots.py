@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bochner.experiments._robots import ANT, SWIMMER, Robot
-from bochner.experiments.omc import _policies, swimmer
+from bochner.experiments.omc import _policies, quadruped, swimmer
 
 pytest.importorskip("gymnasium.envs.mujoco")
 
@@ -16,9 +16,9 @@ def robot(request):
     return Robot(request.param)
 
 
-def swing(observations):
+def swing(observations, time):
     """Controls that depend on the state."""
-    return np.tanh(observations[:, -2:].mean(axis=1, keepdims=True) + 0.3 * np.ones((1, 8)))
+    return np.tanh(observations[:, -2:].mean(axis=1, keepdims=True) + np.cos(time) * np.ones((1, 8)))
 
 
 def test_the_policy_of_the_swimmer_has_the_253_parameters_of_the_paper():
@@ -26,6 +26,14 @@ def test_the_policy_of_the_swimmer_has_the_253_parameters_of_the_paper():
     assert swimmer.POLICY.n_parameters == swimmer.SEARCH["directions"] == 253
     assert swimmer.POLICY.initial(np.random.default_rng(0)).shape == (253,)
     assert (robot.n_observations, robot.n_actions) == (swimmer.POLICY.widths[0], swimmer.POLICY.widths[-1])
+
+
+def test_the_policy_of_the_ant_has_the_96_parameters_of_the_paper():
+    robot, joints = Robot(ANT), quadruped.POLICY.observed[-8:]
+    assert quadruped.POLICY.n_parameters == quadruped.SEARCH["directions"] == 96
+    assert quadruped.POLICY.n_actions == robot.n_actions
+    start = robot.start(0)
+    np.testing.assert_array_equal(start[3:][list(joints)], robot._env.data.qpos[7:])
 
 
 def test_toeplitz_networks_equal_dense_ones(seed):
@@ -36,24 +44,24 @@ def test_toeplitz_networks_equal_dense_ones(seed):
     theta, x = rng.standard_normal((2, policy.n_parameters)), rng.standard_normal((2, 3))
     W1, W2, b = theta[1, :6], theta[1, 6:11], theta[1, 11:]
     hidden = np.tanh(toeplitz(W1[2:], W1[2::-1]) @ x[1] + b)
-    np.testing.assert_allclose(policy.act(theta)(x)[1], np.tanh(toeplitz(W2[3:], W2[3::-1]) @ hidden))
+    np.testing.assert_allclose(policy.act(theta)(x, 0.0)[1], np.tanh(toeplitz(W2[3:], W2[3::-1]) @ hidden))
 
 
 def test_returns_are_those_of_gymnasium(robot):
     env, total = robot._env, 0.0
     observation, _ = env.reset(seed=3)
-    for _ in range(20):
-        action = swing(observation[None, : robot.n_observations])[0, : robot.n_actions]
+    for step in range(20):
+        action = swing(observation[None, : robot.n_observations], step * env.dt)[0, : robot.n_actions]
         before = env.data.qpos[0]  # gymnasium's own velocity of the ant is that of the last substep but one
         observation = env.step(action)[0]
         total += (env.data.qpos[0] - before) / env.dt - robot.task.control_cost * (action**2).sum()
-    found = robot.returns(lambda o: swing(o)[:, : robot.n_actions], 2, robot.start(3), 20)
+    found = robot.returns(lambda *at: swing(*at)[:, : robot.n_actions], 2, robot.start(3), 20)
     np.testing.assert_allclose(found, total, rtol=1e-4)
 
 
 def test_a_seed_fixes_a_rollout(robot):
     def rollout(n, seed):
-        return robot.returns(lambda o: swing(o)[:, : robot.n_actions], n, robot.start(seed), 5)
+        return robot.returns(lambda *at: swing(*at)[:, : robot.n_actions], n, robot.start(seed), 5)
 
     first = rollout(3, 1)
     assert not np.array_equal(first, rollout(3, 2))

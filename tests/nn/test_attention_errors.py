@@ -154,8 +154,8 @@ def test_a_state_refuses_what_does_not_belong_to_it(options, match):
     "arguments, options, error, match",
     [
         ((30, 4), {}, ValueError, r"embed_dim must be a multiple of num_heads, got 30 and 4"),
-        ((32, 4), {"dropout": 0.1}, ValueError, r"dropout must be 0, .* put nn\.Dropout"),
-        ((32, 4), {"add_bias_kv": True}, ValueError, r"add_bias_kv and add_zero_attn must be False"),
+        ((32, 4), {"dropout": 1.5}, ValueError, r"dropout must be a number from 0 to 1"),
+        ((32, 4), {"window": -1}, ValueError, r"window must be an integer of at least 0, got -1"),
         ((32, 4), {"spec": SPEC.draw(8, 0)}, TypeError, r"spec must be an Approximation .* which is drawn here"),
         ((32, 4), {"spec": Approximation(kernels.Softmax(0.5))}, ValueError, r"with scale 1, .* got scale 0\.5"),
         ((32, 4), {"batch_first": "no"}, TypeError, r"batch_first must be True or False, got 'no'"),
@@ -174,7 +174,7 @@ def test_module_refuses(arguments, options, error, match):
     [
         ({"attn_mask": torch.eye(5, dtype=torch.bool)}, r"neither causal nor empty, .* what there is: is_causal=True"),
         ({"attn_mask": torch.full((5, 5), 0.3)}, r"attn_mask adds numbers to the logits"),
-        ({"key_padding_mask": torch.full((2, 5), 0.3)}, r"key_padding_mask adds numbers to the logits"),
+        ({"key_padding_mask": torch.full((2, 5), 300.0)}, r"key_padding_mask must add numbers from -40 to 40"),
         ({"state": AttentionState()}, r"pass need_weights=False"),
         (
             {"attn_mask": torch.ones(4, 4, dtype=torch.bool).triu(1)},

@@ -21,8 +21,8 @@ from support.checks import check_mean
 MODELS = ["encoder", "encoder, padded", "encoder, causal", "decoder", "bert, padded", "gpt2", "gpt2, padded"]
 
 
-def pairs(call, h):
-    """All visible pairs of a head that are not padding, one by one: queries, keys and attention weights."""
+def pairs(call, h, window=0, anchors=0):
+    """All visible pairs of a head that are not padding or near, one by one: queries, keys and attention weights."""
     root = float(call.scale) ** 0.5
     found = []
     for b in range(len(call.q)):
@@ -37,7 +37,10 @@ def pairs(call, h):
             if call.prefixes is not None:
                 seen &= torch.arange(len(keys)) < call.prefixes[i]
             weights = (keys[seen] @ q).softmax(-1)
-            found += [(q.numpy(), y.numpy(), float(p)) for y, p in zip(keys[seen], weights, strict=True)]
+            first = set(torch.arange(len(keys))[seen if there is None else there][:anchors].tolist())
+            for j, p in zip(torch.arange(len(keys))[seen].tolist(), weights, strict=True):
+                if abs(j - i) >= window and j not in first:
+                    found.append((q.numpy(), keys[j].numpy(), float(p)))
     X, Y, P = (np.array(part) for part in zip(*found, strict=True))
     return X, Y, P / P.sum()
 
@@ -55,6 +58,52 @@ def test_moments_are_those_of_all_visible_pairs(name):
         for h, found in enumerate(Moments.of(call).heads()):
             for part, expected in zip(found, weighted_moments(*pairs(call, h)), strict=True):
                 np.testing.assert_allclose(part, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["encoder", "encoder, causal", "bert, padded", "gpt2, padded"])
+@pytest.mark.parametrize("near", [(3, 0), (0, 2), (2, 1)])
+def test_moments_with_a_window_are_those_of_far_pairs(name, near):
+    call = record(build(name)[0], batch_of(name))[1]
+    for h, found in enumerate(Moments.of(call, *near).heads()):
+        for part, expected in zip(found, weighted_moments(*pairs(call, h, *near)), strict=True):
+            np.testing.assert_allclose(part, expected, atol=1e-5)
+
+
+def test_windows_belong_to_self_attention():
+    model, _ = build("decoder")
+    plans = calibrate(model, [batch_of("decoder")], 8, window=3, anchors=1)
+    assert {name.rpartition(".")[2]: (plan.window, plan.anchors) for name, plan in plans.items()} == {
+        "self_attn": (3, 1),
+        "multihead_attn": (0, 1),
+    }
+
+
+def test_layers_stay_exact_by_name_or_by_loss():
+    model, rows = uneven_encoder(), batch_of("encoder")["src"]
+    assert list(calibrate(model, [rows], keep=["layers.0.self_attn"])) == ["layers.1.self_attn"]
+    assert list(calibrate(model, [rows], keep=1, generator=generator())) == ["layers.0.self_attn"]
+
+
+@pytest.mark.parametrize("given", [False, True], ids=["output", "loss"])
+def test_rows_go_where_the_loss_asks_for_them(given):
+    model, rows = uneven_encoder(), batch_of("encoder")["src"]
+    target = model(rows).detach()
+
+    def loss(model, batch):
+        return 1 + (model(batch) - target).square().mean()
+
+    plans = calibrate(model, [rows], 64, by_loss=True, loss=loss if given else None, generator=generator())
+    few, many = (plans[f"layers.{i}.self_attn"].n_projections for i in range(2))
+    assert abs(few + many - 128) <= 1 and many > 1.5 * few
+
+
+def uneven_encoder():
+    """The second layer has sharper attention, which needs more features."""
+    torch.manual_seed(0)
+    model = encoder()
+    model.layers[1].self_attn.in_proj_weight.data *= 3
+    model.layers[0].self_attn.out_proj.weight.data *= 0.5
+    return model
 
 
 def test_batches_count_by_their_weight():
@@ -214,7 +263,7 @@ def test_redraws_keep_the_plans(per_head):
     assert isinstance(attention.features.current, QuadraticFeatures)
     attention.redraw()
     attention.fit_statistics(rows + 1)
-    assert attention.features.plans == plans[""]
+    assert attention.features.plans == list(plans[""])
 
 
 def test_calibrates_what_is_selected_and_converts_what_was_calibrated():
@@ -236,7 +285,25 @@ ERRORS = [
     (lambda: calibrate(encoder(), {"src": ROWS}), TypeError, "^calibrate: batches must be a list"),
     (lambda: calibrate(encoder(), None), TypeError, "^calibrate: batches must be a list"),
     (lambda: calibrate(encoder(), []), ValueError, "^calibrate: there is nothing to calibrate"),
-    (lambda: calibrate(encoder(), [ROWS], select=lambda *_: False), ValueError, "select chose no attention"),
+    (lambda: calibrate(encoder(), [ROWS], select=lambda *_: False), ValueError, "select and keep left no attention"),
+    (lambda: calibrate(encoder(), [ROWS], keep="layers.0"), TypeError, "^calibrate: keep must be names of attention"),
+    (
+        lambda: calibrate(encoder(), [ROWS], keep=["a"]),
+        ValueError,
+        "^calibrate: keep names 'a', but attention is at lay",
+    ),
+    (lambda: calibrate(encoder(), [ROWS], window=5), ValueError, "attends to no key beyond the window of 5 and 0 anch"),
+    (lambda: calibrate(encoder(), [ROWS], by_loss=True, loss=1), TypeError, "^calibrate: loss must be a function of a"),
+    (
+        lambda: calibrate(encoder(), [ROWS], by_loss=True, loss=lambda *_: 0.0),
+        ValueError,
+        "^calibrate: the loss of the model with exact attention must be positive",
+    ),
+    (
+        lambda: calibrate(encoder(), [ROWS], by_loss=True, loss=lambda *_: ROWS),
+        ValueError,
+        "^calibrate: loss must return one number",
+    ),
     (lambda: calibrate(encoder(), [ROWS], select=1), TypeError, "^calibrate: select must be a function"),
     (lambda: calibrate(encoder(), [ROWS], 0), ValueError, "^calibrate: n_projections must be"),
     (lambda: calibrate(encoder(), [ROWS[..., :3]]), ValueError, "^calibrate: the model cannot be run on the batch"),

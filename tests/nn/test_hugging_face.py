@@ -145,12 +145,6 @@ def test_pickled_model_runs_in_a_process_that_converted_nothing(monkeypatch):
         assert torch.equal(run(pickle.loads(pickled)), expected)
 
 
-def test_saved_configuration_is_that_of_the_softmax_model(tmp_path):
-    model = build("gpt2")[0]
-    converted(model).save_pretrained(tmp_path)
-    assert type(model).from_pretrained(tmp_path).config._attn_implementation == "sdpa"
-
-
 def test_a_state_dict_is_loaded_and_renamed_files_are_refused(tmp_path):
     """`save_pretrained` of ViT gives parameters other names, which `from_pretrained` alone knows."""
     model, run = build("vit")

@@ -220,13 +220,6 @@ def test_the_model_itself_has_a_name_too():
         replace_attention(nn.MultiheadAttention(8, 2), {})
 
 
-def test_keys_of_its_own_are_refused_and_nothing_changes():
-    model = nn.ModuleList([nn.MultiheadAttention(8, 2), nn.MultiheadAttention(8, 2, add_bias_kv=True)])
-    with pytest.raises(ValueError, match="replace_attention: 1 was built with add_bias_kv or add_zero_attn"):
-        replace_attention(model)
-    assert all(type(module) is nn.MultiheadAttention for module in model)
-
-
 def test_unknown_name_of_a_module():
     spec = Approximation(kernels.Softmax(), maps.Positive())
     with pytest.raises(ValueError, match=r"spec names 'layers\.7', but attention is at layers\.0\.self_attn"):

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-Act = Callable[[np.ndarray], np.ndarray]
-"""Observations (n, n_observations) to actions (n, n_actions) in [-1, 1], row i by policy i."""
+Act = Callable[[np.ndarray, float], np.ndarray]
+"""Observations (n, n_observations) at a time in seconds to actions (n, n_actions) in [-1, 1], row i by policy i."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Task:
     name : str
         The environment, as gymnasium knows it.
     control_cost : float
-        Weight of the squared controls in its reward.
+        Weight of the squared controls in the reward.
     heights : tuple of float, optional
         Heights of the torso outside of which the episode ends; None where it never does.
     """
@@ -32,7 +32,7 @@ class Task:
 
 
 SWIMMER = Task("Swimmer-v5", control_cost=1e-4)
-ANT = Task("Ant-v5", control_cost=0.5, heights=(0.2, 1.0))
+ANT = Task("Ant-v5", control_cost=0.05, heights=(0.2, 1.0))
 
 
 class Robot:
@@ -75,8 +75,8 @@ class Robot:
         """Sums of rewards of n copies over so many steps, or until a copy falls, (n,)."""
         states = np.tile(start, (n, 1))
         alive, total = np.ones(n, dtype=bool), np.zeros(n)
-        for _ in range(horizon):
-            actions = act(states[:, 3 : 3 + self.n_observations])
+        for step in range(horizon):
+            actions = act(states[:, 3 : 3 + self.n_observations], step * self._env.dt)
             controls = np.repeat(actions[:, None], self._env.frame_skip, axis=1)
             after = self._rollout(self._model, self._data, states, controls)[0][:, -1]
             velocity = (after[:, 1] - states[:, 1]) / self._env.dt
@@ -93,10 +93,10 @@ class Robot:
 
         env = gymnasium.make(self.task.name, max_episode_steps=most_steps)
         observation, _ = env.reset(seed=seed)
-        total, done = 0.0, False
+        total, steps, done = 0.0, 0, False
         while not done:
-            action = act(observation[None, : self.n_observations])[0]
+            action = act(observation[None, : self.n_observations], steps * self._env.dt)[0]
             observation, reward, terminated, truncated, _ = env.step(action)
-            total, done = total + float(reward), terminated or truncated
+            total, steps, done = total + float(reward), steps + 1, terminated or truncated
         env.close()
         return total

@@ -11,10 +11,12 @@ from ._attention import linear_attention
 from ._attention_state import AttentionState
 from ._calibration import calibrate
 from ._conversion import replace_attention
+from ._hugging_face import register_with_transformers as _register_with_transformers
 from ._layer_plan import LayerPlan
-from ._multihead import RandomFeatureAttention, Rotary
+from ._multihead import RandomFeatureAttention
 from ._random_feature_layer import RandomFeatures
 from ._report import AttentionReport, attention_report
+from ._rotary import Rotary
 from ._sampled_softmax import SampledSoftmax
 from ._walk import DenominatorWarning
 
@@ -32,3 +34,5 @@ __all__ = [
     "linear_attention",
     "replace_attention",
 ]
+
+_register_with_transformers()

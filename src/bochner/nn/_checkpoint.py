@@ -56,7 +56,7 @@ class Header(NamedTuple):
 
         Plans on other data differ by some digits, and buffers of replicas of a model must have the same size.
         """
-        text = json.dumps(self._described() | {"plans": [_described(plan) for plan in plans]})
+        text = json.dumps(self.described() | {"plans": [_described(plan) for plan in plans]})
         return torch.frombuffer(bytearray(text.encode().ljust(size)), dtype=torch.uint8)
 
     def decode(self, stored: Tensor) -> list[Approximation]:
@@ -67,7 +67,7 @@ class Header(NamedTuple):
             found = None
         if not isinstance(found, dict) or not isinstance(found.get("plans"), list):
             raise ValueError("its plan is not the JSON of one; the file is damaged")
-        own = self._described()
+        own = self.described()
         theirs = {name: found.get(name) for name in own}
         if theirs["spec"] is None and self._takes_plans:  # plans of the same kind, with constants found elsewhere
             theirs["spec"] = own["spec"]
@@ -80,7 +80,8 @@ class Header(NamedTuple):
         """Whether constants are not part of the specification."""
         return isinstance(self.spec, tuple) or not self.spec.planned
 
-    def _described(self) -> dict[str, Any]:
+    def described(self) -> dict[str, Any]:
+        """The same as JSON values: a specification as its JSON, and null for plans of heads."""
         spec = None if isinstance(self.spec, tuple) else _described(self.spec)
         return {"spec": spec, "d": self.d, "heads": self.heads, "per_head": self.per_head}
 
@@ -116,6 +117,14 @@ def _in_words(described: Mapping[str, Any]) -> str:
     except (ValueError, TypeError):
         spec = str(described["spec"])[:500]
     return f"{spec} with d={described['d']}, heads={described['heads']}, per_head={described['per_head']}"
+
+
+def stored_plans(stored: Tensor) -> tuple[Approximation, ...]:
+    """The plans of each head in a checkpoint, for a module that knows no other ones."""
+    try:
+        return tuple(plan_from_json(text) for text in json.loads(bytes(stored.cpu().numpy()))["plans"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise ValueError("its plan is not the JSON of one; the file is damaged") from None
 
 
 class Numbers(NamedTuple):

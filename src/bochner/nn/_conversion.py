@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy as copying
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from ._attention_checks import check_generator
 from ._drawn import HeadSpec, head_spec
 from ._families import FAMILIES, family_of, refusal, slides
 from ._hugging_face import HeadAttention, attach, make_masks_linear
+from ._layer_plan import near
 from ._multihead import RandomFeatureAttention
 
 _OWNER = "replace_attention"
@@ -79,11 +81,12 @@ def replace_attention(
       makes masks of linear size.  Layers with a sliding window stay exact.
     - Modules that were converted before are converted again.
 
-    Dropout of attention weights has no counterpart and is dropped; all other dropout is kept.  Maps with constants
-    chosen from data choose them from the first batch.
+    Dropout of attention weights has no counterpart and is not applied, as a warning says once in training; all other
+    dropout is kept.  Maps with constants chosen from data choose them from the first batch.
 
     A converted model saves and loads its ``state_dict`` with the draw; to load one, convert a model of the same
-    configuration first.
+    configuration first.  Models of ``transformers`` come back converted from ``save_pretrained`` and
+    ``from_pretrained``.
 
     Examples
     --------
@@ -108,9 +111,14 @@ def replace_attention(
     found = _find(model, spec if isinstance(spec, Mapping) else None, select)
     specs = _specs(spec, check_count(_OWNER, "n_projections", n_projections), found)
     built = {  # all of it before anything changes
-        id(module): _built(module, specs[name], per_head, generator) for name, module in found.items()
+        id(module): _built(module, specs[name], near(_of(spec, name)), per_head, generator)
+        for name, module in found.items()
     }
     return _put(model, built)
+
+
+def _of(spec: Any, name: str) -> Any:
+    return spec[name] if isinstance(spec, Mapping) else spec
 
 
 def _specs(spec: Any, n_projections: int, names: Iterable[str]) -> dict[str, HeadSpec]:
@@ -178,12 +186,14 @@ def _find(
         raise ValueError(
             f"{_OWNER}: nothing is left to convert by spec and select; attention is at {_listed(known)}{windows}."
         )
+    if "transformers.modeling_utils" in sys.modules:  # otherwise there is no model of it
+        from ._pretrained import check_recordable
+
+        check_recordable(_OWNER, model)
     for name, module in found.items():
         reason = refusal(module)
         if reason is not None:
             raise ValueError(f"{_OWNER}: {name or 'the model'} ({type(module).__name__}) {reason}.")
-        if isinstance(module, nn.MultiheadAttention):
-            _check_multihead(name, module)
     return found
 
 
@@ -202,11 +212,13 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(name or "'' (the model itself)" for name in names)
 
 
-def _built(module: nn.Module, spec: HeadSpec, per_head: bool, generator: torch.Generator | None) -> nn.Module:
+def _built(
+    module: nn.Module, spec: HeadSpec, exact: tuple[int, int], per_head: bool, generator: torch.Generator | None
+) -> nn.Module:
     """Return the module that replaces an attention, or that computes it if the attention is kept."""
     if isinstance(module, nn.MultiheadAttention | RandomFeatureAttention):
-        return _converted(module, spec, per_head, generator)
-    return HeadAttention(spec, module, per_head=per_head, generator=generator)
+        return _converted(module, spec, exact, per_head, generator)
+    return HeadAttention(spec, module, near=exact, per_head=per_head, generator=generator)
 
 
 def _put(model: nn.Module, built: dict[int, nn.Module]) -> nn.Module:
@@ -221,22 +233,18 @@ def _put(model: nn.Module, built: dict[int, nn.Module]) -> nn.Module:
                 setattr(module, name, new)
     make_masks_linear(model)
     leave_fast_path(model, {id(module) for module in built.values()})
+    if "transformers.modeling_utils" in sys.modules:  # otherwise there is no model of it
+        from ._pretrained import record
+
+        record(model)
     new = built.get(id(model))
     return new if isinstance(new, RandomFeatureAttention) else model
-
-
-def _check_multihead(name: str, module: nn.MultiheadAttention) -> None:
-    """Raise a ValueError for a module with additional keys, which linear attention does not support."""
-    if module.bias_k is not None or module.add_zero_attn:
-        raise ValueError(
-            f"{_OWNER}: {name or 'the model'} was built with add_bias_kv or add_zero_attn, which have no "
-            f"counterpart; build it without them, or leave it out with select."
-        )
 
 
 def _converted(
     module: nn.MultiheadAttention | RandomFeatureAttention,
     spec: HeadSpec,
+    exact: tuple[int, int],
     per_head: bool,
     generator: torch.Generator | None,
 ) -> RandomFeatureAttention:
@@ -245,13 +253,18 @@ def _converted(
     new = RandomFeatureAttention(
         module.embed_dim,
         module.num_heads,
+        module.dropout,
         bias=module.in_proj_bias is not None,
+        add_bias_kv=module.bias_k is not None,
+        add_zero_attn=module.add_zero_attn,
         kdim=module.kdim,
         vdim=module.vdim,
         batch_first=module.batch_first,
         device=weight.device,
         dtype=weight.dtype,
         spec=spec,
+        window=exact[0],
+        anchors=exact[1],
         per_head=per_head,
         generator=generator,
         **_own_options(module),

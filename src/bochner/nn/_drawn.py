@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from .._arrays import in_working_precision
 from .._validation import shown
 from ..approximation import Approximation, FeatureMap
+from ..approximation.files import plan_from_json
 from ..catalogue import mechanism
 from ..kernels import Kernel, Softmax
-from ._checkpoint import FORMAT, ArrayTree, FixedPrecision, Header, read
+from ._checkpoint import FORMAT, ArrayTree, FixedPrecision, Header, Numbers, read, stored_plans
 from ._process_groups import from_first_replica
 from ._tensor_features import (
     HeadFeatures,
@@ -119,14 +120,7 @@ class DrawnFeatures(FixedPrecision):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        self.spec, self.d, self.heads, self.per_head, self.dtype = spec, d, heads, per_head, dtype
-        self.adaptive = isinstance(spec, Approximation) and not spec.planned
-        self._n_draws = heads if self.adaptive or per_head or isinstance(spec, tuple) else 1
-        self._waits = self.adaptive
-        self._maps: list[FeatureMap] = []
-        self._stamp: tuple[Any, ...] = ()
-        self._plans: list[Approximation] = []
-        self._plan_stamp: tuple[int, int] = (0, 0)
+        self._describe(spec, d, heads, per_head, dtype)
         self.register_buffer("format_version", torch.tensor(FORMAT))
         self.register_buffer("seeds", torch.zeros(heads if per_head else 1, dtype=torch.int64))
         self.register_buffer("fitted", torch.tensor(not self.adaptive))
@@ -136,6 +130,56 @@ class DrawnFeatures(FixedPrecision):
         self._plan_size = 2 * self._header().encode(plans).numel() + 1024
         self._hold_plans(plans)
         self.redraw(generator)
+
+    def _describe(self, spec: HeadSpec, d: int, heads: int, per_head: bool, dtype: torch.dtype) -> None:
+        """Everything but buffers."""
+        self.spec, self.d, self.heads, self.per_head, self.dtype = spec, d, heads, per_head, dtype
+        self.adaptive = isinstance(spec, Approximation) and not spec.planned
+        self._n_draws = heads if self.adaptive or per_head or isinstance(spec, tuple) else 1
+        self._waits = self.adaptive
+        self._maps: list[FeatureMap] = []
+        self._stamp: tuple[Any, ...] = ()
+        self._plans: list[Approximation] = []
+        self._plan_stamp: tuple[int, int] = (0, 0)
+        self.record: dict[str, Any] = {}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> DrawnFeatures:
+        """Features whose buffers have the shapes of stored ones, and no numbers yet; `restore` follows their loading.
+
+        Parameters
+        ----------
+        record : mapping
+            The `record` of the features that were stored: JSON values, which always say how they are now.
+        """
+        features = cls.__new__(cls)
+        nn.Module.__init__(features)
+        spec = () if record["spec"] is None else plan_from_json(record["spec"])
+        dtype = getattr(torch, record["dtype"])
+        features._describe(spec, record["d"], record["heads"], record["per_head"], dtype)
+        features.record.update(record)
+        for name, described in record["buffers"].items():
+            kind, *shape = described.split()
+            *path, last = name.split(".")
+            node: nn.Module = features
+            for part in path:
+                if part not in node._modules:
+                    node.add_module(part, nn.ModuleList() if part == "arrays" else ArrayTree({}))
+                node = node.get_submodule(part)
+            node.register_buffer(last, torch.empty([*map(int, shape)], dtype=getattr(torch, kind)))
+        return features
+
+    def restore(self) -> None:
+        """Check the numbers that were put into the buffers, and make all that follows from them."""
+        own, wanted = dict(self.state_dict()), self.record["buffers"]
+        for name, described in self._described_buffers().items():
+            if described != wanted[name]:
+                raise ValueError(f"{name} must be {wanted[name]} (type and shape), got {described}")
+        if isinstance(self.spec, tuple):
+            self.spec = stored_plans(own["plan"])
+        self._plan_size = own["plan"].numel() if "plan" in own else 0
+        self._take(read(own, self._header(), self._n_draws), own["plan"])
+        self._waits = not bool(self.fitted)
 
     @property
     def waits(self) -> bool:
@@ -243,6 +287,7 @@ class DrawnFeatures(FixedPrecision):
         self._hold_form(None)
         self._hold("matrix", matrix)
         self._hold("signs", signs)
+        self._write_record()
 
     def _hold_maps(self, maps: list[FeatureMap], form: QuadraticForm | None) -> None:
         """Put the arrays of maps into buffers: new ones, since their number and shapes may depend on the plan.
@@ -255,6 +300,21 @@ class DrawnFeatures(FixedPrecision):
         self.arrays = trees.to(self.seeds.device)
         self._maps, self._stamp = maps, self._versions()
         self._hold_form(form)
+        self._write_record()
+
+    def _write_record(self) -> None:
+        """Say what the features are and which buffers hold them, in an object that a configuration may share."""
+        first = self.plans[0]
+        rows = sorted({plan.n_projections for plan in self.plans})
+        self.record.update(self._header().described())
+        self.record["dtype"] = _name(self.dtype)
+        self.record["mechanism"] = (
+            f"{type(first.map).__name__} and {type(first.projection).__name__}, {' or '.join(map(str, rows))} rows per head"
+        )
+        self.record["buffers"] = self._described_buffers()
+
+    def _described_buffers(self) -> dict[str, str]:
+        return {name: " ".join(map(str, (_name(x.dtype), *x.shape))) for name, x in self.state_dict().items()}
 
     def _hold_form(self, form: QuadraticForm | None) -> None:
         for side in ("queries", "keys"):
@@ -312,20 +372,28 @@ class DrawnFeatures(FixedPrecision):
             except ValueError as error:
                 where = prefix.rstrip(".") or type(self).__name__
                 raise ValueError(f"load_state_dict: {where}: the checkpoint was not loaded: {error}.") from None
-            self._hold("plan", own["plan"])
-            self._plans, self._plan_stamp = numbers.plans, _version(self.plan)
-            if numbers.matrix is not None:
-                signs = None if numbers.signs is None else numbers.signs.to(self.dtype)
-                self._hold_matrix(numbers.matrix.to(self.dtype), signs)
-            else:
-                self._hold_maps(numbers.maps, self._form(numbers.maps))
+            self._take(numbers, own["plan"])
         super()._load_from_state_dict(state_dict, prefix, *arguments)
         self._waits = not bool(self.fitted)
+
+    def _take(self, numbers: Numbers, plan: Tensor) -> None:
+        """Hold the numbers of a checkpoint."""
+        self._hold("plan", plan)
+        self._plans, self._plan_stamp = numbers.plans, _version(self.plan)
+        if numbers.matrix is not None:
+            signs = None if numbers.signs is None else numbers.signs.to(self.dtype)
+            self._hold_matrix(numbers.matrix.to(self.dtype), signs)
+        else:
+            self._hold_maps(numbers.maps, self._form(numbers.maps))
 
     def extra_repr(self) -> str:
         """What it was drawn from."""
         spec = "a plan for each head" if isinstance(self.spec, tuple) else repr(self.spec)
         return f"{spec}, d={self.d}, heads={self.heads}, per_head={self.per_head}"
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def _version(buffer: Tensor) -> tuple[int, int]:

@@ -8,6 +8,10 @@ other modules keep the shared configuration, and therefore their function with i
 from __future__ import annotations
 
 import copy
+import sys
+from collections.abc import Mapping
+from importlib.abc import MetaPathFinder
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -16,6 +20,7 @@ from torch import Tensor, nn
 from ._attention import linear_attention
 from ._drawn import DrawnFeatures, HeadSpec, check_heads
 from ._families import sizes
+from ._multihead_checks import warn_of_dropout
 
 NAME = "bochner"
 """Name of our functions in the registries of ``transformers``."""
@@ -33,18 +38,37 @@ class HeadAttention(nn.Module):
         What to draw, for all heads or for each.
     module : torch.nn.Module
         Attention of a known family, whose heads, type and device are taken.
+    near : pair of int
+        Window and anchors, which are computed exactly.
     per_head : bool
         Whether each head draws its own rows.
     generator : torch.Generator, optional
         Source of the draw.
     """
 
-    def __init__(self, spec: HeadSpec, module: nn.Module, *, per_head: bool, generator: torch.Generator | None) -> None:
+    def __init__(
+        self,
+        spec: HeadSpec,
+        module: nn.Module,
+        *,
+        near: tuple[int, int] = (0, 0),
+        per_head: bool,
+        generator: torch.Generator | None,
+    ) -> None:
         super().__init__()
+        self.window, self.anchors = near
         weight, (heads, d) = next(module.parameters()), sizes(module)
         check_heads("replace_attention", spec, heads)
         dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32
         self.features = DrawnFeatures(spec, d, heads, per_head, dtype=dtype, generator=generator).to(weight.device)
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> HeadAttention:
+        """The attention that a record describes, whose features wait for their numbers (`DrawnFeatures.from_record`)."""
+        attention = cls.__new__(cls)
+        nn.Module.__init__(attention)
+        attention.features = DrawnFeatures.from_record(record)
+        return attention
 
     def forward(
         self,
@@ -75,6 +99,7 @@ class HeadAttention(nn.Module):
             self.features.fit_call(q, k, key_mask, scale)
         mask = None if key_mask is None else key_mask.expand(len(k), -1)[:, None, :]
         options: dict[str, Any] = {"causal": causal, "key_mask": mask, "scale": scale, "prefix_lengths": prefixes}
+        options |= {"window": self.window, "anchors": self.anchors}
         return linear_attention(q, k, v, features=self.features.current, **options)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -83,11 +108,45 @@ class HeadAttention(nn.Module):
 
 
 def register() -> None:
-    """Register our functions with ``transformers``; repeated calls change nothing."""
+    """Register our functions with ``transformers``, and our entry of configurations; repeated calls change nothing."""
     from transformers import AttentionInterface, AttentionMaskInterface
+
+    from ._pretrained import register_loading
 
     AttentionInterface.register(NAME, attention)
     AttentionMaskInterface.register(NAME, key_mask)
+    register_loading()
+
+
+_READS_MODELS = "transformers.modeling_utils"
+
+
+def register_with_transformers() -> None:
+    """Register now, or as soon as ``transformers`` is imported, so that ``from_pretrained`` reads converted models."""
+    if _READS_MODELS in sys.modules:
+        register()
+    elif not any(isinstance(finder, _AfterImport) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _AfterImport())
+
+
+class _AfterImport(MetaPathFinder):
+    """Finds no module itself; it registers after the one that reads models has been imported."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """The usual specification of that module, with one more step at its end; None for all others."""
+        if name != _READS_MODELS:
+            return None
+        sys.meta_path.remove(self)
+        spec = find_spec(name)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def execute_and_register(module: Any) -> None:
+                execute(module)
+                register()
+
+            spec.loader.exec_module = execute_and_register  # type: ignore[method-assign]
+        return spec
 
 
 def attach(module: nn.Module, computed_by: nn.Module) -> None:
@@ -128,12 +187,11 @@ def attention(
     attention_mask: Tensor | None,
     scaling: float | None = None,
     is_causal: bool | None = None,
+    dropout: float = 0.0,
     **_: Any,
 ) -> tuple[Tensor, None]:
-    """Attention of (batch, heads, length, d), called by the module.
-
-    Other arguments of the model are ignored: there are no attention weights to drop.
-    """
+    """Attention of (batch, heads, length, d), called by the module; other arguments of the model are ignored."""
+    warn_of_dropout(dropout, module.training)
     computed_by = getattr(module, ATTRIBUTE, None)
     if computed_by is None:
         raise ValueError(

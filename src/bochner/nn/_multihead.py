@@ -1,4 +1,4 @@
-"""Multi-head attention as a module, and rotary positions for it."""
+"""Multi-head attention as a module."""
 
 from __future__ import annotations
 
@@ -12,32 +12,36 @@ from torch.nn import functional
 
 from .._validation import check_count, check_flag, check_positive, shown
 from ..approximation import Approximation
-from ._attention import linear_attention
-from ._attention_checks import check_floating, check_generator, check_state_type
+from ._attention_checks import check_generator, check_state_type
 from ._attention_state import AttentionState
 from ._drawn import DrawnFeatures, check_heads, head_spec
-from ._multihead_checks import OWNER, check_inputs, check_options, is_causal_mask, key_mask
+from ._layer_plan import near
+from ._multihead_call import HeadCall
+from ._multihead_checks import OWNER, check_inputs, check_options, is_causal_mask, key_bias, key_mask, warn_of_dropout
 
 
 class RandomFeatureAttention(nn.Module):
     r"""Multi-head attention in linear time, with the interface of ``torch.nn.MultiheadAttention``.
 
     Use it in place of exact attention in models for long sequences.  Parameters have the names and shapes of
-    ``nn.MultiheadAttention``, whose ``state_dict`` it loads with ``strict=False``; heads are computed by
+    ``nn.MultiheadAttention``, whose ``state_dict`` it loads and keeps its own draw; heads are computed by
     `linear_attention`.  Pass ``need_weights=False`` for linear time: with ``need_weights=True``, the default as in
     ``nn.MultiheadAttention``, attention weights are formed in quadratic time and memory.
 
     Parameters
     ----------
-    embed_dim, num_heads, bias, kdim, vdim, batch_first, device, dtype
+    embed_dim, num_heads, bias, add_bias_kv, add_zero_attn, kdim, vdim, batch_first, device, dtype
         As in ``nn.MultiheadAttention``.
     dropout : float
-        Must be 0, since no attention weights are formed; apply ``nn.Dropout`` to the output instead.
-    add_bias_kv, add_zero_attn : bool
-        Must be False.
+        Not applied, since no attention weights are formed; a warning says so once, in training.  Apply ``nn.Dropout`` to
+        the output instead.
     spec : Approximation, str, or sequence of planned Approximation, optional
         What to draw, for `kernels.Softmax` with scale 1, or the name of a mechanism such as "favor++"; by default 256
-        rows of the best map and projection for softmax.  A sequence has one plan for each head, as `calibrate` finds them.
+        rows of the best map and projection for softmax.  A sequence has one plan for each head; a `LayerPlan`, as
+        `calibrate` finds it, also has the window and the anchors.
+    window, anchors : int, optional
+        Number of keys next to each query, and at the start of the sequence, that are computed exactly, as in
+        `linear_attention`; by default those of ``spec``.
     per_head : bool
         Whether each head draws its own rows.
     scale : float, optional
@@ -86,6 +90,8 @@ class RandomFeatureAttention(nn.Module):
         dtype: torch.dtype | None = None,
         *,
         spec: Approximation | str | Sequence[Approximation] | None = None,
+        window: int | None = None,
+        anchors: int | None = None,
         per_head: bool = False,
         scale: float | None = None,
         learned_scale: bool = False,
@@ -105,10 +111,15 @@ class RandomFeatureAttention(nn.Module):
         check_heads(OWNER, drawn, num_heads)
         self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, embed_dim // num_heads
         self.kdim, self.vdim = kdim or embed_dim, vdim or embed_dim
-        self.dropout, self.batch_first, self.rotary = 0.0, batch_first, rotary
+        self.dropout, self.batch_first, self.rotary = float(dropout), batch_first, rotary
+        self.window, self.anchors = (
+            of_plan if given is None else check_count(OWNER, name, given, 0)
+            for name, given, of_plan in zip(("window", "anchors"), (window, anchors), near(spec), strict=True)
+        )
         self.scale = self.head_dim**-0.5 if scale is None else check_positive(OWNER, "scale", scale)
         options = {"device": device, "dtype": dtype}
         self._make_projections(bias, options)
+        self._make_extra_keys(add_bias_kv, add_zero_attn, options)
         self.log_scale = None
         if learned_scale:
             self.log_scale = nn.Parameter(torch.full((num_heads, 1, 1), math.log(self.scale), **options))
@@ -130,6 +141,22 @@ class RandomFeatureAttention(nn.Module):
             nn.init.zeros_(self.out_proj.bias)
         for weight in self._weights() if not together else [self.in_proj_weight]:
             nn.init.xavier_uniform_(weight)
+
+    def _make_extra_keys(self, add_bias_kv: bool, add_zero_attn: bool, options: dict[str, Any]) -> None:
+        """Keys and values that all queries see beside those of the inputs."""
+        self.add_zero_attn = add_zero_attn
+        for name in ("bias_k", "bias_v"):
+            extra = nn.Parameter(torch.empty(1, 1, self.embed_dim, **options)) if add_bias_kv else None
+            self.register_parameter(name, extra)
+            if extra is not None:
+                nn.init.xavier_normal_(extra)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *arguments: Any) -> None:
+        """Keep the draw where the parameters are those of a ``nn.MultiheadAttention``, which has none."""
+        own = f"{prefix}features."
+        if not any(name.startswith(own) for name in state_dict):
+            state_dict.update({own + name: values for name, values in self.features.state_dict().items()})
+        super()._load_from_state_dict(state_dict, prefix, *arguments)
 
     def _weights(self) -> list[Tensor]:
         if self.in_proj_weight is not None:
@@ -161,9 +188,10 @@ class RandomFeatureAttention(nn.Module):
         key = query if key is None else key
         check_inputs(self, query, key, None, key_padding_mask, None)
         q, k = (self._heads(self._batched(x), part, 0) for part, x in enumerate((query, key)))
-        self.features.fit_call(q, k, key_mask(key_padding_mask), self._current_scale())
+        self.features.fit_call(q, k, key_mask(key_padding_mask), self.current_scale())
 
-    def _current_scale(self) -> float | Tensor:
+    def current_scale(self) -> float | Tensor:
+        """Factor of the dot products, as it is now: a number, or one for each head, (heads, 1, 1)."""
         return self.scale if self.log_scale is None else self.log_scale.exp()
 
     def forward(
@@ -186,7 +214,7 @@ class RandomFeatureAttention(nn.Module):
         query, key, value : Tensor (length, batch, width), or batch first, or without a batch
             Inputs.
         key_padding_mask : Tensor (batch, length), optional
-            True, or minus infinity, for padding.
+            True, or minus infinity, for padding; other numbers are added to the logits of the key.
         need_weights : bool
             Whether to form and return the approximate weights, in quadratic time.
         attn_mask : Tensor, optional
@@ -213,25 +241,28 @@ class RandomFeatureAttention(nn.Module):
         causal = is_causal_mask(attn_mask, is_causal)
         if need_weights and state is not None:
             raise ValueError(f"{OWNER}: weights of keys in a state are not known; pass need_weights=False.")
-        mask, start = key_mask(key_padding_mask), 0 if state is None else state.length
+        warn_of_dropout(self.dropout, self.training)
+        mask = key_mask(key_padding_mask)
+        extra = self._extra_keys()
+        start = 0 if state is None else max(state.length - (0 if extra is None else extra[0].shape[-2]), 0)
         q, k, v = (self._heads(self._batched(x), part, start) for part, x in enumerate((query, key, value)))
-        scale = self._current_scale()
         if self.features.waits:
-            self.features.fit_call(q, k, mask, scale)
-        there = None if mask is None else mask[:, None]  # the same for all heads
-        options: dict[str, Any] = {
-            "features": self.features.current,
-            "causal": causal,
-            "key_mask": there,
-            "scale": scale,
-        }
-        heads = linear_attention(q, k, v, state=state, **options)
-        out = self.out_proj(heads.transpose(1, 2).flatten(2))
-        weights = None
-        if need_weights:  # attention to the unit vectors
-            weights = linear_attention(q, k, torch.eye(k.shape[-2]).to(v).expand(*k.shape[:-1], -1), **options)
-            weights = weights.mean(dim=1) if average_attn_weights else weights
+            self.features.fit_call(q, k, mask, self.current_scale())
+        call = HeadCall(self, q, k, extra, causal, mask, key_bias(key_padding_mask), state)
+        out = self.out_proj(call.of(v).transpose(1, 2).flatten(2))
+        weights = call.weights(average_attn_weights) if need_weights else None
         return self._as_given(out, weights, query.ndim == 3)
+
+    def _extra_keys(self) -> tuple[Tensor, Tensor] | None:
+        """Keys and values (1, heads, n, d) beside those of the inputs; None where there are none."""
+        found = [] if self.bias_k is None else [(self.bias_k, self.bias_v)]
+        if self.add_zero_attn:
+            zero = self.out_proj.weight.new_zeros(1, 1, self.embed_dim)
+            found.append((zero, zero))
+        if not found:
+            return None
+        keys, values = (torch.cat(parts, dim=1) for parts in zip(*found, strict=True))
+        return self._split(keys), self._split(values)
 
     def _batched(self, x: Tensor) -> Tensor:
         """An input with a batch axis, and it first."""
@@ -247,59 +278,8 @@ class RandomFeatureAttention(nn.Module):
     def _heads(self, x: Tensor, part: int, start: int) -> Tensor:
         """Projection of query (0), key (1) or value (2), (batch, heads, length, d); turned where it has a position."""
         bias = None if self.in_proj_bias is None else self.in_proj_bias.chunk(3)[part]
-        projected = functional.linear(x, self._weights()[part], bias)
-        heads = projected.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)
+        heads = self._split(functional.linear(x, self._weights()[part], bias))
         return heads if self.rotary is None or part == 2 else self.rotary(heads, start)
 
-
-class Rotary(nn.Module):
-    r"""Rotary position embedding of queries and keys, for `RandomFeatureAttention` and by itself.
-
-    Parameters
-    ----------
-    d : int
-        Width of a head, an even number.
-    base : float
-        Base b of the angles.
-
-    Notes
-    -----
-    At position t the pair of coordinates i and i + d/2 is rotated by the angle :math:`t\,b^{-2i/d}`, so that dot
-    products depend on differences of positions.  Random features of the softmax kernel apply to the rotated vectors,
-    which have the same lengths: they estimate :math:`e^{s\,R_tq\cdot R_uk}` without bias.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from bochner.nn import Rotary
-    >>> x = torch.randn(2, 5, 8)
-    >>> y = Rotary(8)(x)
-    >>> torch.allclose(y.norm(dim=-1), x.norm(dim=-1), atol=1e-5)
-    True
-    >>> torch.allclose(Rotary(8)(x[:, 3:], start=3), y[:, 3:])
-    True
-    """
-
-    frequencies: Tensor
-
-    def __init__(self, d: int, base: float = 10000.0) -> None:
-        super().__init__()
-        if check_count("Rotary", "d", d) % 2:
-            raise ValueError(f"Rotary: d must be even, since coordinates turn in pairs, got {d}.")
-        check_positive("Rotary", "base", base)
-        frequencies = base ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
-        self.register_buffer("frequencies", frequencies.float(), persistent=False)
-
-    def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        """Rotate x (..., length, d), whose first position is ``start``; angles are computed in at least float32."""
-        check_floating("Rotary", "x", x)
-        if x.ndim < 2 or x.shape[-1] != 2 * len(self.frequencies):
-            raise ValueError(
-                f"Rotary: x must have shape (..., length, {2 * len(self.frequencies)}), got {tuple(x.shape)}."
-            )
-        check_count("Rotary", "start", start, 0)
-        positions = torch.arange(start, start + x.shape[-2], device=x.device)
-        angles = positions[:, None] * self.frequencies.to(torch.promote_types(x.dtype, torch.float32))
-        a, b = x.chunk(2, dim=-1)
-        cosine, sine = angles.cos(), angles.sin()
-        return torch.cat([a * cosine - b * sine, b * cosine + a * sine], dim=-1).to(x.dtype)
+    def _split(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import warnings
 from typing import TYPE_CHECKING
 
 import torch
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from ._multihead import RandomFeatureAttention
 
 OWNER = "RandomFeatureAttention"
+_LARGEST_BIAS = 40
+"""Largest number that may be added to logits: factors e^40 of values keep their digits in float32 sums."""
 
 
 def check_options(
@@ -27,13 +31,24 @@ def check_options(
         check_flag(OWNER, name, flag)
     if embed_dim % num_heads:
         raise ValueError(f"{OWNER}: embed_dim must be a multiple of num_heads, got {embed_dim} and {num_heads}.")
-    if not isinstance(dropout, int | float) or dropout != 0:
-        raise ValueError(
-            f"{OWNER}: dropout must be 0, since linear attention forms no weights to drop, got {shown(dropout)}; "
-            f"put nn.Dropout on the output."
-        )
-    if flags["add_bias_kv"] or flags["add_zero_attn"]:
-        raise ValueError(f"{OWNER}: add_bias_kv and add_zero_attn must be False; append such keys to the inputs.")
+    if isinstance(dropout, bool) or not isinstance(dropout, int | float) or not 0 <= dropout < 1:
+        raise ValueError(f"{OWNER}: dropout must be a number from 0 to 1, without 1, got {shown(dropout)}.")
+
+
+@functools.cache
+def _warn_of_dropout() -> None:
+    warnings.warn(
+        "bochner: dropout of attention weights is not applied, since linear attention does not form them; apply "
+        "nn.Dropout to the output, or build the model without dropout of attention weights.",
+        UserWarning,
+        stacklevel=4,
+    )
+
+
+def warn_of_dropout(dropout: float, training: bool) -> None:
+    """Warn, once, where dropout of attention weights would be applied."""
+    if dropout and training and not torch.compiler.is_compiling():
+        _warn_of_dropout()
 
 
 def check_inputs(
@@ -101,22 +116,35 @@ def _check_mask(name: str, mask: Tensor | None, shapes: set[tuple[int, ...]]) ->
 
 
 def _hidden(name: str, mask: Tensor) -> Tensor:
-    """What a mask hides, as bool: True, or minus infinity among zeros."""
+    """What a mask hides, as bool: True, or minus infinity."""
     if mask.dtype == torch.bool:
         return mask
     if not mask.is_floating_point():
-        raise TypeError(f"{OWNER}: {name} must be of bool, or floating with 0 and -inf, got {mask.dtype}.")
-    infinite = mask == -torch.inf
-    if not bool((infinite | (mask == 0)).all()):
-        raise ValueError(
-            f"{OWNER}: {name} adds numbers to the logits, which linear attention does not have; use 0 and -inf."
-        )
-    return infinite
+        raise TypeError(f"{OWNER}: {name} must be of bool or floating, got {mask.dtype}.")
+    return mask == -torch.inf
 
 
 def key_mask(key_padding_mask: Tensor | None) -> Tensor | None:
     """Which keys there are, (batch, length), of a mask that says which are padding, with or without a batch."""
-    return None if key_padding_mask is None else ~_hidden("key_padding_mask", torch.atleast_2d(key_padding_mask))
+    if key_padding_mask is None:
+        return None
+    hidden = _hidden("key_padding_mask", torch.atleast_2d(key_padding_mask))
+    return hidden.logical_not()
+
+
+def key_bias(key_padding_mask: Tensor | None) -> Tensor | None:
+    """What a mask adds to the logits of keys, (batch, length); None where it only hides some."""
+    if key_padding_mask is None or not key_padding_mask.is_floating_point():
+        return None
+    bias = torch.atleast_2d(key_padding_mask).masked_fill(key_padding_mask == -torch.inf, 0.0)
+    if not bool((bias != 0).any()):
+        return None
+    if not bool((bias.abs() <= _LARGEST_BIAS).all()):
+        raise ValueError(
+            f"{OWNER}: key_padding_mask must add numbers from -{_LARGEST_BIAS} to {_LARGEST_BIAS} to the logits, or -inf "
+            f"for padding."
+        )
+    return bias
 
 
 def is_causal_mask(attn_mask: Tensor | None, is_causal: bool) -> bool:
@@ -124,6 +152,11 @@ def is_causal_mask(attn_mask: Tensor | None, is_causal: bool) -> bool:
     if attn_mask is None:
         return is_causal
     mask = _hidden("attn_mask", attn_mask)
+    if attn_mask.is_floating_point() and not bool((mask | (attn_mask == 0)).all()):
+        raise ValueError(
+            f"{OWNER}: attn_mask adds numbers to the logits of pairs, which linear attention does not have; use 0 and "
+            f"-inf, or numbers for keys in key_padding_mask."
+        )
     if not bool(mask.any()):
         return is_causal
     n, p = mask.shape[-2:]

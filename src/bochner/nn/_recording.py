@@ -22,7 +22,7 @@ from ._conversion import attention_modules, check_model, leave_fast_path, no_att
 from ._families import family_of
 from ._hugging_face import ATTRIBUTE, attach, make_masks_linear
 from ._multihead import RandomFeatureAttention
-from ._multihead_checks import is_causal_mask, key_mask
+from ._multihead_checks import is_causal_mask, key_bias, key_mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +42,12 @@ class Recorded:
         How many keys each query sees.
     key_mask : Tensor (batch, Lk) of bool or None
         Which keys there are.
+    v : Tensor (batch, heads, Lk, e) or None
+        Values.
+    bias : Tensor (batch, Lk) or None
+        What is added to the logits of each key.
+    places : Tensor (Lq,) or None
+        Which key is that of the same token as each query, so that others can be near; None in cross-attention.
     """
 
     name: str
@@ -51,6 +57,9 @@ class Recorded:
     causal: bool
     key_mask: Tensor | None
     prefixes: Tensor | None = None
+    v: Tensor | None = None
+    bias: Tensor | None = None
+    places: Tensor | None = None
 
     def visible(self) -> Tensor | None:
         """Which keys each query sees, broadcasting to (batch, heads, Lq, Lk); None where all do."""
@@ -67,27 +76,27 @@ class Recorded:
     def near(self, window: int, anchors: int) -> Tensor | None:
         """Which pairs are computed exactly beside features, broadcasting as `visible` does; None where none are.
 
-        These are the keys at less than ``window`` places from the query, and the first ``anchors`` keys there are.
+        These are the keys at less than ``window`` places from that of the query, and the first ``anchors`` keys there are.
         """
+        window = window if self.places is not None else 0
         if not window and not anchors:
             return None
-        n, p, device = self.q.shape[-2], self.k.shape[-2], self.q.device
-        places, keys = torch.arange(n, device=device), torch.arange(p, device=device)
-        if self.prefixes is not None:  # the last key that a query sees is its own
-            places = self.prefixes - 1
+        keys = torch.arange(self.k.shape[-2], device=self.k.device)
         first = keys < anchors
         if self.key_mask is not None:
             first = (self.key_mask.cumsum(-1) <= anchors)[:, None, None, :]
-        return ((places[:, None] - keys).abs() < window) | first
+        if self.places is None:
+            return first
+        return ((self.places[:, None] - keys).abs() < window) | first
 
     def weights(self) -> Tensor:
         """Exact attention weights."""
-        return exact_weights(self.q, self.k, self.scale, self.visible())
+        logits = self.scale * (self.q @ self.k.mT)
+        return softmax_of(logits if self.bias is None else logits + self.bias[:, None, None, :], self.visible())
 
 
-def exact_weights(q: Tensor, k: Tensor, scale: float | Tensor, seen: Tensor | None) -> Tensor:
-    """Softmax of the scaled dot products over the keys that are seen; zero for a query that sees none."""
-    logits = scale * (q @ k.mT)
+def softmax_of(logits: Tensor, seen: Tensor | None) -> Tensor:
+    """Softmax over the keys that are seen; zero for a query that sees none."""
     if seen is None:
         return logits.softmax(-1)
     weights = logits.masked_fill(~seen, -torch.inf).softmax(-1)
@@ -172,7 +181,11 @@ class _Recorder(nn.Module):
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, **call: Any) -> Tensor:
         """Attention of tensors (batch, heads, length, d), called as that of random features is."""
-        found = Recorded(self.name, q, k, **call)
+        prefixes = call.get("prefixes")
+        places = None if prefixes is None else prefixes - 1
+        if places is None and q.shape[-2] == k.shape[-2]:
+            places = torch.arange(q.shape[-2], device=q.device)
+        found = Recorded(self.name, q, k, v=v, places=places, **call)
         self.calls.append(found)
         return found.weights() @ v
 
@@ -191,15 +204,38 @@ def _exact_multihead(
     batched = rows[0].ndim == 3
     rows = [x[None] if not batched else x if module.batch_first else x.transpose(0, 1) for x in rows]
     q, k, v = (_heads(module, x, part) for part, x in enumerate(rows))
-    causal = is_causal_mask(given.get("attn_mask"), given.get("is_causal", False))
-    call = Recorded(name, q, k, _scale(module), causal, key_mask(given.get("key_padding_mask")))
+    call = _call(module, name, q, k, v, given)
     calls.append(call)
     weights = call.weights()
-    out = module.out_proj((weights @ v).transpose(1, 2).flatten(2))
+    assert call.v is not None
+    out = module.out_proj((weights @ call.v).transpose(1, 2).flatten(2))
+    weights = weights.roll(k.shape[-2] - call.k.shape[-2], dims=-1)  # torch has extra keys last
     weights = weights.mean(dim=1) if given.get("average_attn_weights", True) else weights
     out = out if not batched or module.batch_first else out.transpose(0, 1)
     found = (out, weights) if batched else (out[0], weights[0])
     return found if given.get("need_weights", True) else (found[0], None)
+
+
+def _call(module: nn.Module, name: str, q: Tensor, k: Tensor, v: Tensor, given: Mapping[str, Any]) -> Recorded:
+    """The call of a multi-head module, with the keys that it adds to those of its inputs before them."""
+    causal = is_causal_mask(given.get("attn_mask"), given.get("is_causal", False))
+    padding, prefixes = given.get("key_padding_mask"), None
+    mask, bias = key_mask(padding), key_bias(padding)
+    own = torch.arange(q.shape[-2], device=q.device)
+    places = own if causal or given["query"] is given["key"] else None
+    extra = [(module.bias_k, module.bias_v)] if module.bias_k is not None else []
+    if module.add_zero_attn:
+        extra.append((torch.zeros(1, 1, module.embed_dim).to(q),) * 2)
+    if extra:
+        count = len(extra)
+        before = (torch.cat(parts, dim=1).expand(len(k), -1, -1) for parts in zip(*extra, strict=True))
+        k, v = (torch.cat([_split(module, x), held], dim=2) for x, held in zip(before, (k, v), strict=True))
+        mask = None if mask is None else F.pad(mask.expand(len(k), -1), (count, 0), value=True)
+        bias = None if bias is None else F.pad(bias.expand(len(k), -1), (count, 0))
+        places = None if places is None else own + count
+        if causal:
+            prefixes, causal = own + 1 + count, False
+    return Recorded(name, q, k, _scale(module), causal, mask, prefixes, v, bias, places)
 
 
 def _heads(module: nn.Module, x: Tensor, part: int) -> Tensor:
@@ -209,13 +245,15 @@ def _heads(module: nn.Module, x: Tensor, part: int) -> Tensor:
     else:
         weight = (module.q_proj_weight, module.k_proj_weight, module.v_proj_weight)[part]
     bias = None if module.in_proj_bias is None else module.in_proj_bias.chunk(3)[part]
-    heads = F.linear(x, weight, bias).unflatten(-1, (module.num_heads, module.head_dim)).transpose(1, 2)
+    heads = _split(module, F.linear(x, weight, bias))
     rotary = getattr(module, "rotary", None)
     return heads if rotary is None or part == 2 else rotary(heads, 0)
 
 
+def _split(module: nn.Module, x: Tensor) -> Tensor:
+    return x.unflatten(-1, (module.num_heads, module.head_dim)).transpose(1, 2)
+
+
 def _scale(module: nn.Module) -> float | Tensor:
     """Factor of the dot products: a number, or one for each head, (heads, 1, 1)."""
-    if not isinstance(module, RandomFeatureAttention):
-        return float(module.head_dim) ** -0.5
-    return float(module.scale) if module.log_scale is None else module.log_scale.exp()
+    return module.current_scale() if isinstance(module, RandomFeatureAttention) else float(module.head_dim) ** -0.5

@@ -15,7 +15,7 @@ from ..approximation import Approximation, FeatureMap
 from ..approximation.log_features import key_values, log_features, query_values, stabiliser
 from ..maps import Map
 from ..projections import IID
-from ._recording import Recorded, exact_weights
+from ._recording import Recorded, softmax_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ def head_samples(call: Recorded, max_sequences: int, max_queries: int, max_keys:
     root = torch.as_tensor(call.scale).double().cpu().sqrt()
     q, k = (x.detach().double().cpu() * root for x in (call.q, call.k))
     q, k = q[members][:, :, queries], k[members][:, :, keys]
-    weights = exact_weights(q, k, 1.0, full)
+    weights = softmax_of(q @ k.mT, full)
     return [HeadSample(*(_array(x[:, h]) for x in (q, k, full, weights))) for h in range(q.shape[1])]
 
 

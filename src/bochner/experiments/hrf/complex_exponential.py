@@ -56,8 +56,8 @@ class ComplexExponentials(Experiment):
         "Points where the variance vanishes exist only where Eq. 17 gives real x: A real, or with real and imaginary "
         "entries. Gaussian hybrids use trigonometric features for their coefficients, and the base with A^T A = M^-1."
     )
-    profiles = by_profile(smoke={"m": 4, "draws": 200}, full={"m": 4, "draws": 8000})
-    seconds = by_profile(smoke=1.5, full=50)
+    profiles = by_profile(smoke={"m": 4, "draws": 150}, full={"m": 4, "draws": 3000})
+    seconds = by_profile(smoke=2, full=45)
 
     def parts(self, p: Mapping[str, Any]) -> tuple[str, ...]:
         """One per estimator."""

@@ -68,11 +68,41 @@ class ToeplitzNetwork:
         ]
         biases = [*pieces[len(matrices) :], np.zeros((len(thetas), self.widths[-1]))]
 
-        def actions(observations: np.ndarray) -> np.ndarray:
+        def actions(observations: np.ndarray, time: float) -> np.ndarray:
             x = observations[:, :, None]
             for W, b in zip(matrices, biases, strict=True):
                 x = np.tanh(W @ x + b[:, :, None])
             return np.asarray(x[:, :, 0])
+
+        return actions
+
+
+@dataclass(frozen=True)
+class LinearGait:
+    """Tanh of a linear function of some observations and of the sine and cosine of a clock."""
+
+    observed: tuple[int, ...]
+    n_actions: int
+    frequency: float
+
+    @property
+    def n_parameters(self) -> int:
+        """Entries of the matrix."""
+        return (len(self.observed) + 2) * self.n_actions
+
+    def initial(self, rng: np.random.Generator) -> np.ndarray:
+        """Zeros: the robot stands still."""
+        return np.zeros(self.n_parameters)
+
+    def act(self, thetas: np.ndarray) -> Act:
+        """Matrix i for row i."""
+        W = thetas.reshape(len(thetas), self.n_actions, -1)
+
+        def actions(observations: np.ndarray, time: float) -> np.ndarray:
+            phase = 2 * np.pi * self.frequency * time
+            clock = np.tile([np.sin(phase), np.cos(phase)], (len(observations), 1))
+            x = np.concatenate([observations[:, self.observed], clock], axis=1)
+            return np.asarray(np.tanh((W @ x[:, :, None])[:, :, 0]))
 
         return actions
 
@@ -82,10 +112,10 @@ def learn(
 ) -> dict[str, Any]:
     """Learn a policy with the directions of a method: the learning curve, and the return of a whole episode at the end.
 
-    The start of the search and the starts of its episodes depend on the seed only, so that methods can be compared
-    seed by seed; all rollouts of a step start from the same state.
+    The start of the search and that of its rollouts depend on the seed only, so that methods can be compared seed by
+    seed.
     """
-    first = policy.initial(np.random.default_rng([seed, 0]))
+    first, start = policy.initial(np.random.default_rng(seed)), robot.start(seed)
     search = EvolutionStrategy(
         first,
         sigma=p["sigma"],
@@ -97,7 +127,6 @@ def learn(
     )
     curve = []
     for step in range(p["steps"] + 1):
-        start = robot.start(1000 * seed + step)
         points = np.asarray(search.ask()) if step < p["steps"] else search.x[None]
         returns = robot.returns(policy.act(points), len(points), start, p["horizon"])
         curve.append(float(returns[0]))  # that of the present policy

@@ -1,0 +1,84 @@
+"""One call of multi-head attention, after its projections: biases of keys, and keys beside those of the inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from ._attention import linear_attention
+from ._attention_state import AttentionState
+
+if TYPE_CHECKING:
+    from ._multihead import RandomFeatureAttention
+
+
+@dataclass(frozen=True)
+class HeadCall:
+    r"""One call of the attention, for values of any width.
+
+    Notes
+    -----
+    A bias :math:`c_j` of key j has the linear form
+
+    .. math:: \frac{\sum_j \phi_q(x)\cdot\phi_k(y_j)\,e^{c_j}v_j}{\sum_j \phi_q(x)\cdot\phi_k(y_j)\,e^{c_j}},
+
+    the ratio of the attention to :math:`e^{c_j}v_j` and that to :math:`e^{c_j}`, whose denominators cancel.
+    """
+
+    module: RandomFeatureAttention
+    q: Tensor
+    k: Tensor
+    extra: tuple[Tensor, Tensor] | None
+    causal: bool
+    mask: Tensor | None
+    bias: Tensor | None
+    state: AttentionState | None
+
+    def of(self, v: Tensor) -> Tensor:
+        """Attention to values (batch, heads, length, e)."""
+        return self._of(v, None if self.extra is None else self.extra[1], self.state)
+
+    def weights(self, average: bool) -> Tensor:
+        """Attention weights, as attention to the unit vectors; those of extra keys last."""
+        n = self.k.shape[-2]
+        units = torch.eye(n + (0 if self.extra is None else self.extra[0].shape[-2])).to(self.q)
+        weights = self._of(
+            units[:n].expand(*self.k.shape[:2], -1, -1), units[n:].expand(1, self.k.shape[1], -1, -1), None
+        )
+        return weights.mean(dim=1) if average else weights
+
+    def _of(self, v: Tensor, extra: Tensor | None, state: AttentionState | None) -> Tensor:
+        if self.bias is None:
+            return self._attention(v, extra, state)
+        factor = self.bias.exp()[:, None, :, None].to(v)
+        ones = None if extra is None else torch.cat([extra, torch.ones_like(extra[..., :1])], dim=-1)
+        out = self._attention(torch.cat([factor * v, factor.expand(*v.shape[:-1], 1)], dim=-1), ones, state)
+        return out[..., :-1] / out[..., -1:].clamp(min=torch.finfo(out.dtype).tiny)
+
+    def _attention(self, v: Tensor, extra: Tensor | None, state: AttentionState | None) -> Tensor:
+        module, q, k, mask = self.module, self.q, self.k, self.mask
+        options: dict[str, Any] = {
+            "features": module.features.current,
+            "scale": module.current_scale(),
+            "window": module.window,
+            "anchors": module.anchors,
+        }
+        if self.extra is not None and extra is not None:
+            keys = self.extra[0].expand(len(k), -1, -1, -1)
+            extra = extra.expand(len(k), -1, -1, -1)
+            if self.causal or state is not None:  # what is in the state is seen by all queries
+                state = AttentionState() if state is None else state
+                if state.length == 0:
+                    linear_attention(keys, keys, extra, causal=True, state=state, **options)
+            else:
+                n = keys.shape[-2]
+                k, v = torch.cat([k, keys], dim=-2), torch.cat([v, extra], dim=-2)
+                q = functional.pad(q, (0, 0, 0, n))  # a window wants as many queries
+                mask = None if mask is None else functional.pad(mask.expand(len(k), -1), (0, n), value=True)
+        there = None if mask is None else mask[:, None]  # the same for all heads
+        out = linear_attention(q, k, v, causal=self.causal, key_mask=there, state=state, **options)
+        return out[..., : self.q.shape[-2], :]
