@@ -210,18 +210,6 @@ class MechanismGrid(Experiment):
         """Compare them."""
         return self._dense(results, "root mean square")
 
-    @statement(
-        "For the Gaussian kernel on cpu_act, at the median lengthscale and with independent rows, dense exponential "
-        "features have at most a twentieth of the error of optimal positive ones."
-    )
-    def dense_on_cpu(self, results: Results) -> Finding:
-        """Compare the two."""
-        part = results.parts.get("cpu_act, gaussian 1.0")
-        if part is None:
-            return Finding(False, "Not measured in this profile.")
-        dense, plain = (float(self._error(part, name, "iid").mean) for name in (DENSE, PLAIN))
-        return Finding(20 * dense <= plain, f"{dense:.3g} against {plain:.3g}.")
-
     def plot(self, results: Results, figure: Figure) -> None:
         """Geometric means over the data sets as matrices of maps and couplings."""
         regimes = list(dict.fromkeys(name.split(", ")[1] for name in results.parts))
