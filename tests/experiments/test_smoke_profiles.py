@@ -10,7 +10,7 @@ from bochner import datasets, experiments
 from bochner.datasets import _load
 
 ALL = experiments.experiments()
-MODULES = {"torch": "torch", "rl": "gymnasium.envs.mujoco"}  # what an extra installs
+MODULES = {"torch": "torch", "rl": "gymnasium.envs.mujoco", "minitaur": "pybullet"}  # what an extra installs
 
 
 def needs_data(one):

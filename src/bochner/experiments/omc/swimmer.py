@@ -42,9 +42,11 @@ class Swimmer(PolicySearch):
     seconds = by_profile(smoke=3, full=250)
 
     def run(self, part: str, p: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
-        """The learning curve of one method and seed."""
+        """The learning curve of one method and seed, and the return of a whole episode at its end."""
         method, seed = part.split()
-        return learn(Robot(SWIMMER), POLICY, method, int(seed), p, rng)
+        robot = Robot(SWIMMER)
+        curve, theta = learn(robot, POLICY, method, int(seed), p, rng)
+        return {"curve": curve, "episode": robot.episode(POLICY, theta, int(seed), p["episode"])}
 
     @statement(
         "ORF has a higher return than IID, averaged over the training, beyond two standard errors of the differences "
