@@ -37,10 +37,25 @@ def draw(result: Path) -> Path:
     one = experiment(found["experiment"])
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     one.plot(Results(found["parameters"], {name: part["numbers"] for name, part in found["parts"].items()}), figure)
+    for ax in figure.axes:
+        _few_ticks(ax)
     figure.suptitle(f"{one.paper.upper()}, {one.item} ({found['profile']} profile)", fontsize="medium")
     path = result.with_name("figure.png")
     figure.savefig(path, dpi=110)
     return path
+
+
+def _few_ticks(ax: Any) -> None:
+    """Readable labels of a logarithmic x axis: powers of ten, or 1, 2 and 5 where there are few of them."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    if ax.get_xscale() != "log":
+        return
+    low, high = ax.get_xlim()
+    if low > 0 and high < 100 * low:
+        ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_formatter(NullFormatter())
 
 
 def panels(figure: Figure, titles: Sequence[str], x: str, y: str, *, columns: int = 4, scale: str = "log") -> list[Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 try:
     import torch as _torch  # noqa: F401
 except ImportError:
@@ -21,11 +23,15 @@ from ._rotary import Rotary
 from ._sampled_softmax import SampledSoftmax
 from ._walk import DenominatorWarning
 
+if TYPE_CHECKING:
+    from ._linear_cache import LinearCache
+
 __all__ = [
     "AttentionReport",
     "AttentionState",
     "DenominatorWarning",
     "LayerPlan",
+    "LinearCache",
     "RandomFeatureAttention",
     "RandomFeatures",
     "Rotary",
@@ -36,5 +42,21 @@ __all__ = [
     "linear_attention",
     "replace_attention",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs ``transformers`` when it is asked for."""
+    if name != "LinearCache":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from ._linear_cache import LinearCache
+    except ImportError:
+        raise ImportError('bochner.nn.LinearCache needs transformers: pip install "transformers>=5".') from None
+    return LinearCache
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), "LinearCache"])
+
 
 _register_with_transformers()

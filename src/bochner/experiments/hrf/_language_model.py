@@ -124,7 +124,7 @@ def train(
     """
     torch.manual_seed(int(rng.integers(2**31)))
     model = LanguageModel(n_classes, width, dropout, scale)
-    optimizer = torch.optim.Adam(model.parameters(), rate)
+    optimizer = torch.optim.Adam(model.parameters(), rate, fused=True)
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, steps)
     frequency = torch.as_tensor(np.bincount(tokens, minlength=n_classes) + 1.0)
     frequency = (frequency / frequency.sum()).float()
@@ -197,7 +197,7 @@ def sampled_training_losses(
         torch.manual_seed(seed)
         model = LanguageModel(words.n_classes, p["width"], dropout=0.0)
         loss.weight = model.keys
-        optimizer = torch.optim.Adam(model.parameters(), p["rate"])
+        optimizer = torch.optim.Adam(model.parameters(), p["rate"], fused=True)
         schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, p["steps"])
         stream = windows(words.train, p["batch"], p["length"], float(np.random.default_rng(seed).random()))
         held_out = words.valid[: p["validation"] + 1]

@@ -24,9 +24,9 @@ class SoftmaxOfLanguageModel(SoftmaxDistributions):
         "Angular and Gaussian hybrids approximate the softmax distributions of a language model more accurately than "
         "FAVOR+ and trigonometric features, with fewer negative estimates."
     )
-    deviations = "WikiText-2 stands in for the Penn Treebank." + DEVIATIONS.format(draws=10, queries=100)
+    deviations = "WikiText-2 stands in for the Penn Treebank." + DEVIATIONS
     profiles = language_model_profiles(steps=1000, scale=1.0, length_penalty=0.0)
-    seconds = by_profile(smoke=2, full=200)
+    seconds = by_profile(smoke=2, full=130)
 
     @statement(
         "Both hybrids have a smaller Wasserstein distance to the exact distributions than FAVOR+ and trigonometric "

@@ -25,10 +25,10 @@ class SoftmaxOfUnitLengths(SoftmaxDistributions):
     )
     deviations = (
         "Features estimate the kernel of the scaled logits, exp(6 q k), which is that of the exact distributions. The "
-        "paper's model has 650 units and 33278 classes." + DEVIATIONS.format(draws=10, queries=100)
+        "paper's model has 650 units and 33278 classes." + DEVIATIONS
     )
-    profiles = language_model_profiles(steps=800, scale=6.0, length_penalty=2.0)
-    seconds = by_profile(smoke=2, full=180)
+    profiles = language_model_profiles(steps=700, scale=6.0, length_penalty=2.0)
+    seconds = by_profile(smoke=2, full=110)
 
     @statement(
         "Both hybrids have a smaller Wasserstein distance to the exact distributions than FAVOR+ and trigonometric "
