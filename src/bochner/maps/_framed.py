@@ -87,6 +87,11 @@ class InFrame(ExponentialMap):
     def _case_inside(self, case: ErrorCase) -> ErrorCase:
         """The points of the case in the frame, where the kernel is softmax."""
         frame = self._planned_frame(case.d)
+        if frame.key_matrix is not None:
+            raise ValueError(
+                f"{type(self).__name__}: no closed form of the error is known for a frame with a key_matrix, whose "
+                f"estimates have a bias; measure it on draws."
+            )
         X, Y = frame.inside(case.X, key=False), frame.inside(case.Y, key=True)
         return replace(case, kernel=_SOFTMAX, X=X, Y=Y)
 

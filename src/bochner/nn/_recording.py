@@ -91,8 +91,12 @@ class Recorded:
 
     def weights(self) -> Tensor:
         """Exact attention weights."""
+        return softmax_of(self.logits(), self.visible())
+
+    def logits(self) -> Tensor:
+        """Scaled dot products, with what is added to them."""
         logits = self.scale * (self.q @ self.k.mT)
-        return softmax_of(logits if self.bias is None else logits + self.bias[:, None, None, :], self.visible())
+        return logits if self.bias is None else logits + self.bias[:, None, None, :]
 
 
 def softmax_of(logits: Tensor, seen: Tensor | None) -> Tensor:
