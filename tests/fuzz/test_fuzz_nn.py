@@ -272,7 +272,11 @@ MODELS = [
     ),
     spoiled_model("replace_attention", converted, GOOD | {"model": model}),
     spoiled_model(
-        "attention_report", nn.attention_report, GOOD | {"model": model, "batch": embedded, "n_draws": constant(2)}
+        "attention_report",
+        nn.attention_report,
+        GOOD
+        | {"model": model, "batches": lambda: [embedded(), embedded() + 0.1], "held_out": constant(None)}
+        | {"rows": constant((4,)), "windows": constant((0,)), "n_draws": constant(1), "mechanisms": constant(None)},
     ),
     spoiled_model("LinearCache", nn.LinearCache, GOOD | {"model": decoder}),
     spoiled_model(
