@@ -21,6 +21,8 @@ from ._generalized import OptimalPositive
 from ._map import Coupling, Layout, Map
 
 _SOFTMAX = Softmax()
+MOST_DIMENSIONS = 4096
+"""Largest dimension in which a frame is fitted: its matrix has 128 MiB there, and takes a minute."""
 
 
 class InFrame(ExponentialMap):
@@ -63,6 +65,11 @@ class InFrame(ExponentialMap):
         """The frame that was given, or that of the data."""
         if self.frame is not None:
             return self.frame
+        if data.d > MOST_DIMENSIONS:
+            raise ValueError(
+                f"{type(self).__name__}: a frame has d x d numbers and is fitted up to d = {MOST_DIMENSIONS}, got "
+                f"d = {data.d}; use OptimalPositive(), or give frame=maps.Frame(a, b, M)."
+            )
         gaussian = not isinstance(kernel, Softmax)
         return Frame.fitted(data, center=self.center, balance=self.balance, gaussian=gaussian)
 
