@@ -87,10 +87,14 @@ def sections(paper: str) -> str:
 
 def section(one: experiments.Experiment, result: Mapping[str, Any] | None) -> str:
     """One experiment: claim, verdict, statements with their numbers, figure, and printed numbers beside ours."""
-    heading = f"### {one.item}\n\n*Claim.* {escape(one.claim)}"
+    return f"### {one.item}\n\n*Claim.* {escape(one.claim)}\n\n{conclusion(one, result)}"
+
+
+def conclusion(one: experiments.Experiment, result: Mapping[str, Any] | None) -> str:
+    """What a section says after the claim."""
     if result is None:
-        return f"{heading}\n\n*Verdict.* Not run yet: `bochner reproduce run {one.name}`."
-    pieces = [f"{heading}\n\n*Verdict.* **{result['verdict'].capitalize()}.**"]
+        return f"*Verdict.* Not run yet: `bochner reproduce run {one.name}`."
+    pieces = [f"*Verdict.* **{result['verdict'].capitalize()}.**"]
     rows = [
         [escape(s["sentence"]), "yes" if s["holds"] else "**no**", escape(s["evidence"])] for s in result["statements"]
     ]
@@ -102,6 +106,11 @@ def section(one: experiments.Experiment, result: Mapping[str, Any] | None) -> st
     pieces += comparison(result["comparison"])
     pieces.append(f"Command: `{result['command']}`.")
     return "\n\n".join(pieces)
+
+
+def outcome(name: str) -> str:
+    """What is known of an experiment, for a guide that has introduced it."""
+    return conclusion(experiments.experiment(name), results().get(name))
 
 
 def comparison(rows: list[Mapping[str, Any]]) -> list[str]:
@@ -192,3 +201,27 @@ def conversion_table() -> str:
         )
         rows.append([method, *(spread(values, 3) for values in means)])
     return table("features | relative error of attention matrices | accuracy", rows)
+
+
+def dense_table() -> str:
+    """Errors of dense exponential features over those of optimal positive ones, by data set and regime."""
+    found = results().get("ours-grid")
+    if found is None:
+        return table("data | regime", [["not run yet", ""]])
+    parts = {tuple(name.split(", ")): part["numbers"]["entries"] for name, part in found["parts"].items()}
+    regimes = list(dict.fromkeys(regime for _, regime in parts))
+    rows = [
+        [data, *(ratios(parts[data, regime]) for regime in regimes)]
+        for data in dict.fromkeys(data for data, _ in parts)
+    ]
+    return table(" | ".join(["data", *regimes]), rows)
+
+
+def ratios(entries: Mapping[str, Any]) -> str:
+    """Ratios in the median and in the root mean square; bold where dense features are worse beyond two standard errors."""
+    cells = []
+    for found in entries.values():
+        gap = found["difference"]
+        ratio = f"{found['dense'] / found['optimal-positive']:.2f}"
+        cells.append(f"**{ratio}**" if gap["mean"] > 2 * gap["error"] else ratio)
+    return " / ".join(cells)

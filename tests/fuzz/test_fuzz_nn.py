@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from hypothesis import strategies as st
 
 from bochner import Approximation, kernels, maps, nn
@@ -234,18 +235,54 @@ def spoiled_model(name: str, call: Callable[..., Any], good: Good) -> Target:
     return Target(name, call, kept, required=known.required, changes=("model",))
 
 
-def converted(model: Any, spec: Any = None, *, per_head: Any = False, select: Any = None, generator: Any = None) -> Any:
+def converted(
+    model: Any,
+    spec: Any = "dense",
+    n_projections: Any = 256,
+    select: Any = None,
+    generator: Any = None,
+    *,
+    per_head: Any = False,
+) -> Any:
     """A copy, since a model that is converted in place is changed on purpose."""
-    return nn.replace_attention(model, spec, per_head=per_head, select=select, copy=True, generator=generator)
+    return nn.replace_attention(model, spec, n_projections, select, True, generator, per_head=per_head)
+
+
+def decoder() -> torch.nn.Module:
+    sizes = {"vocab_size": 8, "n_embd": E, "n_layer": 1, "n_head": H, "n_positions": 16}
+    return nn.replace_attention(transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes)), "favor+", 4)
+
+
+def to_distill() -> torch.nn.Module:
+    return nn.replace_attention(model(), nn.calibrate(model(), [embedded()], 4))
+
+
+def distilled(model: Any, teacher: Any, batches: Any, *, rate: Any = 0.02, max_queries: Any = 3) -> Any:
+    """Two steps, since a large number of them takes long on purpose."""
+    return nn.distill(model, teacher, batches, steps=2, rate=rate, max_queries=max_queries, verbose=False)
 
 
 MODELS = [
+    spoiled_model(
+        "distill",
+        distilled,
+        GOOD
+        | {"model": to_distill, "teacher": model, "batches": lambda: [embedded()]}
+        | {"rate": constant(0.01), "max_queries": constant(3)},
+    ),
     spoiled_model("replace_attention", converted, GOOD | {"model": model}),
     spoiled_model(
-        "attention_report", nn.attention_report, GOOD | {"model": model, "batch": embedded, "n_draws": constant(2)}
+        "attention_report",
+        nn.attention_report,
+        GOOD
+        | {"model": model, "batches": lambda: [embedded(), embedded() + 0.1], "held_out": constant(None)}
+        | {"rows": constant((4,)), "windows": constant((0,)), "n_draws": constant(1), "mechanisms": constant(None)},
     ),
+    spoiled_model("LinearCache", nn.LinearCache, GOOD | {"model": decoder}),
     spoiled_model(
-        "calibrate", nn.calibrate, GOOD | {"model": model, "batches": lambda: [embedded(), embedded() + 0.1]}
+        "calibrate",
+        nn.calibrate,
+        GOOD | {"model": model, "batches": lambda: [embedded(), embedded() + 0.1], "keep": constant(())},
     ),
 ]
 

@@ -15,8 +15,8 @@ from safetensors.torch import load_file, save_file
 from transformers.quantizers import auto
 
 from bochner import maps
+from bochner.nn import LayerPlan, calibrate, replace_attention
 from bochner.nn import _hugging_face as hugging_face
-from bochner.nn import calibrate, replace_attention
 from support.transformer_families import FAMILIES, build, convertible, outputs
 
 ALL_FAMILIES = [
@@ -74,13 +74,14 @@ def test_twice_around_and_on_with_training(map, tmp_path):
 
 def test_plans_of_each_head(tmp_path):
     model, batch = build("Llama")
-    plans = calibrate(model, [batch], n_projections=8)
+    plans = {name: LayerPlan(heads, 3, 1) for name, heads in calibrate(model, [batch], n_projections=8).items()}
     new, batch = saved("Llama", tmp_path, plans, select=None)
     back = type(new).from_pretrained(tmp_path)
     assert torch.equal(outputs(back, batch), outputs(new, batch))
     features = back.model.layers[0].self_attn.random_features.features
     assert list(features.spec) == list(plans["model.layers.0.self_attn"])
     record = configuration(tmp_path)["quantization_config"]["layers"]["model.layers.0.self_attn"]
+    assert (record["window"], record["anchors"]) == (3, 1)
     assert record["mechanism"] == "DenseExponential and Orthogonal, 8 rows per head"
 
 

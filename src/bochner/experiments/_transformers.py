@@ -138,7 +138,7 @@ class Images:
         model.eval()
         images, labels = self.take(np.arange(self.n_test))
         found = torch.cat([model(part).argmax(-1) for part in images.split(500)])
-        return float((found == labels).float().mean())
+        return float((found == labels).double().mean())
 
     def example(self) -> Tensor:
         """Some images of the test part."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 try:
     import torch as _torch  # noqa: F401
 except ImportError:
@@ -11,6 +13,7 @@ from ._attention import linear_attention
 from ._attention_state import AttentionState
 from ._calibration import calibrate
 from ._conversion import replace_attention
+from ._distillation import distill
 from ._hugging_face import register_with_transformers as _register_with_transformers
 from ._layer_plan import LayerPlan
 from ._multihead import RandomFeatureAttention
@@ -20,19 +23,40 @@ from ._rotary import Rotary
 from ._sampled_softmax import SampledSoftmax
 from ._walk import DenominatorWarning
 
+if TYPE_CHECKING:
+    from ._linear_cache import LinearCache
+
 __all__ = [
     "AttentionReport",
     "AttentionState",
     "DenominatorWarning",
     "LayerPlan",
+    "LinearCache",
     "RandomFeatureAttention",
     "RandomFeatures",
     "Rotary",
     "SampledSoftmax",
     "attention_report",
     "calibrate",
+    "distill",
     "linear_attention",
     "replace_attention",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs ``transformers`` when it is asked for."""
+    if name != "LinearCache":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from ._linear_cache import LinearCache
+    except ImportError:
+        raise ImportError('bochner.nn.LinearCache needs transformers: pip install "transformers>=5".') from None
+    return LinearCache
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), "LinearCache"])
+
 
 _register_with_transformers()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy as copying
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -17,7 +16,7 @@ from ..catalogue import as_specification
 from ._attention_checks import check_generator
 from ._drawn import HeadSpec, head_spec
 from ._families import FAMILIES, family_of, refusal, slides
-from ._hugging_face import HeadAttention, attach, make_masks_linear
+from ._hugging_face import HeadAttention, attach, make_masks_linear, reads_models
 from ._layer_plan import near
 from ._multihead import RandomFeatureAttention
 
@@ -186,7 +185,7 @@ def _find(
         raise ValueError(
             f"{_OWNER}: nothing is left to convert by spec and select; attention is at {_listed(known)}{windows}."
         )
-    if "transformers.modeling_utils" in sys.modules:  # otherwise there is no model of it
+    if reads_models():
         from ._pretrained import check_recordable
 
         check_recordable(_OWNER, model)
@@ -233,7 +232,7 @@ def _put(model: nn.Module, built: dict[int, nn.Module]) -> nn.Module:
                 setattr(module, name, new)
     make_masks_linear(model)
     leave_fast_path(model, {id(module) for module in built.values()})
-    if "transformers.modeling_utils" in sys.modules:  # otherwise there is no model of it
+    if reads_models():
         from ._pretrained import record
 
         record(model)

@@ -100,6 +100,8 @@ FAMILIES = {
 """Facts by class, relative to ``transformers.models``."""
 
 _WHERE = "transformers.models."
+_CROSS = {"crossattention", "encoder_attn", "EncDecAttention"}
+"""Names of cross-attention in the layers of decoders."""
 
 
 def family_of(module: nn.Module) -> Family | None:
@@ -115,6 +117,11 @@ def sizes(module: nn.Module) -> tuple[int, int]:
     family = family_of(module)
     assert family is not None
     return int(attrgetter(family.heads)(module)), int(attrgetter(family.width)(module))
+
+
+def is_cross(name: str) -> bool:
+    """Whether the attention of that name in a decoder meets the keys of an encoder."""
+    return not _CROSS.isdisjoint(name.split("."))
 
 
 def slides(module: nn.Module) -> bool:

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from ._attention import linear_attention
+from ._attention_state import AttentionState
 from ._drawn import DrawnFeatures, HeadSpec, check_heads
 from ._families import sizes
 from ._multihead_checks import warn_of_dropout
@@ -27,6 +28,9 @@ NAME = "bochner"
 
 ATTRIBUTE = "random_features"
 """Submodule of a converted attention that computes it."""
+
+LAYER = "_layer_of_linear_cache"
+"""Attribute of keys that a `LinearCache` gave: its layer, which has the state that they belong to."""
 
 
 class HeadAttention(nn.Module):
@@ -67,6 +71,7 @@ class HeadAttention(nn.Module):
         """The attention that a record describes, whose features wait for their numbers (`DrawnFeatures.from_record`)."""
         attention = cls.__new__(cls)
         nn.Module.__init__(attention)
+        attention.window, attention.anchors = record["window"], record["anchors"]
         attention.features = DrawnFeatures.from_record(record)
         return attention
 
@@ -80,6 +85,7 @@ class HeadAttention(nn.Module):
         prefixes: Tensor | None,
         key_mask: Tensor | None,
         scale: float,
+        state: AttentionState | None = None,
     ) -> Tensor:
         """Attention of tensors (batch, heads, length, d).
 
@@ -94,13 +100,16 @@ class HeadAttention(nn.Module):
             Which keys there are.
         scale : float
             Factor of the dot products.
+        state : AttentionState, optional
+            Keys of earlier calls, which all queries see; these keys are added to it.
         """
         if self.features.waits:
             self.features.fit_call(q, k, key_mask, scale)
         mask = None if key_mask is None else key_mask.expand(len(k), -1)[:, None, :]
         options: dict[str, Any] = {"causal": causal, "key_mask": mask, "scale": scale, "prefix_lengths": prefixes}
-        options |= {"window": self.window, "anchors": self.anchors}
-        return linear_attention(q, k, v, features=self.features.current, **options)
+        options |= {"window": self.window, "anchors": self.anchors, "state": state}
+        keys = (k, v) if state is None or k.shape[-2] else (None, None)  # all are in the state
+        return linear_attention(q, *keys, features=self.features.current, **options)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -121,9 +130,14 @@ def register() -> None:
 _READS_MODELS = "transformers.modeling_utils"
 
 
+def reads_models() -> bool:
+    """Whether ``transformers`` is imported so far that there can be models of it."""
+    return _READS_MODELS in sys.modules
+
+
 def register_with_transformers() -> None:
     """Register now, or as soon as ``transformers`` is imported, so that ``from_pretrained`` reads converted models."""
-    if _READS_MODELS in sys.modules:
+    if reads_models():
         register()
     elif not any(isinstance(finder, _AfterImport) for finder in sys.meta_path):
         sys.meta_path.insert(0, _AfterImport())
@@ -199,7 +213,9 @@ def attention(
             f"bochner.nn.replace_attention, so build the model with its usual attention and convert it."
         )
     causal, prefixes = bool(getattr(module, "is_causal", False) if is_causal is None else is_causal), None
-    n = query.shape[-2]
+    n, layer = query.shape[-2], getattr(key, LAYER, None)
+    if layer is not None:  # the keys of this step alone; earlier ones are in the state of the layer
+        attention_mask = _of_last_keys(attention_mask, key.shape[-2])
     if attention_mask is None and causal and n > 1:  # with keys after the queries, those of a static cache to be filled
         key, value = key[..., :n, :], value[..., :n, :]
     elif attention_mask is not None and attention_mask.ndim == 4:
@@ -213,10 +229,26 @@ def attention(
         prefixes = torch.arange(p - n + 1, p + 1, device=query.device)
     if causal and n == p:
         prefixes = None
+    window: int = getattr(computed_by, "window", 0)
+    if prefixes is not None and window:
+        raise ValueError(
+            "bochner: attention with a window cannot use this cache, which holds all keys; generate with "
+            "past_key_values=bochner.nn.LinearCache(model), or with use_cache=False."
+        )
     key, value = (_for_all_heads(x, query.shape[1]) for x in (key, value))
     options: dict[str, Any] = {"causal": causal and n == p, "prefixes": prefixes, "key_mask": attention_mask}
-    out = computed_by(query, key, value, scale=query.shape[-1] ** -0.5 if scaling is None else scaling, **options)
+    options["scale"] = query.shape[-1] ** -0.5 if scaling is None else scaling
+    out = (
+        computed_by(query, key, value, **options)
+        if layer is None
+        else layer.attend(computed_by, query, key, value, **options)
+    )
     return out.transpose(1, 2).contiguous(), None
+
+
+def _of_last_keys(mask: Tensor | None, count: int) -> Tensor | None:
+    """The part of a mask that belongs to the last keys; None where there are none."""
+    return None if mask is None or not count else mask[..., -count:]
 
 
 def _for_all_heads(x: Tensor, heads: int) -> Tensor:

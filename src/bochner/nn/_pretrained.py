@@ -72,13 +72,14 @@ def record(model: nn.Module) -> None:
 
 
 def _is_converted(module: nn.Module) -> bool:
-    return hasattr(module, ATTRIBUTE) or isinstance(module, RandomFeatureAttention)
+    return isinstance(getattr(module, ATTRIBUTE, module), HeadAttention | RandomFeatureAttention)
 
 
 def _record_of(module: nn.Module) -> dict[str, Any]:
     """The record of an attention: the very object that its features keep up to date."""
-    found: dict[str, Any] = getattr(module, ATTRIBUTE, module).features.record
-    found["class"] = type(module).__name__
+    computed_by = getattr(module, ATTRIBUTE, module)
+    found: dict[str, Any] = computed_by.features.record
+    found.update({"class": type(module).__name__, "window": computed_by.window, "anchors": computed_by.anchors})
     return found
 
 

@@ -13,7 +13,7 @@ from .._arrays import as_numpy
 from .._random import RNG, as_generator
 from .._validation import as_real, check_count, check_option, check_positive, check_rows
 from ..catalogue import as_projection
-from ..linalg.engine import rows_per_tile
+from ..linalg.engine import for_each_tile, rows_per_tile
 from ..projections import Operator, Orthogonal, Projection
 from ..rotations import StructuredGivens
 from ._evaluation import EvaluationError, Evaluator
@@ -89,17 +89,34 @@ class Candidates(Sequence[np.ndarray]):
         return self.center + self.sigma * self._signs[sign] * self.operator.rows(row, row + 1)[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.concatenate(list(self.tiles())).astype(dtype or np.float64, copy=False)
+        n, d = self.operator.shape
+        points = np.empty((len(self), d))
+        points[: self._n_first] = self.center
+        pairs = points[self._n_first :].reshape(n, len(self._signs), d)
+        for_each_tile(n, self._directions_per_tile, lambda i, j: self._fill(pairs[i:j], i, j))
+        return points.astype(dtype or np.float64, copy=False)
 
     def tiles(self) -> Iterator[np.ndarray]:
         """Matrices whose rows are the points, in order; the centre, if it is among them, is a tile of its own."""
         if self._n_first:
             yield self.center[None].copy()
         n, d = self.operator.shape
-        step = rows_per_tile(8 * d * len(self._signs))
-        for start in range(0, n, step):
-            rows = self.sigma * self.operator.rows(start, min(start + step, n))
-            yield (self.center + self._signs[:, None] * rows[:, None, :]).reshape(-1, d)
+        for start in range(0, n, self._directions_per_tile):
+            stop = min(start + self._directions_per_tile, n)
+            pairs = np.empty((stop - start, len(self._signs), d))
+            self._fill(pairs, start, stop)
+            yield pairs.reshape(-1, d)
+
+    @property
+    def _directions_per_tile(self) -> int:
+        return rows_per_tile(8 * self.operator.shape[1] * len(self._signs))
+
+    def _fill(self, pairs: np.ndarray, start: int, stop: int) -> None:
+        """Write the points of these directions into ``pairs``, (stop - start, number of signs, d)."""
+        from ..linalg.compiled.lanes import reflect
+
+        self.operator.rows(start, stop, pairs[:, 0])
+        reflect(pairs, self.center, self.sigma)
 
     def estimate(self, values: np.ndarray, shape: Callable[[np.ndarray], np.ndarray] | None = None) -> GradientEstimate:
         """The gradient estimate made of the values at all points.

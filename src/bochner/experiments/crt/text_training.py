@@ -69,7 +69,7 @@ class TextTraining(Experiment):
 
     def plot(self, results: Results, figure: Figure) -> None:
         """Perplexity over steps."""
-        axes = panels(figure, ["from scratch", "converted from softmax, trained further"], "steps", "perplexity")
+        axes = panels(figure, ["from scratch", "after conversion"], "steps", "perplexity", scale="linear")
         draw_curves(results, axes)
         legend(figure, axes[1])
 

@@ -100,7 +100,7 @@ class VisionTraining(Experiment):
 
     def plot(self, results: Results, figure: Figure) -> None:
         """Accuracy over steps."""
-        titles = ["from scratch", "converted from softmax, trained further"]
+        titles = ["from scratch", "after conversion"]
         axes = panels(figure, titles, "steps", "accuracy", scale="linear")
         draw_curves(results, axes)
         legend(figure, axes[1])

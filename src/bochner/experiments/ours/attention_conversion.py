@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -186,6 +186,7 @@ def converted_model(p: Mapping[str, Any], rng: np.random.Generator) -> dict[str,
     tested = record(model, images.take(np.arange(p["images"]))[0])
     samples = [head_samples(call, p["images"], call.q.shape[2], call.k.shape[2]) for call in tested]
     found: dict[str, Any] = {"softmax": images.evaluate(model), "error": {}, "accuracy": {}}
+    plans: Mapping[str, Sequence[Approximation]]
     for name, feature_map in MAPS.items():
         spec = Approximation(kernels.Softmax(), feature_map, projections.Orthogonal(), p["rows"])
         if name == "dense, calibrated":
