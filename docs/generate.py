@@ -114,6 +114,9 @@ def pages() -> dict[str, str]:
         "reproduction.md": insert(reproduction, "absent", absent_table()),
         "uptraining.md": insert(uptraining, "text", training_table("crt-table2-text", 1)),
         "frames.md": insert((DOCS / "frames.md").read_text(), "dense", dense_table()),
+        "landmarks.md": between(
+            (DOCS / "landmarks.md").read_text(), "downstream", outcome("ours-landmarks-downstream")
+        ),
         "attention.md": insert((DOCS / "attention.md").read_text(), "conversion", conversion_table()),
         "errata.md": errata(),
         "optimization.md": optimization_page(),

@@ -94,8 +94,11 @@ class TailBounds(Experiment):
 
     def plot(self, results: Results, figure: Figure) -> None:
         """Tails and bounds."""
-        axes = panels(figure, list(results.parts), "eps", "log10 of the probability", scale="linear", columns=3)
-        for ax, part in zip(axes, results.parts.values(), strict=True):
+        shown = {
+            name: part for name, part in results.parts.items() if any(v is not None for v in part.get("exact", [0]))
+        }
+        axes = panels(figure, list(shown), "eps", "log10 of the probability", scale="linear", columns=3)
+        for ax, part in zip(axes, shown.values(), strict=True):
             if "share" in part:
                 with np.errstate(divide="ignore"):
                     ax.semilogx(part["eps"], np.log10(part["share"]), "ko", markersize=3)

@@ -14,7 +14,7 @@ from ...maps import DenseExponential
 from ...selection._prediction import Rows
 from .._estimates import Estimate
 from .._experiment import Experiment, Finding, Results, by_profile, statement
-from .._figures import panels
+from .._figures import legend, panels
 from .mechanism_grid import DENSE, MEASURES, PLAIN, kernel_of_regime, points
 
 if TYPE_CHECKING:
@@ -160,21 +160,20 @@ class DenseConstants(Experiment):
         return Finding(20 * dense <= plain, f"{dense:.3g} against {plain:.3g}, most of both from a few rows far out.")
 
     def plot(self, results: Results, figure: Figure) -> None:
-        """Ratios of the errors to those of optimal positive features, by quarter."""
-        axes = panels(
-            figure,
-            [name for name in results.parts if name != CLOSED_FORM],
-            "quarter of |x + y|",
-            "error over that of optimal positive",
-            columns=6,
-        )
-        for ax in axes:
-            part = results.parts[ax.get_title()]
-            for k, name in enumerate((DENSE, SMALLER)):
-                ratio = np.divide(part[name]["errors"], part[PLAIN]["errors"])[2:]
-                ax.plot(range(1, QUARTERS + 1), ratio, marker="o", markersize=3, color=f"C{k}", label=name)
+        """Ratios of the errors to those of optimal positive features, by regime and quarter; a line per data set."""
+        parts = {name: part for name, part in results.parts.items() if name != CLOSED_FORM}
+        regimes = results.parameters["regimes"]
+        axes = panels(figure, regimes, "quarter of |x + y|", "error over that of optimal positive", columns=3)
+        for ax, regime in zip(axes, regimes, strict=True):
+            for k, method in enumerate((DENSE, SMALLER)):
+                lines = [part for name, part in parts.items() if name.endswith(regime)]
+                for i, part in enumerate(lines):
+                    ratio = np.divide(part[method]["errors"], part[PLAIN]["errors"])[2:]
+                    label = None if i else method
+                    ax.plot(range(1, QUARTERS + 1), ratio, color=f"C{k}", linestyle=("-", "--")[k], label=label, lw=1)
             ax.axhline(1, color="black", linewidth=0.8)
-        axes[0].legend(fontsize="xx-small")
+            ax.set_xticks(range(1, QUARTERS + 1))
+        legend(figure, axes[0])
 
     def _compare(self, results: Results, one: str, measure: str) -> Finding:
         worse, ratios, k = [], [], MEASURES.index(measure)
