@@ -13,6 +13,7 @@ from ._attention import linear_attention
 from ._attention_state import AttentionState
 from ._calibration import calibrate
 from ._conversion import replace_attention
+from ._distillation import distill
 from ._hugging_face import register_with_transformers as _register_with_transformers
 from ._layer_plan import LayerPlan
 from ._multihead import RandomFeatureAttention
@@ -37,6 +38,7 @@ __all__ = [
     "SampledSoftmax",
     "attention_report",
     "calibrate",
+    "distill",
     "linear_attention",
     "replace_attention",
 ]

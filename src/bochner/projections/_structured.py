@@ -55,21 +55,21 @@ class StructuredOperator(Operator):
     def to_dense(self) -> np.ndarray:
         return np.ascontiguousarray(self._apply_rows(np.eye(self.shape[1])).T)
 
-    def rows(self, start: int, stop: int) -> np.ndarray:
+    def rows(self, start: int, stop: int, out: np.ndarray | None = None) -> np.ndarray:
         """Return these rows: transforms of the blocks that they belong to."""
-        from ..linalg.compiled.lanes import load, store_scaled
+        from ..linalg.compiled.lanes import store_scaled
 
-        out, ones = np.empty((stop - start, self.shape[1])), np.ones(self.shape[1])
+        out, ones = np.empty((stop - start, self.shape[1])) if out is None else out, np.ones(self.shape[1])
         for block, own in self._blocks():
             first, last = max(start, own.start), min(stop, own.stop)
             if first >= last:
                 continue
-            n, size = last - first, self.block_sizes[block]
-            axes = np.zeros((n, size))
-            axes[np.arange(n), np.arange(first, last) - own.start] = self.radii[first:last]
-            lanes = np.empty((-(-n // LANES), self._capacity, LANES))
-            load(axes, lanes, self.dim)
-            self.geometry.adjoint_lanes(lanes, size, self.dim)
+            k = np.arange(last - first)
+            lanes = np.zeros((-(-len(k) // LANES), self._capacity, LANES))
+            lanes[k // LANES, first - own.start + k, k % LANES] = self.radii[
+                first:last
+            ]  # each row: an axis of its block
+            self.geometry.adjoint_lanes(lanes, self.block_sizes[block], self.dim)
             self.rotation.lanes(lanes, block, back=True)
             store_scaled(lanes, ones, out[first - start : last - start])
         return out

@@ -141,8 +141,11 @@ class PolicySearch(Experiment):
         return np.array([results.parts[f"{method} {seed}"]["curve"] for seed in results.parameters["seeds"]])
 
     def plot(self, results: Results, figure: Figure) -> None:
+        """Learning curves."""
+        self.draw_curves(results, figure.subplots())
+
+    def draw_curves(self, results: Results, ax: Any) -> None:
         """Means over seeds, with bands of two standard errors."""
-        ax = figure.subplots()
         for k, method in enumerate(self.methods):
             returns = Estimate.of(self.curves(results, method))
             band(ax, np.arange(len(returns.mean)), returns, method, k)
