@@ -172,9 +172,8 @@ class LinearLayer(CacheLayerMixin):
         return self._marked(key_states), value_states
 
     def _marked(self, keys: Tensor) -> Tensor:
-        marked = keys.view_as(keys)
-        setattr(marked, LAYER, self)
-        return marked
+        setattr(keys, LAYER, self)
+        return keys
 
     def attend(self, computed_by: nn.Module, q: Tensor, k: Tensor, v: Tensor, **call: Any) -> Tensor:
         """Attention of queries to the state and to the keys of this step, which are added to the state."""
