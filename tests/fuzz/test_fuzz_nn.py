@@ -205,6 +205,7 @@ FORWARDS = [forward(name, make) for name, (make, _) in MODULES.items()]
 FUNCTIONS = [
     tensor_target("linear_attention", nn.linear_attention),
     tensor_target("LayerPlan", nn.LayerPlan),
+    tensor_target("AttentionFeatures", nn.AttentionFeatures),
 ]
 
 

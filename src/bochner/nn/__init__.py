@@ -10,6 +10,7 @@ except ImportError:
     raise ImportError('bochner.nn needs PyTorch: pip install "bochner[torch]".') from None
 
 from ._attention import linear_attention
+from ._attention_features import AttentionFeatures
 from ._attention_state import AttentionState
 from ._calibration import calibrate
 from ._conversion import replace_attention
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ._linear_cache import LinearCache
 
 __all__ = [
+    "AttentionFeatures",
     "AttentionReport",
     "AttentionState",
     "DenominatorWarning",
