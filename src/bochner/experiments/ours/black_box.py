@@ -43,7 +43,7 @@ class BlackBox(Experiment):
         },
         full={
             "functions": tuple(FUNCTIONS),
-            "dimensions": {"100": {"directions": 50, "budget": 4000}, "1000": {"directions": 125, "budget": 5000}},
+            "dimensions": {"100": {"directions": 50, "budget": 3000}, "1000": {"directions": 100, "budget": 4000}},
             "methods": tuple(METHODS), "steps": {"ours": (0.1, 0.3, 1.0), "others": (0.3, 1.0, 3.0)},
             "instances": 5, "slow": 3, "target": 0.1, "largest_dense": 200,
         },
