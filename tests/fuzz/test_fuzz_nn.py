@@ -264,6 +264,7 @@ def distilled(model: Any, teacher: Any, batches: Any, *, rate: Any = 0.02, max_q
 
 
 MODELS = [
+    spoiled_model("RedrawSchedule", nn.RedrawSchedule, GOOD | {"model": to_distill, "every": constant(3)}),
     spoiled_model(
         "distill",
         distilled,

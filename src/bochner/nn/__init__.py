@@ -19,6 +19,7 @@ from ._hugging_face import register_with_transformers as _register_with_transfor
 from ._layer_plan import LayerPlan
 from ._multihead import RandomFeatureAttention
 from ._random_feature_layer import RandomFeatures
+from ._redraw_schedule import RedrawSchedule
 from ._report import AttentionReport, attention_report
 from ._rotary import Rotary
 from ._sampled_softmax import SampledSoftmax
@@ -36,6 +37,7 @@ __all__ = [
     "LinearCache",
     "RandomFeatureAttention",
     "RandomFeatures",
+    "RedrawSchedule",
     "Rotary",
     "SampledSoftmax",
     "attention_report",
