@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from ..approximation import FeatureMap
+from .._validation import check_flag
+from ..approximation import Approximation, FeatureMap
 from ..approximation.log_features import KeySums
 from ._attention_checks import (
     OWNER,
@@ -26,6 +27,7 @@ from ._attention_checks import (
     lengths_of,
     root_of_scale,
 )
+from ._attention_features import AttentionFeatures, grouped
 from ._attention_state import AttentionState
 from ._near import NearKeys, attend_anchors, attend_window, choose_anchors
 from ._process_groups import before, total
@@ -46,7 +48,11 @@ def linear_attention(
     k: Tensor | None,
     v: Tensor | None,
     *,
-    features: FeatureMap | TensorFeatures,
+    spec: Approximation | str = "dense",
+    n_projections: int = 256,
+    generator: torch.Generator | None = None,
+    features: FeatureMap | AttentionFeatures | TensorFeatures | None = None,
+    enable_gqa: bool = False,
     causal: bool = False,
     key_mask: Tensor | None = None,
     scale: float | Tensor | None = None,
@@ -69,10 +75,19 @@ def linear_attention(
     ----------
     q, k, v : Tensor (..., Lq, d), (..., Lk, d), (..., Lk, e)
         Queries, keys, values; leading axes broadcast.  If k and v are None, queries attend to the keys in the state.
-    features : FeatureMap
-        Drawn features, from ``spec.draw(d, rng)`` or ``spec.fit(X, Y, rng)`` with X and Y the queries and keys times
-        the root of the scale.  Any map, projection and kernel can be used; `Softmax` must have scale 1, since ``scale``
-        is given here.
+    spec : Approximation or str
+        What to fit to these queries and keys and to draw, or the name of a mechanism, if there are no ``features``.
+    n_projections : int
+        Rows of W, if ``spec`` is a name.
+    generator : torch.Generator, optional
+        Source of that draw; by default torch's global generator.
+    features : AttentionFeatures or FeatureMap, optional
+        `AttentionFeatures` that fit themselves to the first call and are kept for all others, or drawn features, from
+        ``spec.draw(d, rng)`` or ``spec.fit(X, Y, rng)`` with X and Y the queries and keys times the root of the scale.
+        Any map, projection and kernel can be used; `Softmax` must have scale 1, since ``scale`` is given here.
+    enable_gqa : bool
+        Whether each head of k and v, on the third axis from the end, serves a group of heads of q, as in
+        ``scaled_dot_product_attention``.
     causal : bool
         Whether query i sees the keys up to i only; there must be as many queries as keys.
     key_mask : Tensor (..., Lk) or (Lk,) of bool, optional
@@ -125,31 +140,34 @@ def linear_attention(
     Examples
     --------
     >>> import torch
-    >>> from bochner import Approximation, kernels, maps
     >>> from bochner.nn import linear_attention
     >>> q, k, v = torch.randn(3, 2, 4, 100, 16, generator=torch.Generator().manual_seed(0))
     >>> q, k = q / 2, k / 2
-    >>> spec = Approximation(kernels.Softmax(), maps.OptimalPositive(), n_projections=1024)
-    >>> phi = spec.fit(q / 2, k / 2, rng=0)                     # d = 16: the root of the scale is 1/2
     >>> exact = torch.nn.functional.scaled_dot_product_attention(q, k, v)
-    >>> error = linear_attention(q, k, v, features=phi) - exact
+    >>> error = linear_attention(q, k, v, n_projections=1024) - exact
     >>> bool(error.square().mean() < 0.05 * exact.square().mean())
     True
     """
     check_call(causal, nonpositive, chunk_size, window, anchors)
+    check_flag(OWNER, "enable_gqa", enable_gqa)
+    if enable_gqa:
+        k, v, key_mask = (grouped(q, x, name) for x, name in ((k, "k"), (v, "v"), (key_mask, "key_mask")))
     k, v = _of_state(q, k, v, state)
     mask = check_tensors(q, k, v, key_mask)
-    check_features(features, q.shape[-1])
+    if features is None:
+        features = AttentionFeatures(spec, n_projections, generator=generator)
+    fitted = features.of(q, k, mask, scale) if isinstance(features, AttentionFeatures) else features
+    check_features(fitted, q.shape[-1])
     check_exclusive(k, causal, prefix_lengths, cu_seqlens, state, process_group)
     if window or anchors:
-        check_near(q, k, features, window, causal, prefix_lengths, cu_seqlens, state, process_group)
+        check_near(q, k, fitted, window, causal, prefix_lengths, cu_seqlens, state, process_group)
     borders = None if cu_seqlens is None else borders_of(q, k, cu_seqlens, causal)
     lengths = lengths_of(q, k, causal and borders is None, prefix_lengths)
     root = root_of_scale(q, scale)
     dtype = torch.promote_types(torch.promote_types(q.dtype, k.dtype), v.dtype)
     with torch.autocast(q.device.type, enabled=False):
         q, k, v = (x.to(torch.float64 if dtype == torch.float64 else torch.float32) for x in (q, k, v))
-        drawn = features if isinstance(features, TensorFeatures) else tensor_features(features, q)
+        drawn = fitted if isinstance(fitted, TensorFeatures) else tensor_features(fitted, q)
         check_state(state, drawn, k, v, max(window - 1, 0) + anchors)
         chunk = chunk_size or (_CAUSAL_CHUNK if causal or window else _chunk(q, drawn))
         work = _Work(drawn, q, k, v, mask, root, chunk, nonpositive, process_group, window, anchors)
