@@ -1,8 +1,8 @@
 """Writes the generated parts of the documentation: ``python docs/generate.py``.
 
 Tables of facts come from the catalogue, verdicts and figures of experiments from ``results/``, the table of speeds from a
-run of ``bochner bench --json`` on the machine at hand, only with ``--speed`` (and of accuracy, with ``--accuracy``).  A test
-holds the written facts to the code.
+run of ``bochner bench --json`` on the machine at hand, only with ``--speed`` (``--accuracy``, ``--decode``,
+``--hashing`` and ``--optimize`` for the others).  A test holds the written facts to the code.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ from bochner.cli import main
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
 
+from black_box_tables import black_box_tables  # noqa: E402
 from reproduction_pages import (  # noqa: E402
     PAGES,
     absent_table,
     between,
     conversion_table,
+    dense_table,
     errata_table,
     experiment_table,
+    long_context_table,
     outcome,
     paper_page,
     summary,
@@ -111,11 +114,30 @@ def pages() -> dict[str, str]:
         "maps.md": insert(page, "mechanisms", mechanism_table()),
         "reproduction.md": insert(reproduction, "absent", absent_table()),
         "uptraining.md": insert(uptraining, "text", training_table("crt-table2-text", 1)),
-        "attention.md": insert((DOCS / "attention.md").read_text(), "conversion", conversion_table()),
-        "optimization.md": between((DOCS / "optimization.md").read_text(), "swimmer", outcome("omc-fig6")),
+        "frames.md": insert((DOCS / "frames.md").read_text(), "dense", dense_table()),
+        "landmarks.md": between(
+            (DOCS / "landmarks.md").read_text(), "downstream", outcome("ours-landmarks-downstream")
+        ),
+        "attention.md": attention_page(),
         "errata.md": errata(),
+        "optimization.md": optimization_page(),
         "references.md": references(),
     }
+
+
+def attention_page() -> str:
+    """The guide to attention, with a table for each of its tasks."""
+    page = insert((DOCS / "attention.md").read_text(), "conversion", conversion_table())
+    page = insert(page, "scratch", training_table("crt-table2-text", 1))
+    return insert(page, "long context", long_context_table())
+
+
+def optimization_page() -> str:
+    """The guide to optimisation, with what its experiments found."""
+    page = between((DOCS / "optimization.md").read_text(), "swimmer", outcome("omc-fig6"))
+    for marker, found in black_box_tables(DOCS.parent / "results").items():
+        page = insert(page, marker, found)
+    return page
 
 
 def references() -> str:
@@ -161,6 +183,13 @@ def speed() -> str:
     )
 
 
+def bench_rows(page: str, suite: str) -> None:
+    """Write the table of a benchmark into a page, after the marker of its name, with where it was measured."""
+    where, found = bench_table(suite)
+    path = DOCS / page
+    path.write_text(insert(path.read_text(), suite, f"{found}\n| measured on: {where} | | | | |"))
+
+
 def accuracy() -> str:
     """The table of the benchmark of `bochner.learn`."""
     where, found = bench_table("learn")
@@ -178,3 +207,9 @@ if __name__ == "__main__":
         (DOCS / "speed.md").write_text(speed())
     if "--accuracy" in sys.argv[1:]:
         (DOCS / "accuracy.md").write_text(accuracy())
+    if "--decode" in sys.argv[1:]:
+        bench_rows("attention.md", "decode")
+    if "--hashing" in sys.argv[1:]:
+        bench_rows("learn.md", "hashing")
+    if "--optimize" in sys.argv[1:]:
+        bench_rows("optimization.md", "optimize")

@@ -77,7 +77,10 @@ def compare(start: nn.Module, task: Images | Words, profile: Profile, arguments:
     ]
     print(format_table(["attention", task.measure, "time per step"], cells))
     if softmax is not None and arguments.report:
-        print(f"\n{attention_report(softmax, task.example(), n_projections=profile.n_projections, verbose=True)}")
+        rows = task.example()
+        half = len(rows) // 2
+        report = attention_report(softmax, [rows[:half], rows[half:]], rows=[profile.n_projections], verbose=True)
+        print(f"\n{report}")
 
 
 def uptrain(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
 from bochner.experiments._robots import ANT, SWIMMER, Robot
-from bochner.experiments.omc import _policies, quadruped, swimmer
+from bochner.experiments.omc import _minitaur, _policies, minitaur, quadruped, swimmer
 
 pytest.importorskip("gymnasium.envs.mujoco")
 
@@ -16,9 +18,19 @@ def robot(request):
     return Robot(request.param)
 
 
-def swing(observations, time):
-    """Controls that depend on the state."""
-    return np.tanh(observations[:, -2:].mean(axis=1, keepdims=True) + np.cos(time) * np.ones((1, 8)))
+class Swing:
+    """Controls that depend on the state, the time and one parameter."""
+
+    n_parameters = 1
+
+    def __init__(self, n_actions):
+        self.n_actions = n_actions
+
+    def act(self, thetas):
+        ones = np.ones((1, self.n_actions))
+        return lambda observations, time: np.tanh(
+            thetas * observations[:, -2:].mean(axis=1, keepdims=True) + np.cos(time) * ones
+        )
 
 
 def test_the_policy_of_the_swimmer_has_the_253_parameters_of_the_paper():
@@ -48,20 +60,20 @@ def test_toeplitz_networks_equal_dense_ones(seed):
 
 
 def test_returns_are_those_of_gymnasium(robot):
-    env, total = robot._env, 0.0
+    env, total, policy = robot._env, 0.0, Swing(robot.n_actions)
     observation, _ = env.reset(seed=3)
     for step in range(20):
-        action = swing(observation[None, : robot.n_observations], step * env.dt)[0, : robot.n_actions]
+        action = policy.act(np.ones((1, 1)))(observation[None, : robot.n_observations], step * env.dt)[0]
         before = env.data.qpos[0]  # gymnasium's own velocity of the ant is that of the last substep but one
         observation = env.step(action)[0]
         total += (env.data.qpos[0] - before) / env.dt - robot.task.control_cost * (action**2).sum()
-    found = robot.returns(lambda *at: swing(*at)[:, : robot.n_actions], 2, robot.start(3), 20)
+    found = robot.returns(policy, np.ones((2, 1)), robot.start(3), 20)
     np.testing.assert_allclose(found, total, rtol=1e-4)
 
 
 def test_a_seed_fixes_a_rollout(robot):
     def rollout(n, seed):
-        return robot.returns(lambda *at: swing(*at)[:, : robot.n_actions], n, robot.start(seed), 5)
+        return robot.returns(Swing(robot.n_actions), np.ones((n, 1)), robot.start(seed), 5)
 
     first = rollout(3, 1)
     assert not np.array_equal(first, rollout(3, 2))
@@ -70,17 +82,28 @@ def test_a_seed_fixes_a_rollout(robot):
 
 
 def test_a_seed_fixes_a_search():
-    p = swimmer.Swimmer.profiles["smoke"] | {"directions": 4, "horizon": 3, "episode": 3}
-    runs = [
-        _policies.learn(Robot(SWIMMER), swimmer.POLICY, "KAC", seed, p, np.random.default_rng(0)) for seed in (0, 0, 1)
-    ]
+    one, part = swimmer.Swimmer(), "KAC {}".format
+    p = one.profiles["smoke"] | {"directions": 4, "horizon": 3, "episode": 3}
+    runs = [one.run(part(seed), p, np.random.default_rng(0)) for seed in (0, 0, 1)]
     assert runs[0] == runs[1] != runs[2]
     assert len(runs[0]["curve"]) == p["steps"] + 1
 
 
-def test_a_missing_simulator_is_named(monkeypatch):
-    import sys
+def test_the_minitaur_stands_and_walks():
+    pytest.importorskip("pybullet")
+    robot = _minitaur.Minitaur()
+    policy, start = minitaur.POLICY, robot.start(0)
+    assert policy.n_parameters == minitaur.SEARCH["directions"] == 96
+    swinging = np.zeros((8, 12))
+    swinging[:, -1] = [1, 1, -1, -1, 1, 1, -1, -1]
+    still, moved = robot.returns(policy, np.stack([np.zeros(96), swinging.ravel()]), start, 20)
+    assert abs(still) < 0.01 < abs(moved)
 
-    monkeypatch.setitem(sys.modules, "mujoco", None)
-    with pytest.raises(ImportError, match=r"pip install 'bochner\[rl\]'"):
-        Robot(SWIMMER)
+
+@pytest.mark.parametrize(
+    "module, make, extra", [("mujoco", lambda: Robot(SWIMMER), "rl"), ("pybullet", _minitaur.Minitaur, "minitaur")]
+)
+def test_a_missing_simulator_is_named(module, make, extra, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=rf"pip install 'bochner\[{extra}\]'"):
+        make()

@@ -10,7 +10,12 @@ from bochner import datasets, experiments
 from bochner.datasets import _load
 
 ALL = experiments.experiments()
-MODULES = {"torch": "torch", "rl": "gymnasium.envs.mujoco"}  # what an extra installs
+MODULES = {  # what an extra installs
+    "torch": "torch",
+    "rl": "gymnasium.envs.mujoco",
+    "minitaur": "pybullet",
+    "optimizers": "cma",
+}
 
 
 def needs_data(one):

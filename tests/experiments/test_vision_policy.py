@@ -22,7 +22,9 @@ def test_implicit_attention_approximates_exact_attention(seed):
 
 
 def test_a_policy_sees_only_the_pixels_that_are_kept():
-    scores = lambda q, k: np.tile(np.arange(_vision_policy.PIXELS, dtype=float), (len(q), 1))  # noqa: E731
+    def scores(queries, keys):
+        return np.tile(np.arange(_vision_policy.PIXELS, dtype=float), (len(queries), 1))
+
     theta = np.zeros((2, _vision_policy.N_PARAMETERS))
     theta[0, -_vision_policy.PIXELS] = theta[1, -1] = 1.0  # controllers of the first and of the last pixel
     image = np.ones((2, _vision_policy.PIXELS))

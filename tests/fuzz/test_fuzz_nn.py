@@ -205,6 +205,7 @@ FORWARDS = [forward(name, make) for name, (make, _) in MODULES.items()]
 FUNCTIONS = [
     tensor_target("linear_attention", nn.linear_attention),
     tensor_target("LayerPlan", nn.LayerPlan),
+    tensor_target("AttentionFeatures", nn.AttentionFeatures),
 ]
 
 
@@ -253,14 +254,37 @@ def decoder() -> torch.nn.Module:
     return nn.replace_attention(transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes)), "favor+", 4)
 
 
+def to_distill() -> torch.nn.Module:
+    return nn.replace_attention(model(), nn.calibrate(model(), [embedded()], 4))
+
+
+def distilled(model: Any, teacher: Any, batches: Any, *, rate: Any = 0.02, max_queries: Any = 3) -> Any:
+    """Two steps, since a large number of them takes long on purpose."""
+    return nn.distill(model, teacher, batches, steps=2, rate=rate, max_queries=max_queries, verbose=False)
+
+
 MODELS = [
+    spoiled_model("RedrawSchedule", nn.RedrawSchedule, GOOD | {"model": to_distill, "every": constant(3)}),
+    spoiled_model(
+        "distill",
+        distilled,
+        GOOD
+        | {"model": to_distill, "teacher": model, "batches": lambda: [embedded()]}
+        | {"rate": constant(0.01), "max_queries": constant(3)},
+    ),
     spoiled_model("replace_attention", converted, GOOD | {"model": model}),
     spoiled_model(
-        "attention_report", nn.attention_report, GOOD | {"model": model, "batch": embedded, "n_draws": constant(2)}
+        "attention_report",
+        nn.attention_report,
+        GOOD
+        | {"model": model, "batches": lambda: [embedded(), embedded() + 0.1], "held_out": constant(None)}
+        | {"rows": constant((4,)), "windows": constant((0,)), "n_draws": constant(1), "mechanisms": constant(None)},
     ),
     spoiled_model("LinearCache", nn.LinearCache, GOOD | {"model": decoder}),
     spoiled_model(
-        "calibrate", nn.calibrate, GOOD | {"model": model, "batches": lambda: [embedded(), embedded() + 0.1]}
+        "calibrate",
+        nn.calibrate,
+        GOOD | {"model": model, "batches": lambda: [embedded(), embedded() + 0.1], "keep": constant(())},
     ),
 ]
 

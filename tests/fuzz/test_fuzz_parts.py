@@ -114,6 +114,7 @@ def use_law(law: Any) -> Any:
 
 STAGES: dict[str, Good] = {
     "SignedWalsh": {"signs": lambda: np.ones((2, 4), np.int8), "low": constant(0), "high": constant(2)},
+    "FoldedWalsh": {"signs": lambda: np.ones((2, 5), np.int8), "last": constant(True)},
     "GivensLevel": {"level": constant(1), "angles": lambda: np.ones((2, 1, 2))},
     "GivensWalk": {
         "first": lambda: np.zeros((2, 3), np.int32),
@@ -171,6 +172,7 @@ ALL_KERNELS = [
 ]
 ALL_ROTATIONS = [
     *(rotations.Haar(), rotations.Hadamard(2), rotations.MultiHadamard(2), rotations.Kac()),
+    rotations.UnpaddedHadamard(),
     *(rotations.StructuredGivens(), rotations.Butterfly("tree", mix=False)),
 ]
 ALL_PROJECTIONS = [

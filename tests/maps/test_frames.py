@@ -221,3 +221,10 @@ def test_wrong_frames_are_rejected(mutant, seed):
 def test_bad_parameters_are_explained(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+def test_dense_features_are_the_default_of_softmax_and_refuse_dimensions_that_are_too_large():
+    spec = Approximation(kernels.Softmax(), n_projections=4)
+    assert spec.map == maps.DenseExponential() and spec.projection == Simplex()
+    with pytest.raises(ValueError, match=r"fitted up to d = 4096, got d = 5000; use OptimalPositive\(\)"):
+        spec.plan(np.zeros((2, 5000)))

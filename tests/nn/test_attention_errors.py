@@ -231,7 +231,7 @@ def test_names_of_mechanisms_are_specifications():
         lambda source: SampledSoftmax(3, 10, generator=source),
         lambda source: SampledSoftmax(3, 10).redraw(generator=source),
         lambda source: replace_attention(torch.nn.MultiheadAttention(8, 2), generator=source),
-        lambda source: attention_report(torch.nn.MultiheadAttention(8, 2), (torch.ones(2, 8),) * 3, generator=source),
+        lambda source: attention_report(torch.nn.MultiheadAttention(8, 2), [1, 2], generator=source),
     ],
     ids=["layer", "layer redraw", "attention redraw", "loss", "loss redraw", "conversion", "report"],
 )

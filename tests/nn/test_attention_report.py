@@ -1,4 +1,4 @@
-"""The report: what it catches, what it predicts, what it recommends."""
+"""The report: what it measures, what it predicts, and that its recommendation keeps what it promises."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from torch import nn
 
 from bochner import Approximation, kernels, maps, projections
 from bochner.nn import attention_report, replace_attention
+from bochner.nn._model_change import ModelChange
 from bochner.nn._recording import record
-from bochner.nn._report_heads import estimated_weights, head_row, head_samples, measured_error, predicted_row_error
+from bochner.nn._report_heads import MechanismRow, estimated_weights, head_samples, median_error, predicted_row_error
 from support.attention_models import ROWS, TOKENS, build, encoder, generator
 from support.checks import check_mean
 
-FEW = {"max_sequences": 2, "max_queries": 6, "n_draws": 2, "n_projections": 32}
+FEW = {"max_sequences": 2, "max_queries": 6, "n_draws": 2, "rows": [8, 32], "windows": [0, 3]}
 
 
 def sample_of(scale=0.5, seed=0):
@@ -26,13 +27,13 @@ def sample_of(scale=0.5, seed=0):
 
 @pytest.mark.parametrize("map", [maps.Positive(), maps.GeneralizedExponential(-0.1), maps.OptimalPositive()], ids=str)
 def test_predicted_error_is_that_of_independent_rows(map, seed):
-    # 200 draws of 2000 rows: second-order terms are some thousandths, the standard error is some hundredths
+    # 100 draws of 2000 rows: second-order terms are some thousandths, the standard error is some hundredths
     sample = sample_of()
     spec = Approximation(kernels.Softmax(), map, projections.IID(), 2000)
     rng = np.random.default_rng(seed)
     squares = [
         np.sum((estimated_weights(spec.fit(sample.X, sample.Y, rng=rng), sample) - sample.weights) ** 2)
-        for _ in range(200)
+        for _ in range(100)
     ]
     predicted = predicted_row_error(spec, sample) ** 2 / 2000 * np.sum(sample.weights**2)
     check_mean(np.array(squares), predicted, str(map))
@@ -43,155 +44,129 @@ def test_no_prediction_for_other_maps(map):
     assert predicted_row_error(Approximation(kernels.Softmax(), map), sample_of()) is None
 
 
-def test_measured_error_falls_as_one_over_the_root():
-    sample = sample_of()
+def test_median_error_falls_as_one_over_the_root():
     few, many = (
-        measured_error(Approximation(kernels.Softmax(), maps.Positive(), projections.IID(), m), sample, 50, 0)
+        median_error(Approximation(kernels.Softmax(), maps.Positive(), projections.IID(), m), sample_of(), 50, 0)
         for m in (50, 2000)
     )
     assert 4.5 < few / many < 9  # 6.3, with errors of some percent
 
 
-def test_prediction_of_hopeless_norms_is_infinite():
+def test_predictions_that_rare_draws_dominate_are_marked():
     spec = Approximation(kernels.Softmax(), maps.Positive(), projections.IID(), 16)
-    assert predicted_row_error(spec, sample_of(scale=60.0)) == np.inf
+    hopeless = sample_of(scale=60.0)
+    assert predicted_row_error(spec, hopeless) == np.inf
+    assert MechanismRow(0.5, 2.0).rare and str(MechanismRow(0.5, 2.0)) == "0.5 (*)"
+    assert not MechanismRow(0.5, 0.6).rare and str(MechanismRow(0.5, 0.6)) == "0.5 (0.6)"
+    assert str(MechanismRow(0.5, None)) == "0.5"
 
 
-def test_report_has_a_row_for_each_head():
-    report = attention_report(build("gpt2")[0], {"input_ids": TOKENS}, **FEW)
-    assert [(row.layer, row.head) for row in report.rows] == [
-        (f"transformer.h.{layer}.attn", head) for layer in range(2) for head in range(4)
-    ]
-    for row in report.rows:
-        assert set(row.mechanisms) == {"favor+", "simrf-performer", "favor++", "simplex favor++"}
-        assert all(found.measured > 0 and found.predicted > 0 for found in row.mechanisms.values())
+def batches(n, seed=0):
+    return [torch.randn(4, 12, 32, generator=generator(seed + k)) for k in range(n)]
 
 
-def test_recommended_features_reach_the_tolerance():
-    model = build("encoder")[0]
-    report = attention_report(model, ROWS, tolerance=0.1, max_projections=100_000, **FEW)
-    assert set(report.recommended) == {"layers.0.self_attn", "layers.1.self_attn"}
-    check = attention_report(
-        model, ROWS, mechanisms={name: spec for name, spec in report.recommended.items()}, **FEW | {"n_draws": 20}
-    )
-    for row in check.rows:
-        assert row.mechanisms[row.layer].measured < 0.1
-
-
-def softmax(map, projection, m=64):
-    return Approximation(kernels.Softmax(), map, projection, m)
-
-
-def row_of(**mechanisms):
-    """The rows of some mechanisms on a head with small logits, where simplex rows err some times less than others."""
-    return head_row("layer", 0, sample_of(scale=0.2), mechanisms, 0.1, 40, np.random.default_rng(0))
-
-
-def test_coupled_rows_are_judged_by_their_own_error():
-    row = row_of(
-        iid=softmax(maps.Positive(), projections.IID()), simplex=softmax(maps.Positive(), projections.Simplex())
-    )
-    iid, simplex = row.mechanisms["iid"], row.mechanisms["simplex"]
-    assert iid.predicted == simplex.predicted and simplex.expected < 0.6 * iid.expected
-    assert row.best == "simplex"
-
-
-def test_no_fewer_rows_than_a_block_of_coupled_ones():
-    row = head_row(
-        "layer",
-        0,
-        sample_of(scale=0.05),
-        {"simplex": softmax(maps.Positive(), projections.Simplex())},
-        0.5,
-        2,
-        np.random.default_rng(0),
-    )
-    assert row.mechanisms["simplex"].needed == 4  # the width of the head
-
-
-def test_mechanisms_are_compared_by_features_and_not_by_rows():
-    row = row_of(one=softmax(maps.Positive(), projections.IID()), two=softmax(maps.Hyperbolic(), projections.IID()))
-    assert row.mechanisms["one"].features == row.mechanisms["one"].needed
-    assert row.mechanisms["two"].features == 2 * row.mechanisms["two"].needed
-    assert row.best == min(row.mechanisms, key=lambda name: row.mechanisms[name].features)
-
-
-def test_errors_that_draws_miss_are_expected():
-    row = head_row(
-        "layer",
-        0,
-        sample_of(scale=4.0),
-        {"iid": softmax(maps.Positive(), projections.IID())},
-        0.1,
-        2,
-        np.random.default_rng(0),
-    )
-    found = row.mechanisms["iid"]
-    assert found.predicted > 2 * found.measured and found.expected > 2 * found.measured
-
-
-def test_recommendation_converts_the_model():
-    model = build("encoder")[0]
-    report = attention_report(model, ROWS, max_projections=100_000, **FEW)
-    new = replace_attention(model, report.recommended, copy=True)
-    assert {name: new.get_submodule(name).features.spec for name in report.recommended} == report.recommended
-
-
-def test_softmax_is_recommended_where_features_are_hopeless():
-    model = encoder()
-    for layer in model.layers:
-        layer.self_attn.in_proj_weight.data *= 40
-    report = attention_report(model, ROWS, **FEW)
-    assert report.recommended == {}
-    assert all(line.split()[-3:] == ["softmax", "-", "-"] for line in str(report).splitlines()[4:])
-
-
-def test_report_prints_as_a_table():
-    lines = str(attention_report(encoder(), ROWS, **FEW)).splitlines()
-    assert lines[0] == "relative errors of attention matrices, predicted / measured"
-    assert lines[2].split() == [
-        "layer",
-        "head",
-        "|q||k|",
-        "favor+",
-        "simrf-performer",
-        "favor++",
-        "simplex",
-        "favor++",
-        "recommended",
-        "rows",
-        "features",
-    ]
-    assert len(lines) == 4 + 8
-
-
-def test_one_seed_gives_one_report():
-    a, b = (str(attention_report(encoder_at(0), ROWS, generator=generator(3), **FEW)) for _ in range(2))
-    assert a == b
+def loss(model, batch):
+    """A loss with much noise, as of labels, which grows with the distance from the model with exact attention."""
+    return 1 + (model(batch) - encoder_at(0)(batch)).square().mean()
 
 
 def encoder_at(seed):
     torch.manual_seed(seed)
-    return encoder()
+    model = encoder()
+    model.layers[1].self_attn.in_proj_weight.data *= 2
+    return model
 
 
-# errors
+def test_report_has_a_row_for_each_head_and_layer():
+    torch.manual_seed(0)
+    report = attention_report(build("gpt2")[0], [{"input_ids": TOKENS, "labels": TOKENS}] * 2, tolerance=0.1, **FEW)
+    names = [f"transformer.h.{layer}.attn" for layer in range(2)]
+    assert [(row.layer, row.head) for row in report.heads] == [(name, head) for name in names for head in range(4)]
+    assert all(row.best in row.mechanisms for row in report.heads)
+    assert [row.layer for row in report.layers] == names
+    assert {(o.plan.window, o.plan.anchors, o.plan.n_projections) for o in report.layers[0].options} == {
+        (0, 0, 8),
+        (0, 0, 32),
+        (3, 1, 8),
+        (3, 1, 32),
+    }
 
 
-def test_no_attention():
-    with pytest.raises(ValueError, match="attention_report: found no attention in Linear"):
-        attention_report(nn.Linear(2, 2), torch.ones(1, 2))
+@pytest.mark.parametrize("given", [False, True], ids=["output", "loss"])
+def test_the_recommendation_keeps_the_tolerance_on_other_data(given):
+    model, tolerance = encoder_at(0), 0.02 if given else 0.2
+    asked = {"loss": loss} if given else {}
+    report = attention_report(model, batches(4), tolerance=tolerance, generator=generator(), **FEW | asked)
+    assert report.recommended and report.change <= tolerance
+    change = ModelChange("test", model, batches(4, seed=100), loss if given else None)
+    assert np.mean([change.of(report.recommended, generator(seed)) for seed in range(6)]) <= tolerance
+    new = replace_attention(model, report.recommended, copy=True)
+    for name, plan in report.recommended.items():
+        assert (new.get_submodule(name).window, new.get_submodule(name).features.plans) == (plan.window, list(plan))
 
 
-def test_bad_mechanisms():
-    with pytest.raises(ValueError, match=r"mechanisms\['rff'\]: spec must be of kernels\.Softmax\(\)"):
-        attention_report(encoder(), ROWS, mechanisms={"rff": Approximation(kernels.Gaussian())})
-    with pytest.raises(ValueError, match="mechanisms must be a mapping that names at least one"):
-        attention_report(encoder(), ROWS, mechanisms={})
+def test_more_tolerance_is_cheaper():
+    found = [
+        attention_report(encoder_at(0), batches(2), tolerance=t, generator=generator(), **FEW) for t in (0.03, 0.3, 3.0)
+    ]
+    costs = [
+        sum(12 if row.layer not in one.recommended else one.recommended[row.layer].n_projections for row in one.layers)
+        for one in found
+    ]
+    assert costs == sorted(costs, reverse=True)
+    assert len(found[2].recommended) == 2
 
 
-def test_bad_numbers():
-    with pytest.raises(ValueError, match="attention_report: n_draws must be an integer of at least 1, got 0"):
-        attention_report(encoder(), ROWS, n_draws=0)
-    with pytest.raises(ValueError, match="attention_report: tolerance must be a positive number, got 0"):
-        attention_report(encoder(), ROWS, tolerance=0)
+def test_exact_attention_is_recommended_where_features_are_hopeless():
+    model = encoder()
+    for layer in model.layers:
+        layer.self_attn.in_proj_weight.data *= 40
+    report = attention_report(model, batches(2), tolerance=0.01, **FEW)
+    assert report.recommended == {} and report.change == 0
+    assert "recommended: convert 0 of 2 layers" in str(report)
+
+
+def test_report_prints_as_tables():
+    report = attention_report(encoder(), batches(2), **FEW)
+    lines = str(report).splitlines()
+    assert lines[0].startswith("relative errors of attention matrices on held-out data: median")
+    assert lines[2].split() == ["layer", "head", "|q||k|", "favor+", "favor++", "calibrated"]
+    header = next(line for line in lines if "window" in line)
+    assert header.split() == ["layer", "window", "8", "rows", "32", "rows", "recommended"]
+
+
+def test_one_seed_gives_one_report():
+    a, b = (str(attention_report(encoder_at(0), batches(2), generator=generator(3), **FEW)) for _ in range(2))
+    assert a == b
+
+
+ERRORS = [
+    (lambda: attention_report(nn.Linear(2, 2), [ROWS, ROWS]), ValueError, "found no attention in Linear"),
+    (lambda: attention_report(encoder(), ROWS), TypeError, r"batches must be a list .* such as \[one, another\]"),
+    (lambda: attention_report(encoder(), [ROWS]), ValueError, "batches must hold two batches or more"),
+    (lambda: attention_report(encoder(), [ROWS], {}), TypeError, "held_out must be a list"),
+    (
+        lambda: attention_report(encoder(), [ROWS] * 2, mechanisms={"rff": Approximation(kernels.Gaussian())}),
+        ValueError,
+        r"mechanisms\['rff'\]: spec must be of kernels\.Softmax\(\)",
+    ),
+    (lambda: attention_report(encoder(), [ROWS] * 2, mechanisms=1), TypeError, "mechanisms must be a mapping"),
+    (
+        lambda: attention_report(encoder(), [ROWS] * 2, n_draws=0),
+        ValueError,
+        "n_draws must be an integer of at least 1",
+    ),
+    (lambda: attention_report(encoder(), [ROWS] * 2, tolerance=0), ValueError, "tolerance must be a positive number"),
+    (lambda: attention_report(encoder(), [ROWS] * 2, rows=[]), TypeError, "rows must be a sequence of integers"),
+    (
+        lambda: attention_report(encoder(), [ROWS] * 2, windows=[50]),
+        ValueError,
+        "windows must hold one below the length",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "words"), ERRORS, ids=[words for *_, words in ERRORS])
+def test_errors_in_words(call, kind, words):
+    with pytest.raises(kind, match=f"^attention_report: {words}"):
+        call()

@@ -14,7 +14,7 @@ from bochner.nn._recording import record
 from bochner.nn._report_heads import head_samples
 from support.attention_models import ROWS, RUNS, TOKENS, batch_of, build, converted, encoder, generator
 
-FEW = {"max_sequences": 2, "max_queries": 6, "n_draws": 2, "n_projections": 32}
+FEW = {"max_sequences": 2, "max_queries": 6, "n_draws": 1, "rows": [8], "windows": [0]}
 
 
 def exact_weights_of(model, batch):
@@ -113,7 +113,7 @@ def test_reports_and_training_at_once(name):
     gradients = {key: value.grad.clone() for key, value in new.named_parameters() if value.grad is not None}
 
     def report(seed):
-        return str(attention_report(new, batch_of(name), generator=generator(seed), **FEW))
+        return str(attention_report(new, [batch_of(name)] * 2, generator=generator(seed), **FEW))
 
     def evaluate(_):
         with torch.no_grad():
@@ -153,4 +153,4 @@ def test_attention_that_is_not_called():
             return x
 
     with pytest.raises(ValueError, match="the model ran without calling any of its attention"):
-        attention_report(Idle(), ROWS)
+        attention_report(Idle(), [ROWS, ROWS])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from multiprocessing.pool import ThreadPool
@@ -89,6 +90,25 @@ def test_points_are_a_sequence():
         np.testing.assert_allclose(list(points), dense, atol=0)
         with pytest.raises(IndexError):
             points[n]
+
+
+def test_memory_of_points_is_used_again_only_when_it_is_free():
+    """Whoever holds a matrix of points, a view or a row of it keeps its numbers; a loop that drops them gets old memory."""
+    es = EvolutionStrategy(np.arange(4.0), rng=0)
+    steps = []
+    for _ in range(5):
+        steps.append((np.asarray(es.ask())[1:3], np.array(list(es.ask()))[1:3]))
+        es.tell(np.arange(8.0))
+    assert all((held == expected).all() for held, expected in steps)
+    del steps
+    addresses = []
+    for _ in range(6):
+        points = np.asarray(es.ask())
+        addresses.append(points.ctypes.data)
+        es.tell([sphere(x) for x in points])
+    assert len(set(addresses)) <= 2
+    twin = copy.deepcopy(es)
+    assert (np.asarray(twin.ask()) == np.asarray(es.ask())).all()
 
 
 def test_ask_is_a_pure_function_of_seed_and_step():

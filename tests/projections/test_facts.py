@@ -16,11 +16,11 @@ def variants_of(module):
 
 
 NAMES = {
-    rotations: "butterfly haar hadamard kac multi-hadamard structured-givens",
+    rotations: "butterfly haar hadamard kac multi-hadamard structured-givens unpadded-hadamard",
     geometries: "orthogonal simplex simplex+ simplex-vertices",
     radii: "coupled fixed kernel spherical-radial",
     projections: "butterfly fast-orthogonal fast-orthoplex fast-simplex gauss-hermite hadamard halton iid kac "
-    "multi-hadamard orthogonal orthoplex quadrature simplex simplex+ sobol",
+    "multi-hadamard orthogonal orthoplex quadrature simplex simplex+ sobol unpadded-hadamard",
 }
 
 
@@ -67,6 +67,15 @@ def test_couplings_with_closed_forms():
 def test_what_is_worth_trying_in_large_dimensions():
     large = {name for name, projection in variants_of(projections).items() if projection.scales}
     assert large == {
-        *("iid", "orthogonal", "fast-orthogonal", "hadamard", "multi-hadamard", "butterfly", "kac"),
+        *(
+            "iid",
+            "orthogonal",
+            "fast-orthogonal",
+            "hadamard",
+            "multi-hadamard",
+            "unpadded-hadamard",
+            "butterfly",
+            "kac",
+        ),
         *("fast-simplex", "fast-orthoplex", "halton"),
     }

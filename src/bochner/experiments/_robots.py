@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -33,6 +33,20 @@ class Task:
 
 SWIMMER = Task("Swimmer-v5", control_cost=1e-4)
 ANT = Task("Ant-v5", control_cost=0.05, heights=(0.2, 1.0))
+
+
+class Policy(Protocol):
+    """A family of policies, by a vector of parameters."""
+
+    @property
+    def n_parameters(self) -> int:
+        """Length of the vector."""
+
+    def initial(self, rng: np.random.Generator) -> np.ndarray:
+        """Parameters to start from."""
+
+    def act(self, thetas: np.ndarray) -> Act:
+        """The actions of one policy per row of parameters."""
 
 
 class Robot:
@@ -71,8 +85,9 @@ class Robot:
         self._get(self._model, self._env.data, state, self._everything)
         return state
 
-    def returns(self, act: Act, n: int, start: np.ndarray, horizon: int) -> np.ndarray:
-        """Sums of rewards of n copies over so many steps, or until a copy falls, (n,)."""
+    def returns(self, policy: Policy, thetas: np.ndarray, start: np.ndarray, horizon: int) -> np.ndarray:
+        """Sums of rewards over so many steps, or until a copy falls, by row of parameters."""
+        n, act = len(thetas), policy.act(thetas)
         states = np.tile(start, (n, 1))
         alive, total = np.ones(n, dtype=bool), np.zeros(n)
         for step in range(horizon):
@@ -87,10 +102,11 @@ class Robot:
                 alive &= (low <= states[:, 3]) & (states[:, 3] <= high)
         return total
 
-    def episode(self, act: Act, seed: int, most_steps: int) -> float:
+    def episode(self, policy: Policy, theta: np.ndarray, seed: int, most_steps: int) -> float:
         """The return of one episode of gymnasium's own environment, with its integrator and all its rewards."""
         import gymnasium
 
+        act = policy.act(theta[None])
         env = gymnasium.make(self.task.name, max_episode_steps=most_steps)
         observation, _ = env.reset(seed=seed)
         total, steps, done = 0.0, 0, False

@@ -35,7 +35,7 @@ class AngularHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstimato
         Length of sign hashes; 256 if neither it nor ``n_tables`` is given.
     n_tables : int or None
         Number of cross-polytope hashes, in place of sign hashes.
-    projection : Projection or str, default "hadamard"
+    projection : Projection or str, default "unpadded-hadamard"
         Law of the directions.  Cross-polytope hashes need one with a rotation.
     n_neighbors : int, default 5
         Neighbours that `kneighbors` returns by default.
@@ -61,9 +61,11 @@ class AngularHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstimato
     -----
     With directions :math:`w_i` a *sign hash* has the bits :math:`[w_i\cdot x > 0]`.  Two rows at the angle :math:`\theta`
     differ in each bit with probability :math:`\theta/\pi`, so the Hamming distance ranks them; orthogonal directions rank
-    better than independent ones.  A *cross-polytope hash* is the vertex :math:`\pm e_i` that is nearest to the rotated row:
-    2d buckets per table.  Candidates are the rows that share the most buckets with the ``n_probes`` nearest vertices of the
-    query.
+    better than independent ones.  Directions that are orthogonal in a padded space only, such as ``"hadamard"`` for d =
+    768, rank in between, which is why the default rotation does not pad.
+
+    A *cross-polytope hash* is the vertex :math:`\pm e_i` that is nearest to the rotated row: 2d buckets per table.
+    Candidates are the rows that share the most buckets with the ``n_probes`` nearest vertices of the query.
 
     Candidates with equal scores are all kept, so that there may be more than ``n_candidates``.  If fewer rows than
     neighbours share a bucket with a query, it is compared with all rows.  A zero row has a cosine of zero with every row.
@@ -90,7 +92,7 @@ class AngularHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstimato
         n_bits: int | None = None,
         n_tables: int | None = None,
         *,
-        projection: Any = "hadamard",
+        projection: Any = "unpadded-hadamard",
         n_neighbors: int = 5,
         n_candidates: int = 200,
         n_probes: int = 4,

@@ -1,6 +1,6 @@
 """Maps: nonlinearities that turn random projections into features of a kernel.
 
-Each map is an immutable value.  `Trigonometric` works for every shift-invariant kernel, and `OptimalPositive` is the
+Each map is an immutable value.  `Trigonometric` works for every shift-invariant kernel, and `DenseExponential` is the
 default for softmax.  `AngularHybrid`, `GaussianHybrid` and `ClusterHybrid` mix several maps; `Poisson` and `Geometric`
 use powers of the coordinates; `Sign`, `Rectified` and `Identity` are for the angular, arc-cosine and linear kernels;
 and `Pointwise` applies any function.  To add your own map, derive from `Map` and return `Features`.

@@ -10,7 +10,7 @@ import numpy as np
 from .. import theory
 from .._arrays import array_namespace, like
 from .._validation import shown
-from ..kernels import Kernel
+from ..kernels import Kernel, Softmax
 from ..projections import Projection
 from ._data import Data
 from ._drawing import Draws, Nodes
@@ -26,8 +26,9 @@ from ._map import Coupling, Layout, Map
 class DenseExponential(InFrame):
     r"""Positive features with a constant for each coordinate of a centred, balanced frame.
 
-    These positive features have the smallest mean log variance among all frames and constants.  Use them for attention,
-    softmax sampling and Nadaraya-Watson averages.  `Approximation.plan` fits the frame and the constants.
+    The default for the softmax kernel.  These positive features have the smallest mean log second moment among all frames
+    and constants.  Use them for attention, softmax sampling and Nadaraya-Watson averages.  `Approximation.plan` fits the
+    frame and the constants.
 
     Parameters
     ----------
@@ -94,6 +95,10 @@ class DenseExponential(InFrame):
     def variants(cls) -> dict[str, Any]:
         """Return the map with centring, and the published one without."""
         return {"dense": cls(), "dense-uncentred": cls(center=False)}
+
+    @classmethod
+    def default_for(cls, kernel: Kernel) -> Map | None:
+        return cls() if isinstance(kernel, Softmax) else None
 
     @property
     def planned(self) -> bool:

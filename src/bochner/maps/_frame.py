@@ -36,6 +36,9 @@ class Frame:
         The invertible matrix M.
     origin : array (d,), optional
         A point that is first subtracted from both, which does not change the Gaussian kernel.
+    key_matrix : array (d, d), optional
+        A matrix N of its own for the keys, :math:`y' = N^T(y - b)`; by default that of the exact change of coordinates,
+        :math:`N = M^{-T}`.  `nn.distill` learns it; estimates of the kernel then have a bias that was learned too.
 
     Notes
     -----
@@ -62,6 +65,7 @@ class Frame:
     key_centre: Any
     matrix: Any
     origin: Any = None
+    key_matrix: Any = None
 
     def __post_init__(self) -> None:
         centre = _vector("query_centre", self.query_centre)
@@ -70,10 +74,11 @@ class Frame:
         object.__setattr__(self, "key_centre", _vector("key_centre", self.key_centre, d))
         origin = np.zeros(d) if self.origin is None else self.origin
         object.__setattr__(self, "origin", _vector("origin", origin, d))
-        M = _array("matrix", self.matrix)
-        if M.shape != (d, d) or not np.linalg.cond(M) < 1e12:
-            raise ValueError(f"Frame: matrix must be an invertible {d} x {d} matrix, got shape {M.shape}.")
-        object.__setattr__(self, "matrix", M)
+        for name in ("matrix",) if self.key_matrix is None else ("matrix", "key_matrix"):
+            M = _array(name, getattr(self, name))
+            if M.shape != (d, d) or not np.linalg.cond(M) < 1e12:
+                raise ValueError(f"Frame: {name} must be an invertible {d} x {d} matrix, got shape {M.shape}.")
+            object.__setattr__(self, name, M)
 
     @classmethod
     def fitted(cls, data: Data, *, center: bool, balance: bool, gaussian: bool) -> Frame:
@@ -153,11 +158,13 @@ class Frame:
     @cached_property
     def symmetric(self) -> bool:
         """Whether queries and keys have the same coordinates: one centre, and an orthogonal M."""
-        same = np.array_equal(self.query_centre, self.key_centre)
+        same = np.array_equal(self.query_centre, self.key_centre) and self.key_matrix is None
         return same and bool(np.abs(self.matrix.T @ self.matrix - np.eye(self.d)).max() < 1e-12)
 
     def coordinates(self, *, key: bool) -> tuple[np.ndarray, np.ndarray]:
         """Centre o and matrix T of queries or keys, whose coordinates are :math:`T^T(x - o)` measured from the origin."""
+        if key and self.key_matrix is not None:
+            return self.key_centre, self.key_matrix
         if key and not self.symmetric:
             return self.key_centre, np.ascontiguousarray(self.inverse.T)
         return self.query_centre, self.matrix
@@ -190,23 +197,25 @@ class Frame:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Frame):
             return NotImplemented
-        return all(np.array_equal(a, b) for a, b in zip(self._arrays, other._arrays, strict=True))
+        mine, theirs = self._arrays, other._arrays
+        return len(mine) == len(theirs) and all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True))
 
     def __hash__(self) -> int:
         return hash(tuple(a.tobytes() for a in self._arrays))
 
     def __repr__(self) -> str:
         if self.d <= _SHOWN:
-            fields = ("query_centre", "key_centre", "matrix", "origin")
+            fields = ["query_centre", "key_centre", "matrix", "origin"] + ["key_matrix"] * (self.key_matrix is not None)
             return f"Frame({', '.join(f'{name}={getattr(self, name).tolist()}' for name in fields)})"
         centred = bool(self.query_centre.any() or self.key_centre.any())
         turned = not np.array_equal(self.matrix, np.eye(self.d))
-        words = ["centred"] * centred + ["balanced"] * turned
+        words = ["centred"] * centred + ["balanced"] * turned + ["learned"] * (self.key_matrix is not None)
         return f"<Frame of {self.d} dimensions, {' and '.join(words) or 'as it is'}>"
 
     @property
     def _arrays(self) -> tuple[np.ndarray, ...]:
-        return self.query_centre, self.key_centre, self.matrix, self.origin
+        own = () if self.key_matrix is None else (self.key_matrix,)
+        return self.query_centre, self.key_centre, self.matrix, self.origin, *own
 
 
 def balanced(S_x: np.ndarray, S_y: np.ndarray, C: np.ndarray) -> np.ndarray:

@@ -21,6 +21,8 @@ from ._generalized import OptimalPositive
 from ._map import Coupling, Layout, Map
 
 _SOFTMAX = Softmax()
+MOST_DIMENSIONS = 4096
+"""Largest dimension in which a frame is fitted: its matrix has 128 MiB there, and takes a minute."""
 
 
 class InFrame(ExponentialMap):
@@ -63,6 +65,11 @@ class InFrame(ExponentialMap):
         """The frame that was given, or that of the data."""
         if self.frame is not None:
             return self.frame
+        if data.d > MOST_DIMENSIONS:
+            raise ValueError(
+                f"{type(self).__name__}: a frame has d x d numbers and is fitted up to d = {MOST_DIMENSIONS}, got "
+                f"d = {data.d}; use OptimalPositive(), or give frame=maps.Frame(a, b, M)."
+            )
         gaussian = not isinstance(kernel, Softmax)
         return Frame.fitted(data, center=self.center, balance=self.balance, gaussian=gaussian)
 
@@ -80,6 +87,11 @@ class InFrame(ExponentialMap):
     def _case_inside(self, case: ErrorCase) -> ErrorCase:
         """The points of the case in the frame, where the kernel is softmax."""
         frame = self._planned_frame(case.d)
+        if frame.key_matrix is not None:
+            raise ValueError(
+                f"{type(self).__name__}: no closed form of the error is known for a frame with a key_matrix, whose "
+                f"estimates have a bias; measure it on draws."
+            )
         X, Y = frame.inside(case.X, key=False), frame.inside(case.Y, key=True)
         return replace(case, kernel=_SOFTMAX, X=X, Y=Y)
 

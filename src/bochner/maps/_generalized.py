@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import theory
 from .._validation import check_flag, check_fraction, check_option
-from ..kernels import Kernel, Softmax
+from ..kernels import Kernel
 from ..projections import Projection
 from ._classical import Trigonometric
 from ._data import Data
@@ -159,7 +159,7 @@ class GeneralizedExponential(ExponentialMap):
 class OptimalPositive(ExponentialMap):
     r"""Optimal positive features (OPRF), the features of FAVOR++: positive features of smallest variance for the data.
 
-    The default for the softmax kernel.  `Approximation.plan` chooses A from the data.
+    The default for Nadaraya-Watson averages of the Gaussian kernel.  `Approximation.plan` chooses A from the data.
 
     Parameters
     ----------
@@ -172,6 +172,7 @@ class OptimalPositive(ExponentialMap):
 
     See Also
     --------
+    DenseExponential : A constant for each coordinate, in a frame fitted to the data.
     GeneralizedExponential : Any constant, also complex.
 
     Notes
@@ -217,10 +218,6 @@ class OptimalPositive(ExponentialMap):
                     f"OptimalPositive: A must be real, got {self.A}; GeneralizedExponential takes complex ones."
                 )
             object.__setattr__(self, "A", A.real)
-
-    @classmethod
-    def default_for(cls, kernel: Kernel) -> Map | None:
-        return cls() if isinstance(kernel, Softmax) else None
 
     @property
     def planned(self) -> bool:

@@ -10,13 +10,16 @@ except ImportError:
     raise ImportError('bochner.nn needs PyTorch: pip install "bochner[torch]".') from None
 
 from ._attention import linear_attention
+from ._attention_features import AttentionFeatures
 from ._attention_state import AttentionState
 from ._calibration import calibrate
 from ._conversion import replace_attention
+from ._distillation import distill
 from ._hugging_face import register_with_transformers as _register_with_transformers
 from ._layer_plan import LayerPlan
 from ._multihead import RandomFeatureAttention
 from ._random_feature_layer import RandomFeatures
+from ._redraw_schedule import RedrawSchedule
 from ._report import AttentionReport, attention_report
 from ._rotary import Rotary
 from ._sampled_softmax import SampledSoftmax
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from ._linear_cache import LinearCache
 
 __all__ = [
+    "AttentionFeatures",
     "AttentionReport",
     "AttentionState",
     "DenominatorWarning",
@@ -33,10 +37,12 @@ __all__ = [
     "LinearCache",
     "RandomFeatureAttention",
     "RandomFeatures",
+    "RedrawSchedule",
     "Rotary",
     "SampledSoftmax",
     "attention_report",
     "calibrate",
+    "distill",
     "linear_attention",
     "replace_attention",
 ]

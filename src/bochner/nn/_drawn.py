@@ -246,6 +246,16 @@ class DrawnFeatures(FixedPrecision):
         there = torch.ones_like(k[0, ..., 0], dtype=torch.bool) if key_mask is None else key_mask.expand(k.shape[1:3])
         self.fit(q[:, there] if q.shape == k.shape else q.flatten(1, 2), k[:, there])
 
+    @property
+    def n_draws(self) -> int:
+        """Number of draws: one for each head, or one for all."""
+        return self._n_draws
+
+    def replan(self, plans: list[Approximation]) -> None:
+        """Take other constants for each draw, and keep its rows."""
+        self._hold_plans(plans)
+        self._draw()
+
     def drawn(self) -> list[FeatureMap]:
         """The feature map of each draw, drawn from its plan and seed."""
         seeds = self.seeds.tolist()

@@ -7,7 +7,7 @@ another thread at the same time.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from inspect import signature
@@ -91,8 +91,12 @@ class Recorded:
 
     def weights(self) -> Tensor:
         """Exact attention weights."""
+        return softmax_of(self.logits(), self.visible())
+
+    def logits(self) -> Tensor:
+        """Scaled dot products, with what is added to them."""
         logits = self.scale * (self.q @ self.k.mT)
-        return softmax_of(logits if self.bias is None else logits + self.bias[:, None, None, :], self.visible())
+        return logits if self.bias is None else logits + self.bias[:, None, None, :]
 
 
 def softmax_of(logits: Tensor, seen: Tensor | None) -> Tensor:
@@ -148,7 +152,7 @@ def _record_into(twin: nn.Module, modules: Mapping[str, nn.Module], calls: list[
         if family_of(module) is not None:
             attach(module, _Recorder(name, calls))
         else:
-            module.forward = partial(_exact_multihead, module, name, calls, module.forward)
+            module.forward = partial(_exact_multihead, module, name, calls)
             module._qkv_same_embed_dim = False  # has torch's encoders call the attention in evaluation too
     make_masks_linear(twin)
     leave_fast_path(twin, {id(module) for module in modules.values()})
@@ -194,12 +198,11 @@ def _exact_multihead(
     module: nn.Module,
     name: str,
     calls: list[Recorded],
-    forward: Callable[..., Any],
     *arguments: Any,
     **options: Any,
 ) -> tuple[Tensor, Tensor | None]:
     """Exact attention of torch's module or of ours, in place of its own forward."""
-    given = signature(forward).bind(*arguments, **options).arguments
+    given = signature(type(module).forward).bind(module, *arguments, **options).arguments
     rows = [given[part] for part in ("query", "key", "value")]
     batched = rows[0].ndim == 3
     rows = [x[None] if not batched else x if module.batch_first else x.transpose(0, 1) for x in rows]

@@ -1,10 +1,10 @@
-"""One head of a model and how each mechanism does on it: errors predicted from theory and measured, and the rows needed."""
+"""One head of a model and how each mechanism does on it: errors of attention, measured on draws and predicted."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -13,9 +13,10 @@ from torch import Tensor
 from .._random import RNG, as_generator
 from ..approximation import Approximation, FeatureMap
 from ..approximation.log_features import key_values, log_features, query_values, stabiliser
-from ..maps import Map
-from ..projections import IID
 from ._recording import Recorded, softmax_of
+
+_TOO_LARGE = 2.0
+"""Predictions that are so many times the median of draws are dominated by draws that are rarely seen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +87,9 @@ def predicted_row_error(spec: Approximation, sample: HeadSample) -> float | None
     which is :math:`(x+y_j)\cdot(x+y_l)` for A = 0.  Rows that are coupled (orthogonal, simplex) do better.  None for
     maps of another kind.
     """
-    exponent = spec.fit(sample.X, sample.Y, rng=0).features.exponent()
+    if not spec.planned:
+        spec = spec.plan(sample.X, sample.Y, rng=0)
+    exponent = spec.draw(sample.X.shape[-1], rng=0).features.exponent()
     if exponent is None:
         return None
     total = 0.0
@@ -98,20 +101,12 @@ def predicted_row_error(spec: Approximation, sample: HeadSample) -> float | None
     return error
 
 
-def squared_errors(spec: Approximation, sample: HeadSample, n_draws: int, rng: RNG) -> np.ndarray:
-    """Squared relative Frobenius errors of the attention matrix, one for each of some independent draws."""
+def median_error(plan: Approximation, sample: HeadSample, n_draws: int, rng: RNG) -> float:
+    """Relative Frobenius error of the attention matrix, the median over independent draws of a plan."""
     source = as_generator(rng)
-    squares = [
-        np.sum((estimated_weights(spec.fit(sample.X, sample.Y, rng=source), sample) - sample.weights) ** 2)
-        for _ in range(n_draws)
-    ]
-    relative: np.ndarray = np.array(squares) / np.sum(sample.weights**2)
-    return relative
-
-
-def measured_error(spec: Approximation, sample: HeadSample, n_draws: int, rng: RNG) -> float:
-    """Relative Frobenius error of the attention matrix, root mean square over independent draws."""
-    return math.sqrt(float(np.mean(squared_errors(spec, sample, n_draws, rng))))
+    norm = float(np.linalg.norm(sample.weights))
+    maps = (plan.draw(sample.X.shape[-1], rng=source) for _ in range(n_draws))
+    return float(np.median([np.linalg.norm(estimated_weights(phi, sample) - sample.weights) / norm for phi in maps]))
 
 
 def estimated_weights(phi: FeatureMap, sample: HeadSample) -> np.ndarray:
@@ -144,21 +139,24 @@ class MechanismRow:
 
     Attributes
     ----------
+    median : float
+        Relative error of the attention matrix, the median over draws.
     predicted : float or None
-        Relative error of the attention matrix with independent rows; None where there is no closed form.
-    measured : float
-        The same, measured with the rows of the mechanism.
-    expected : float
-        What is measured and one standard error more, raised by what so few draws miss.
-    needed, features : float
-        Rows of W that reach the tolerance, and the width of the features with them; infinite where no number does.
+        Root of its mean square over draws of independent rows, by theory; None where there is no closed form.
     """
 
+    median: float
     predicted: float | None
-    measured: float
-    expected: float
-    needed: float
-    features: float
+
+    @property
+    def rare(self) -> bool:
+        """Whether rare draws dominate the prediction, so that it says nothing about a single draw."""
+        return self.predicted is not None and self.predicted > _TOO_LARGE * self.median
+
+    def __str__(self) -> str:
+        if self.predicted is None:
+            return f"{self.median:.3g}"
+        return f"{self.median:.3g} ({'*' if self.rare else f'{self.predicted:.3g}'})"
 
 
 @dataclass(frozen=True)
@@ -172,62 +170,24 @@ class HeadRow:
 
     @property
     def best(self) -> str:
-        """The mechanism that needs the fewest features."""
-        return cheapest(self.mechanisms)
-
-
-def cost(row: MechanismRow) -> tuple[float, float]:
-    """Features, and where these are equal the error."""
-    return row.features, row.expected
-
-
-def cheapest(rows: Mapping[str, MechanismRow]) -> str:
-    """The name of the mechanism with the least cost."""
-    return min(rows, key=lambda name: cost(rows[name]))
+        """The mechanism with the lowest error."""
+        return min(self.mechanisms, key=lambda name: self.mechanisms[name].median)
 
 
 def head_row(
     layer: str,
     head: int,
-    sample: HeadSample,
+    fitted: HeadSample,
+    held_out: HeadSample,
     specs: Mapping[str, Approximation],
-    tolerance: float,
     n_draws: int,
     rng: np.random.Generator,
 ) -> HeadRow:
-    """All mechanisms on one head."""
-    missed: dict[tuple[Map | None, int], float] = {}  # one for all mechanisms with the same map
+    """All mechanisms on one head: constants from one sample, errors on another."""
     rows = {}
-    for name, asked in specs.items():
-        spec = asked.plan(sample.X, sample.Y, rng=0)  # its constants belong to the head
-        of_one_row, squares = predicted_row_error(spec, sample), squared_errors(spec, sample, n_draws, rng)
-        predicted = None if of_one_row is None else of_one_row / math.sqrt(spec.n_projections)
-        key = (spec.map, spec.n_projections)
-        if key not in missed:
-            missed[key] = 1.0 if predicted is None else _missed(spec, sample, predicted, n_draws, rng)
-        rows[name] = _row(spec, sample.X.shape[-1], predicted, squares, missed[key], tolerance)
-    return HeadRow(layer, head, sample.norms, rows)
-
-
-def _missed(spec: Approximation, sample: HeadSample, predicted: float, n_draws: int, rng: np.random.Generator) -> float:
-    """How much too small so few draws are, since rare ones carry the error: seen at independent rows."""
-    seen = measured_error(replace(spec, projection=IID()), sample, n_draws, rng)
-    return max(predicted / seen, 1.0) if seen > 0 else 1.0
-
-
-def _standard_error(squares: np.ndarray) -> float:
-    return float(squares.std(ddof=1) / math.sqrt(len(squares))) if len(squares) > 1 else 0.0
-
-
-def _row(
-    spec: Approximation, d: int, predicted: float | None, squares: np.ndarray, missed: float, tolerance: float
-) -> MechanismRow:
-    measured, upper = math.sqrt(float(squares.mean())), math.sqrt(float(squares.mean() + _standard_error(squares)))
-    expected = upper * missed if upper > 0 else 0.0
-    needed = spec.n_projections * (expected / tolerance) ** 2
-    if not math.isfinite(needed):
-        return MechanismRow(predicted, measured, expected, math.inf, math.inf)
-    # couplings do less in a part of a block, so errors are not carried over to fewer rows than that
-    least = 1 if spec.projection.coupling == "iid" else min(d, spec.n_projections)
-    rows = max(math.ceil(needed), least)
-    return MechanismRow(predicted, measured, expected, rows, spec.layout.width(rows))
+    for name, spec in specs.items():
+        plan = spec if spec.planned else spec.plan(fitted.X, fitted.Y, rng=0)
+        of_one_row = predicted_row_error(plan, held_out)
+        predicted = None if of_one_row is None else of_one_row / math.sqrt(plan.n_projections)
+        rows[name] = MechanismRow(median_error(plan, held_out, n_draws, rng), predicted)
+    return HeadRow(layer, head, held_out.norms, rows)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +15,7 @@ from .._arrays import as_numpy
 from .._random import RNG, as_generator
 from .._validation import as_real, check_count, check_option, check_positive, check_rows
 from ..catalogue import as_projection
-from ..linalg.engine import rows_per_tile
+from ..linalg.engine import for_each_tile, rows_per_tile
 from ..projections import Operator, Orthogonal, Projection
 from ..rotations import StructuredGivens
 from ._evaluation import EvaluationError, Evaluator
@@ -21,6 +23,8 @@ from ._evaluation import EvaluationError, Evaluator
 ESTIMATORS = ("antithetic", "forward", "plain")
 _MOST_GROUPS = 16
 """Groups of independent blocks that standard errors are computed from: as many as compiled transforms take side by side."""
+_LARGEST_RECYCLED = 1 << 24
+"""Bytes of a matrix of points whose memory is kept for the next one."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,39 @@ class GradientEstimate:
     n_failed: int
 
 
+def _references(arrays: list[np.ndarray], k: int) -> int:
+    """How many references there are to an entry, in units that depend on the version of Python."""
+    return sys.getrefcount(arrays[k])
+
+
+_ALONE = _references([np.empty(0)], 0)
+
+
+class RecycledArrays:
+    """Arrays that are used again once nobody looks at them: new memory costs more than the points written to it.
+
+    An array is free if this object holds the only reference to it; views, tensors and buffers made of it count.
+    """
+
+    def __init__(self) -> None:
+        self._arrays: list[np.ndarray] = []
+        self._lock = threading.Lock()
+
+    def take(self, *shape: int) -> np.ndarray:
+        """A view of a free array of that shape, or of a new one; contents are arbitrary."""
+        with self._lock:
+            for k in range(len(self._arrays)):
+                if self._arrays[k].shape == shape and _references(self._arrays, k) == _ALONE:
+                    return self._arrays[k].view()
+            array = np.empty(shape)
+            if array.nbytes <= _LARGEST_RECYCLED:
+                self._arrays = [*self._arrays[-1:], array]  # a loop still holds its last points while it makes the next
+            return array.view()
+
+    def __reduce__(self) -> Any:
+        return RecycledArrays, ()  # a copy has memory of its own
+
+
 class Candidates(Sequence[np.ndarray]):
     r"""Points to evaluate, as a sequence of vectors that are computed on access.
 
@@ -67,8 +104,16 @@ class Candidates(Sequence[np.ndarray]):
         Which evaluations there are.
     """
 
-    def __init__(self, center: np.ndarray, sigma: float, operator: Operator, estimator: str) -> None:
+    def __init__(
+        self,
+        center: np.ndarray,
+        sigma: float,
+        operator: Operator,
+        estimator: str,
+        arrays: RecycledArrays | None = None,
+    ) -> None:
         self.center, self.sigma, self.operator, self.estimator = center, sigma, operator, estimator
+        self._arrays = RecycledArrays() if arrays is None else arrays
         self._signs = np.array([1.0, -1.0] if estimator == "antithetic" else [1.0])
         self._n_first = 1 if estimator == "forward" else 0
 
@@ -89,17 +134,34 @@ class Candidates(Sequence[np.ndarray]):
         return self.center + self.sigma * self._signs[sign] * self.operator.rows(row, row + 1)[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.concatenate(list(self.tiles())).astype(dtype or np.float64, copy=False)
+        n, d = self.operator.shape
+        points = self._arrays.take(len(self), d)
+        points[: self._n_first] = self.center
+        pairs = points[self._n_first :].reshape(n, len(self._signs), d)
+        for_each_tile(n, self._directions_per_tile, lambda i, j: self._fill(pairs[i:j], i, j))
+        return points.astype(dtype or np.float64, copy=False)
 
     def tiles(self) -> Iterator[np.ndarray]:
         """Matrices whose rows are the points, in order; the centre, if it is among them, is a tile of its own."""
         if self._n_first:
             yield self.center[None].copy()
         n, d = self.operator.shape
-        step = rows_per_tile(8 * d * len(self._signs))
-        for start in range(0, n, step):
-            rows = self.sigma * self.operator.rows(start, min(start + step, n))
-            yield (self.center + self._signs[:, None] * rows[:, None, :]).reshape(-1, d)
+        for start in range(0, n, self._directions_per_tile):
+            stop = min(start + self._directions_per_tile, n)
+            pairs = np.empty((stop - start, len(self._signs), d))
+            self._fill(pairs, start, stop)
+            yield pairs.reshape(-1, d)
+
+    @property
+    def _directions_per_tile(self) -> int:
+        return rows_per_tile(8 * self.operator.shape[1] * len(self._signs))
+
+    def _fill(self, pairs: np.ndarray, start: int, stop: int) -> None:
+        """Write the points of these directions into ``pairs``, (stop - start, number of signs, d)."""
+        from ..linalg.compiled.lanes import reflect
+
+        self.operator.rows(start, stop, pairs[:, 0])
+        reflect(pairs, self.center, self.sigma)
 
     def estimate(self, values: np.ndarray, shape: Callable[[np.ndarray], np.ndarray] | None = None) -> GradientEstimate:
         """The gradient estimate made of the values at all points.

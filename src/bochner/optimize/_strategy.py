@@ -12,7 +12,15 @@ from .._random import RNG, entropy_of, numbered_stream
 from .._validation import check_count, check_option, check_positive, shown
 from ..projections import Projection
 from ._evaluation import EvaluationError
-from ._gradient import ESTIMATORS, Candidates, GradientEstimate, as_values, as_vector, directions_of
+from ._gradient import (
+    ESTIMATORS,
+    Candidates,
+    GradientEstimate,
+    RecycledArrays,
+    as_values,
+    as_vector,
+    directions_of,
+)
 from ._update_rules import SHAPINGS, UpdateRule, as_rule
 
 _COUNTS = ("n_steps", "n_evaluations", "n_failed")
@@ -110,6 +118,7 @@ class EvolutionStrategy:
         self._memory = {name: np.zeros_like(self.x) for name in self.optimizer.memory}
         self._entropy = entropy_of(rng)
         self._asked: Candidates | None = None
+        self._arrays = RecycledArrays()
 
     @property
     def sigma(self) -> float:
@@ -134,7 +143,7 @@ class EvolutionStrategy:
         if self._asked is None:
             stream = numbered_stream(self._entropy, self.n_steps)
             operator = self.projection.sample(len(self.x), self.n_directions, stream)
-            self._asked = Candidates(self.x.copy(), self.sigma, operator, self.estimator)
+            self._asked = Candidates(self.x.copy(), self.sigma, operator, self.estimator, self._arrays)
         return self._asked
 
     def tell(self, values: Any) -> GradientEstimate:

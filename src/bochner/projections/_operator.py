@@ -83,8 +83,16 @@ class Operator(ABC):
         """Return the matrix W, (m, d), in float64."""
 
     @abstractmethod
-    def rows(self, start: int, stop: int) -> np.ndarray:
-        """Return rows ``start`` to ``stop - 1`` of W, float64, without forming the others where the rotation is fast."""
+    def rows(self, start: int, stop: int, out: np.ndarray | None = None) -> np.ndarray:
+        """Return rows ``start`` to ``stop - 1`` of W, float64, without forming the others where the rotation is fast.
+
+        Parameters
+        ----------
+        start, stop : int
+            Which rows.
+        out : float64 array (stop - start, d), optional
+            Where they are written; its last axis is contiguous.
+        """
 
     @abstractmethod
     def combine(self, Z: np.ndarray) -> np.ndarray:
@@ -180,9 +188,12 @@ class DenseOperator(Operator):
         """Return a copy of W, (m, d), in float64."""
         return self.W.copy()
 
-    def rows(self, start: int, stop: int) -> np.ndarray:
+    def rows(self, start: int, stop: int, out: np.ndarray | None = None) -> np.ndarray:
         """Return a copy of these rows."""
-        return self.W[start:stop].copy()
+        if out is None:
+            return self.W[start:stop].copy()
+        out[:] = self.W[start:stop]
+        return out
 
     def combine(self, Z: np.ndarray) -> np.ndarray:
         """Return the product."""

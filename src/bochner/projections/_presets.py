@@ -10,7 +10,7 @@ from .._validation import check_instance, check_option
 from ..geometries import Geometry
 from ..radii import RadialLaw, SphericalRadial
 from ..radii._laws import ORIGINS
-from ..rotations import Butterfly, Haar, Hadamard, Kac, MultiHadamard, Rotation, StructuredGivens
+from ..rotations import Butterfly, Haar, Hadamard, Kac, MultiHadamard, Rotation, StructuredGivens, UnpaddedHadamard
 from ._blocks import BlockProjection, law_of
 
 
@@ -83,7 +83,7 @@ class Orthogonal(_Preset):
     @classmethod
     def variants(cls) -> dict[str, Any]:
         """Return the projection with Haar blocks and with the fast rotations."""
-        fast = {kind.name: cls(kind()) for kind in (Butterfly, Hadamard, MultiHadamard, Kac)}
+        fast = {kind.name: cls(kind()) for kind in (Butterfly, Hadamard, MultiHadamard, UnpaddedHadamard, Kac)}
         return {"orthogonal": cls(), "fast-orthogonal": cls(StructuredGivens())} | fast
 
 

@@ -2,8 +2,8 @@
 
 `StructuredGivens` is the recommended fast rotation: its rows are exactly uniform on the sphere.
 
-To add your own rotation, derive from `FastRotation` and return its stages (`hd_block`, `SignedWalsh`, `GivensLevel`,
-`GivensWalk`, `Permutation`, or your own `Stage`), or derive from `DenseRotation` and return its matrices.
+To add your own rotation, derive from `FastRotation` and return its stages (`hd_block`, `SignedWalsh`, `FoldedWalsh`,
+`GivensLevel`, `GivensWalk`, `Permutation`, or your own `Stage`), or derive from `DenseRotation` and return its matrices.
 """
 
 from .._facts import publish
@@ -12,12 +12,14 @@ from ._haar import Haar
 from ._hadamard import Hadamard, MultiHadamard
 from ._rotation import DenseRotation, DrawnRotation, FastRotation, Rotation
 from ._stages import GivensLevel, GivensWalk, Permutation, SignedWalsh, Stage, hd_block
+from ._unpadded import FoldedWalsh, UnpaddedHadamard
 
 __all__ = [
     "Butterfly",
     "DenseRotation",
     "DrawnRotation",
     "FastRotation",
+    "FoldedWalsh",
     "GivensLevel",
     "GivensWalk",
     "Haar",
@@ -29,6 +31,7 @@ __all__ = [
     "SignedWalsh",
     "Stage",
     "StructuredGivens",
+    "UnpaddedHadamard",
     "hd_block",
 ]
 

@@ -24,6 +24,7 @@ class Hadamard(FastRotation):
     See Also
     --------
     StructuredGivens : Exactly uniform rows, for about one and a half times the time.
+    UnpaddedHadamard : Rows that are orthogonal in any dimension.
 
     Notes
     -----
@@ -33,7 +34,9 @@ class Hadamard(FastRotation):
     bias at :math:`|z| = 1.5` along :math:`e_1` is -0.21 (d = 8).  With two blocks the bias is +0.031 (d = 8) and +0.016
     (d = 16), with three -0.014 and -0.003; along a generic direction three blocks have no measurable bias.
 
-    Dimensions that are not powers of two are padded with zeros.
+    Dimensions that are not powers of two are padded with zeros.  The cut rows are then no longer orthogonal, and below d =
+    30 some draws hold parallel rows.  That adds variance and no bias: along :math:`e_1` the error of the trigonometric
+    estimate at m = d, :math:`|z|` = 2 is 1.6 times that of Haar for d = 12, and 1.25 times for d = 20.
 
     References
     ----------

@@ -73,10 +73,10 @@ class SignedWalsh(Stage):
     numbers: ClassVar[tuple[str, ...]] = ("signs",)
 
     def __init__(self, signs: np.ndarray, low: int, high: int) -> None:
-        self.signs = _numbers("SignedWalsh", "signs", signs, 2, np.int8)
+        self.signs = stored_numbers("SignedWalsh", "signs", signs, 2, np.int8)
         self.low = check_count("SignedWalsh", "low", low, 0)
         self.high = check_count("SignedWalsh", "high", high, self.low)
-        _require("SignedWalsh", self, self.signs.shape[1])
+        require_valid("SignedWalsh", self, self.signs.shape[1])
         self._scale = 2.0 ** (-(self.high - self.low) / 2)
 
     def valid(self, dim: int) -> bool:
@@ -140,8 +140,8 @@ class GivensLevel(_Angles):
 
     def __init__(self, level: int, angles: np.ndarray) -> None:
         self.level = check_count("GivensLevel", "level", level, 0)
-        self.angles = _numbers("GivensLevel", "angles", angles, 3, np.float64)
-        _require("GivensLevel", self, self.angles.shape[1] * 2 ** (self.level + 1))
+        self.angles = stored_numbers("GivensLevel", "angles", angles, 3, np.float64)
+        require_valid("GivensLevel", self, self.angles.shape[1] * 2 ** (self.level + 1))
 
     def valid(self, dim: int) -> bool:
         """One angle per pair, or one per group."""
@@ -180,10 +180,10 @@ class GivensWalk(_Angles):
     numbers: ClassVar[tuple[str, ...]] = ("first", "second", "angles")
 
     def __init__(self, first: np.ndarray, second: np.ndarray, angles: np.ndarray) -> None:
-        self.first = _numbers("GivensWalk", "first", first, 2, np.int32)
-        self.second = _numbers("GivensWalk", "second", second, 2, np.int32)
-        self.angles = _numbers("GivensWalk", "angles", angles, 2, np.float64)
-        _require("GivensWalk", self, np.iinfo(np.int32).max)
+        self.first = stored_numbers("GivensWalk", "first", first, 2, np.int32)
+        self.second = stored_numbers("GivensWalk", "second", second, 2, np.int32)
+        self.angles = stored_numbers("GivensWalk", "angles", angles, 2, np.float64)
+        require_valid("GivensWalk", self, np.iinfo(np.int32).max)
 
     def valid(self, dim: int) -> bool:
         """Pairs are two different coordinates, each with its angle."""
@@ -225,8 +225,8 @@ class Permutation(Stage):
     numbers: ClassVar[tuple[str, ...]] = ("order",)
 
     def __init__(self, order: np.ndarray) -> None:
-        self.order = _numbers("Permutation", "order", order, 2, np.int32)
-        _require("Permutation", self, self.order.shape[1])
+        self.order = stored_numbers("Permutation", "order", order, 2, np.int32)
+        require_valid("Permutation", self, self.order.shape[1])
 
     def valid(self, dim: int) -> bool:
         """Every coordinate comes once."""
@@ -298,7 +298,7 @@ def hd_block(rng: RNG, n_blocks: int, dim: int) -> SignedWalsh:
     return SignedWalsh(rademacher(as_generator(rng), n_blocks, dim), 0, levels_of(dim))
 
 
-def _numbers(owner: str, name: str, values: Any, n_axes: int, dtype: Any) -> np.ndarray:
+def stored_numbers(owner: str, name: str, values: Any, n_axes: int, dtype: Any) -> np.ndarray:
     """Return the numbers of a stage as a contiguous array of that type, whose first axis counts the blocks."""
     try:
         array = np.asarray(values)
@@ -313,7 +313,7 @@ def _numbers(owner: str, name: str, values: Any, n_axes: int, dtype: Any) -> np.
     return np.ascontiguousarray(array, dtype)
 
 
-def _require(owner: str, stage: Stage, dim: int) -> None:
+def require_valid(owner: str, stage: Stage, dim: int) -> None:
     """Raise a ValueError if the numbers do not make an orthogonal factor."""
     if not stage.valid(dim):
         raise ValueError(f"{owner}: these numbers do not make an orthogonal factor: {stage.valid.__doc__}")

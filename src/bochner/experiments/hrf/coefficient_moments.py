@@ -51,7 +51,7 @@ class CoefficientMoments(Experiment):
 
     def run(self, part: str, p: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         """Moments of each coefficient by angle, and exact errors of the hybrids."""
-        n, theta = int(part.partition("=")[2]), np.linspace(0, np.pi, p["angles"])
+        n, theta = int(part.partition("=")[2]), _angles(p)
         X, Y = np.zeros((2, len(theta), p["d"]))
         X[:, 0], Y[:, 0], Y[:, 1] = 1.0, np.cos(theta), np.sin(theta)
         X, Y = (rows @ np.linalg.qr(np.random.default_rng(0).standard_normal((p["d"], p["d"])))[0] for rows in (X, Y))
@@ -65,7 +65,7 @@ class CoefficientMoments(Experiment):
             f"gaussian, sigma = {sigma}": self._errors(replace(angular, map=GaussianHybrid(n, sigma, 1.0)), X, Y)
             for sigma in (0.5, 1.0, 2.0)
         }
-        return {"theta": theta, "moments": found, "errors": errors}
+        return {"moments": found, "errors": errors}
 
     @staticmethod
     def _moments(c: Coefficient, X: np.ndarray, Y: np.ndarray, draws: int, rng: np.random.Generator) -> dict[str, Any]:
@@ -110,7 +110,7 @@ class CoefficientMoments(Experiment):
         for name, part in results.parts.items():
             kernel = Estimate.read(part["moments"]["Eq. 70"]["first"])
             printed = Estimate((1 - kernel.mean) / RHO, kernel.error / RHO)
-            true.append(printed.agrees(self._gaussian_mean(np.array(part["theta"]), int(name[2:]))))
+            true.append(printed.agrees(self._gaussian_mean(_angles(results.parameters), int(name[2:]))))
         return Finding(bool(np.all(true)), f"{share(true)} agree.")
 
     @statement(
@@ -149,18 +149,25 @@ class CoefficientMoments(Experiment):
             for k, (name, part) in enumerate(results.parts.items()):
                 fine = np.linspace(0, np.pi, 101)
                 ax.plot(fine, exact(fine, int(name[2:])), color=f"C{k}", linewidth=0.8)
-                curve(ax, part["theta"], Estimate.read(part["moments"][kind]["second"]), name, k, joined=False)
+                curve(
+                    ax,
+                    _angles(results.parameters),
+                    Estimate.read(part["moments"][kind]["second"]),
+                    name,
+                    k,
+                    joined=False,
+                )
         last = list(results.parts.values())[-1]
         for k, (name, errors) in enumerate(last["errors"].items()):
             shown = np.array(errors) > 1e-12  # some are exact at an end
-            axes[-1].plot(np.array(last["theta"])[shown], np.array(errors)[shown], color=f"C{k + 5}", label=name)
+            axes[-1].plot(_angles(results.parameters)[shown], np.array(errors)[shown], color=f"C{k + 5}", label=name)
         axes[-1].set_ylabel("mean squared error")
         axes[-1].legend(fontsize="x-small")
         legend(figure, axes[0])
 
     def _agree(self, results: Results, kind: str, exact: Mapping[str, Any]) -> Finding:
         true = [
-            Estimate.read(part["moments"][kind][moment]).agrees(formula(np.array(part["theta"]), int(name[2:])))
+            Estimate.read(part["moments"][kind][moment]).agrees(formula(_angles(results.parameters), int(name[2:])))
             for name, part in results.parts.items()
             for moment, formula in exact.items()
         ]
@@ -195,3 +202,7 @@ class CoefficientMoments(Experiment):
     def _gaussian_variance(theta: np.ndarray, n: int) -> np.ndarray:
         """The second terms of Eqs. 72 and 73."""
         return np.asarray(np.expm1(-4 * (SIGMA * np.sin(theta / 2)) ** 2) ** 2 / (2 * n * RHO**2))
+
+
+def _angles(p: Mapping[str, Any]) -> np.ndarray:
+    return np.linspace(0, np.pi, p["angles"])

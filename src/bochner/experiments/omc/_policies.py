@@ -12,25 +12,11 @@ from ...optimize import EvolutionStrategy
 from .._estimates import BEYOND, Estimate
 from .._experiment import Experiment, Finding, Results
 from .._figures import band
-from .._robots import Act, Robot
-from ._matrices import METHODS, rows_of
+from .._robots import Act, Policy
+from ._matrices import rows_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-class Policy(Protocol):
-    """A family of policies, by a vector of parameters."""
-
-    @property
-    def n_parameters(self) -> int:
-        """Length of the vector."""
-
-    def initial(self, rng: np.random.Generator) -> np.ndarray:
-        """Parameters to start from."""
-
-    def act(self, thetas: np.ndarray) -> Act:
-        """The actions of one policy per row of parameters."""
 
 
 @dataclass(frozen=True)
@@ -107,17 +93,27 @@ class LinearGait:
         return actions
 
 
+class Simulator(Protocol):
+    """What policies are learned on."""
+
+    def start(self, seed: int) -> Any:
+        """A state."""
+
+    def returns(self, policy: Policy, thetas: np.ndarray, start: Any, horizon: int) -> np.ndarray:
+        """Returns from that state, one per row of parameters."""
+
+
 def learn(
-    robot: Robot, policy: Policy, method: str, seed: int, p: Mapping[str, Any], rng: np.random.Generator
-) -> dict[str, Any]:
-    """Learn a policy with the directions of a method: the learning curve, and the return of a whole episode at the end.
+    robot: Simulator, policy: Policy, method: str, seed: int, p: Mapping[str, Any], rng: np.random.Generator
+) -> tuple[list[float], np.ndarray]:
+    """The learning curve of a policy with the directions of a method, and its parameters at the end.
 
     The start of the search and that of its rollouts depend on the seed only, so that methods can be compared seed by
     seed.
     """
-    first, start = policy.initial(np.random.default_rng(seed)), robot.start(seed)
+    start = robot.start(seed)
     search = EvolutionStrategy(
-        first,
+        policy.initial(np.random.default_rng(seed)),
         sigma=p["sigma"],
         learning_rate=p["learning rate"],
         projection=rows_of(method),
@@ -126,13 +122,11 @@ def learn(
         rng=rng,
     )
     curve = []
-    for step in range(p["steps"] + 1):
-        points = np.asarray(search.ask()) if step < p["steps"] else search.x[None]
-        returns = robot.returns(policy.act(points), len(points), start, p["horizon"])
+    for _ in range(p["steps"]):
+        returns = robot.returns(policy, np.asarray(search.ask()), start, p["horizon"])
         curve.append(float(returns[0]))  # that of the present policy
-        if step < p["steps"]:
-            search.tell(-returns)
-    return {"curve": curve, "episode": robot.episode(policy.act(search.x[None]), seed, p["episode"])}
+        search.tell(-returns)
+    return [*curve, float(robot.returns(policy, search.x[None], start, p["horizon"])[0])], search.x
 
 
 class PolicySearch(Experiment):
@@ -140,16 +134,19 @@ class PolicySearch(Experiment):
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per method and seed."""
-        return [f"{method} {seed}" for method in METHODS for seed in p["seeds"]]
+        return [f"{method} {seed}" for method in self.methods for seed in p["seeds"]]
 
     def curves(self, results: Results, method: str) -> np.ndarray:
         """Returns by seed and step."""
         return np.array([results.parts[f"{method} {seed}"]["curve"] for seed in results.parameters["seeds"]])
 
     def plot(self, results: Results, figure: Figure) -> None:
+        """Learning curves."""
+        self.draw_curves(results, figure.subplots())
+
+    def draw_curves(self, results: Results, ax: Any) -> None:
         """Means over seeds, with bands of two standard errors."""
-        ax = figure.subplots()
-        for k, method in enumerate(METHODS):
+        for k, method in enumerate(self.methods):
             returns = Estimate.of(self.curves(results, method))
             band(ax, np.arange(len(returns.mean)), returns, method, k)
         ax.set(xlabel=f"steps of {results.parameters['directions']} directions", ylabel="return")

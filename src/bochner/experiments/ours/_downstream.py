@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,12 @@ def _error(
 def difference(found: Mapping[str, Any], one: str, other: str) -> Estimate:
     """The mean difference of the errors of two machines over common seeds."""
     return Estimate.of(np.subtract(found[one], found[other]))
+
+
+def differences(parts: Iterable[Mapping[str, Any]], one: str, other: str) -> Estimate:
+    """The same of several tables."""
+    found = [difference(part, one, other) for part in parts]
+    return Estimate(np.array([gap.mean for gap in found]), np.array([gap.error for gap in found]))
 
 
 def against(found: Mapping[str, Any], one: str, other: str) -> str:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._estimates import Estimate, share
+from .._estimates import share
 from .._experiment import Experiment, Finding, Results, by_profile, statement
 from .._figures import curve, legend, panels
-from ._downstream import TABLES, against, difference, test_errors
+from ._downstream import TABLES, against, difference, differences, test_errors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -79,23 +79,20 @@ class LandmarksDownstream(Experiment):
         return Finding(max(shares) <= 0.5, "; ".join(shown) + ".")
 
     def plot(self, results: Results, figure: Figure) -> None:
-        """Relative differences to cosines, by width."""
+        """Differences to cosines, by width."""
         widths, tables = results.parameters["widths"], results.parameters["data"]
         axes = panels(
             figure,
             [f"width {w}" for w in widths],
             "",
-            "error over that of cosines, minus one",
+            "test error minus that of cosines",
             scale="linear",
             columns=2,
         )
         for ax, width in zip(axes, widths, strict=True):
             parts = [results.parts[f"{name} {width}"] for name in tables]
-            scale = np.array([np.mean(part["trigonometric"]) for part in parts])
             for k, one in enumerate(MAPS[:-1]):
-                gaps = [difference(part, one, "trigonometric") for part in parts]
-                mean, error = (np.array([getattr(gap, key) for gap in gaps]) / scale for key in ("mean", "error"))
-                curve(ax, tables, Estimate(mean, error), one, k, joined=False)
+                curve(ax, tables, differences(parts, one, "trigonometric"), one, k, joined=False)
             ax.axhline(0, color="black", linewidth=0.8)
             ax.tick_params(axis="x", rotation=60)
         legend(figure, axes[0])

@@ -104,8 +104,8 @@ class MechanismGrid(Experiment):
     def run(self, part: str, p: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         """Relative Frobenius errors by map and projection; for the two rivals also errors of single entries."""
         data, regime = part.split(", ")
-        fitted, X, Y = self._points(data, p)
-        kernel = _kernel(regime, fitted)
+        fitted, X, Y = points(DATA[data], p)
+        kernel = kernel_of_regime(regime, fitted)
         exact, rows = kernel(X, Y), Rows(X.shape[1], int(rng.integers(2**31)))
         size, seed = np.linalg.norm(exact), int(rng.integers(2**31))
         errors: dict[str, dict[str, Estimate]] = {}
@@ -128,20 +128,6 @@ class MechanismGrid(Experiment):
                 for k, measure in enumerate(MEASURES)
             },
         }
-
-    @staticmethod
-    def _points(data: str, p: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows to fit, and queries and keys to measure, all different."""
-        X, n = dataset(DATA[data]).X, p["points"]
-        chosen = np.random.default_rng(0).permutation(len(X))[: p["fitted"] + 2 * n]
-        X = np.asarray(X[chosen], dtype=np.float64)
-        fitted = X[2 * n :]
-        if data == "mnist":
-            X, fitted = X / 255, fitted / 255
-        else:
-            X = (X - fitted.mean(0)) / fitted.std(0)
-            fitted = X[2 * n :]
-        return fitted, X[:n], X[n : 2 * n]
 
     @staticmethod
     def _plans(kernel: Kernel, fitted: np.ndarray, width: int, seed: int) -> Iterator[tuple[str, str, Approximation]]:
@@ -224,18 +210,6 @@ class MechanismGrid(Experiment):
         """Compare them."""
         return self._dense(results, "root mean square")
 
-    @statement(
-        "For the Gaussian kernel on cpu_act, at the median lengthscale and with independent rows, dense exponential "
-        "features have at most a twentieth of the error of optimal positive ones."
-    )
-    def dense_on_cpu(self, results: Results) -> Finding:
-        """Compare the two."""
-        part = results.parts.get("cpu_act, gaussian 1.0")
-        if part is None:
-            return Finding(False, "Not measured in this profile.")
-        dense, plain = (float(self._error(part, name, "iid").mean) for name in (DENSE, PLAIN))
-        return Finding(20 * dense <= plain, f"{dense:.3g} against {plain:.3g}.")
-
     def plot(self, results: Results, figure: Figure) -> None:
         """Geometric means over the data sets as matrices of maps and couplings."""
         regimes = list(dict.fromkeys(name.split(", ")[1] for name in results.parts))
@@ -280,7 +254,20 @@ class MechanismGrid(Experiment):
         return float(np.mean(np.log10(found))) if found else np.nan
 
 
-def _kernel(regime: str, X: np.ndarray) -> Kernel:
+def points(data: str, p: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows of a data set to fit, and queries and keys to measure, all different; columns standardised, pixels scaled."""
+    X, n = dataset(data).X, p["points"]
+    chosen = np.random.default_rng(0).permutation(len(X))[: p["fitted"] + 2 * n]
+    X = np.asarray(X[chosen], dtype=np.float64)
+    if data == "mnist":
+        X = X / 255
+    else:
+        deviation = X[2 * n :].std(0)
+        X = (X - X[2 * n :].mean(0)) / np.where(deviation > 0, deviation, 1.0)
+    return X[2 * n :], X[:n], X[n : 2 * n]
+
+
+def kernel_of_regime(regime: str, X: np.ndarray) -> Kernel:
     """The kernel of a regime, from pairs of different rows."""
     name, value = regime.split()
     one, other = X[: len(X) // 2], X[len(X) // 2 : 2 * (len(X) // 2)]

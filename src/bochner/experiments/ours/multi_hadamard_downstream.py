@@ -9,10 +9,9 @@ import numpy as np
 
 from ...projections import Orthogonal
 from ...rotations import Haar, Hadamard, MultiHadamard, Rotation
-from .._estimates import Estimate
 from .._experiment import Experiment, Finding, Results, by_profile, statement
 from .._figures import curve, legend
-from ._downstream import TABLES, against, difference, test_errors
+from ._downstream import TABLES, against, difference, differences, test_errors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,15 +75,12 @@ class MultiHadamardDownstream(Experiment):
         return self._nowhere_above(results, "Haar")
 
     def plot(self, results: Results, figure: Figure) -> None:
-        """Relative differences to exact rotations."""
+        """Differences to exact rotations."""
         ax, tables = figure.subplots(), list(results.parts)
         for k, name in enumerate(("HMD", "HD1", "HD3")):
-            scale = np.array([np.mean(part["Haar"]) for part in results.parts.values()])
-            gaps = [difference(part, name, "Haar") for part in results.parts.values()]
-            mean, error = (np.array([getattr(gap, key) for gap in gaps]) / scale for key in ("mean", "error"))
-            curve(ax, tables, Estimate(mean, error), name, k, joined=False)
+            curve(ax, tables, differences(results.parts.values(), name, "Haar"), name, k, joined=False)
         ax.axhline(0, color="black", linewidth=0.8)
-        ax.set_ylabel("error over that of exact rotations, minus one")
+        ax.set_ylabel("test error minus that of exact rotations")
         legend(figure, ax)
 
     def _nowhere_above(self, results: Results, other: str) -> Finding:

@@ -18,7 +18,7 @@ from ...theory._bounds import hyperbolic_log_relative_rmse, trigonometric_log_re
 from ...theory._hybrid_errors import CoefficientMoments, angular_coefficient, normalized_gaussian_coefficient
 from .._estimates import Estimate
 from .._experiment import Experiment, Finding, Results, by_profile, statement
-from .._figures import curve, legend, panels
+from .._figures import legend, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -108,8 +108,7 @@ class NestedHybrids(Experiment):
                 error = np.array(part[family], dtype=float)
                 theta = np.linspace(0, np.pi, len(error))
                 shown = error > 1e-6
-                curve(ax, theta[shown], Estimate(error[shown], 0 * error[shown]), family, k)
-                ax.lines[-1].set_marker("")
+                ax.plot(theta[shown], error[shown], color=f"C{k}", label=family, linewidth=1.2)
         legend(figure, axes[0])
 
     def _compare(self, results: Results, of: Any) -> Finding:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._estimates import Estimate
 from .._experiment import Experiment, Finding, Results, by_profile, statement
 from .._figures import curve, legend
-from ._downstream import TABLES, against, difference, test_errors
+from ._downstream import TABLES, against, difference, differences, test_errors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -72,16 +71,13 @@ class SimplexDownstream(Experiment):
         return Finding(not worse, f"Worse: {'; '.join(worse) or 'nowhere'}.")
 
     def plot(self, results: Results, figure: Figure) -> None:
-        """Relative differences of the errors."""
+        """Differences of the errors."""
         ax, tables = figure.subplots(), results.parameters["data"]
         for k, method in enumerate(METHODS):
-            found = [results.parts[f"{name} {method}"] for name in tables]
-            scale = np.array([np.mean(part["orthogonal"]) for part in found])
-            gaps = [difference(part, *ROWS) for part in found]
-            mean, error = (np.array([getattr(gap, key) for gap in gaps]) / scale for key in ("mean", "error"))
-            curve(ax, tables, Estimate(mean, error), method, k, joined=False)
+            found = differences((results.parts[f"{name} {method}"] for name in tables), *ROWS)
+            curve(ax, tables, found, method, k, joined=False)
         ax.axhline(0, color="black", linewidth=0.8)
-        ax.set_ylabel("error of simplex rows over that of orthogonal rows, minus one")
+        ax.set_ylabel("test error: simplex minus orthogonal")
         legend(figure, ax)
 
     def _lower(self, results: Results, method: str) -> Finding:

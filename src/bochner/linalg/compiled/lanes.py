@@ -1,5 +1,7 @@
 """All operations on lanes: moving rows in and out, Walsh-Hadamard levels, plane rotations, the simplex product.
 
+Rows that have left the lanes become pairs of opposite points in `reflect`.
+
 Rows are transposed in squares of one vector's width.  The Walsh-Hadamard transform of n lines is done radix eight
 (three levels to a pass over memory) and depth first: once a part of the data fits the first-level cache, all its
 remaining levels are done there.  All transforms work in place.
@@ -86,6 +88,18 @@ def store_scaled(lanes: np.ndarray, factors: np.ndarray, rows: np.ndarray) -> No
 
 
 @njit(cache=True, nogil=True)
+def reflect(pairs: np.ndarray, center: np.ndarray, factor: float) -> None:
+    """Replace steps w = ``pairs[:, 0]`` (n, d) by ``center + factor * w``, and ``pairs[:, 1]``, if any, by the opposite."""
+    n, signs, d = pairs.shape
+    for k in range(n):
+        plus, minus = pairs[k, 0], pairs[k, signs - 1]
+        for i in range(d):
+            step = factor * plus[i]
+            minus[i] = center[i] - step  # overwritten by the next line if there is no opposite point
+            plus[i] = center[i] + step
+
+
+@njit(cache=True, nogil=True)
 def add_to(lanes: np.ndarray, rows: np.ndarray) -> None:
     """Add the first lines of ``lanes`` to the columns of ``rows`` (n, d)."""
     n, d = rows.shape
@@ -139,14 +153,14 @@ def _transform(flat: np.ndarray, start: int, count: int, run: int, step: int) ->
 
 
 @njit(cache=True, nogil=True)
-def walsh_levels(lanes: np.ndarray, dim: int, low: int, high: int) -> None:
-    """Unnormalised Walsh-Hadamard transform over index bits ``low`` to ``high - 1`` of the first ``dim`` lines."""
+def walsh_levels(lanes: np.ndarray, dim: int, low: int, high: int, first: int = 0) -> None:
+    """Unnormalised Walsh-Hadamard transform over index bits ``low`` to ``high - 1`` of ``dim`` lines from ``first`` on."""
     flat = lanes.reshape(-1)
     capacity, width = lanes.shape[1], lanes.shape[2]
     step = VECTOR_BYTES // flat.itemsize
     run, count = width << low, width << high
     for g in range(lanes.shape[0]):
-        group = g * capacity * width
+        group = (g * capacity + first) * width
         for start in range(group, group + dim * width, count):
             _transform(flat, start, count, run, step)
 
