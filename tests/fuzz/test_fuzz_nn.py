@@ -205,6 +205,7 @@ FORWARDS = [forward(name, make) for name, (make, _) in MODULES.items()]
 FUNCTIONS = [
     tensor_target("linear_attention", nn.linear_attention),
     tensor_target("LayerPlan", nn.LayerPlan),
+    tensor_target("AttentionFeatures", nn.AttentionFeatures),
 ]
 
 
@@ -263,6 +264,7 @@ def distilled(model: Any, teacher: Any, batches: Any, *, rate: Any = 0.02, max_q
 
 
 MODELS = [
+    spoiled_model("RedrawSchedule", nn.RedrawSchedule, GOOD | {"model": to_distill, "every": constant(3)}),
     spoiled_model(
         "distill",
         distilled,

@@ -10,6 +10,7 @@ import pytest
 
 from bochner._table import as_json
 from bochner.cli import bench_attention as attention
+from bochner.cli import bench_decode as decode
 from bochner.cli.bench import SUITES, not_measured
 
 
@@ -35,3 +36,10 @@ def test_a_missing_peer_is_named(small, monkeypatch):
 
 def test_what_is_not_measured_is_null():
     assert json.loads(as_json(vars(not_measured("case", "reason"))))["value"] is None
+
+
+def test_decoding_is_measured(monkeypatch):
+    for name, value in {"_CONTEXTS": (4, 8, 16), "_PART": 8, "_REPEATS": 1, "_WIDTH": 16, "_M": 8}.items():
+        monkeypatch.setattr(decode, name, value)
+    results = list(SUITES["decode"]())
+    assert len(results) == 8 and not any(math.isnan(result.value) for result in results)

@@ -9,7 +9,10 @@ import torch
 import transformers
 
 from bochner import Approximation, kernels, maps
+from bochner.approximation.log_features import KeySums
 from bochner.nn import LayerPlan, LinearCache, replace_attention
+from bochner.nn._decoding_step import DecodingStep
+from bochner.nn._drawn import DrawnFeatures
 from support.attention_models import PADDED, TOKENS
 from support.transformer_families import build, convertible
 
@@ -208,3 +211,45 @@ def test_it_is_a_cache_of_transformers():
         from bochner import nn
 
         nn.Nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@torch.no_grad()
+def test_single_precision_and_half(dtype):
+    """The type is that of the model; sums are of float32, and rounding is that of the type."""
+    model, _ = build("Llama")
+    new = replace_attention(model.to(dtype), "dense", 12, generator=torch.Generator().manual_seed(0))
+    whole, cache = new(TOKENS, use_cache=False).logits, LinearCache(new)
+    steps = [new(TOKENS[:, t : t + 1], past_key_values=cache).logits for t in range(12)]
+    found = torch.cat(steps, dim=1)
+    assert found.dtype == dtype and cache.layers[0].state.sums.values.dtype == torch.float32
+    tolerance = 1e-4 if dtype == torch.float32 else 0.05
+    assert float((found - whole).norm() / whole.norm()) < tolerance
+
+
+@pytest.mark.parametrize("framed", [True, False])
+@torch.no_grad()
+def test_operations_of_a_step_equal_the_compiled_loop(framed):
+    """Devices without the compiled loop take a dozen operations; grouped keys, padding, and reading alone."""
+    torch.manual_seed(0)
+    feature_map = maps.DenseExponential() if framed else maps.Positive()
+    spec = Approximation(kernels.Softmax(), feature_map, n_projections=6)
+    features = DrawnFeatures(spec, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).current
+    compiled, plain = (DecodingStep.of(features, 0.5, 4, torch.zeros(1).double()) for _ in range(2))
+    plain.arrays = []
+    sums = KeySums(torch.rand(3, 4, 6, 6).double(), torch.randn(3, 4, 1, 6).double())
+    before, there = [x.clone() for x in sums], torch.tensor([True, False, True])
+    q, k, v = torch.randn(3, 4, 1, 4).double(), torch.randn(3, 2, 1, 4).double(), torch.randn(3, 2, 1, 5).double()
+    states = [sums, sums]
+    for key, value, mask in ((k, v, None), (2 * k, v, there), (k[:, :, :0], v[:, :, :0], None)):
+        (a, states[0]), (b, states[1]) = (
+            step(state, q, key, value, mask) for step, state in zip((compiled, plain), states, strict=True)
+        )
+        assert torch.allclose(a, b, atol=1e-12)
+        assert all(torch.allclose(x, y, atol=1e-12) for x, y in zip(*states, strict=True))
+    assert all(torch.equal(x, y) for x, y in zip(sums, before, strict=True))
+
+
+def test_signed_features_take_the_usual_way():
+    new = convert("Llama", Approximation(kernels.Softmax(), maps.Trigonometric(), n_projections=512))
+    check_same(new, max_new_tokens=3)

@@ -54,7 +54,7 @@ def _suite(name: str) -> Callable[[], Iterator[Result]]:
     return lambda: import_module(f"{__package__}.bench_{name}").run()
 
 
-SUITES = {name: _suite(name) for name in ("attention", "hashing", "learn", "optimize", "projections")}
+SUITES = {name: _suite(name) for name in ("attention", "decode", "hashing", "learn", "optimize", "projections")}
 
 
 def register(commands: Any) -> None:

@@ -166,11 +166,15 @@ class Words:
         train, test = text.train[: 20 * n_train].split()[:n_train], text.valid[: 20 * n_test].split()[:n_test]
         return cls(train, test, vocabulary, length, batch, seed)
 
+    def training_rows(self, step: int, batch: int | None = None) -> Tensor:
+        """Rows of words in random places, each with the word after it."""
+        rng = np.random.default_rng([self.seed, step])
+        starts = torch.tensor(rng.integers(len(self.train) - self.length, size=(batch or self.batch, 1)))
+        return self.train[starts + torch.arange(self.length + 1)]
+
     def loss(self, model: nn.Module, step: int) -> Tensor:
         """Cross-entropy of the next words in random places."""
-        rng = np.random.default_rng([self.seed, step])
-        starts = torch.tensor(rng.integers(len(self.train) - self.length, size=(self.batch, 1)))
-        return _next_words(model, self.train[starts + torch.arange(self.length + 1)])
+        return _next_words(model, self.training_rows(step))
 
     @torch.no_grad()
     def evaluate(self, model: nn.Module) -> float:

@@ -10,6 +10,7 @@ except ImportError:
     raise ImportError('bochner.nn needs PyTorch: pip install "bochner[torch]".') from None
 
 from ._attention import linear_attention
+from ._attention_features import AttentionFeatures
 from ._attention_state import AttentionState
 from ._calibration import calibrate
 from ._conversion import replace_attention
@@ -18,6 +19,7 @@ from ._hugging_face import register_with_transformers as _register_with_transfor
 from ._layer_plan import LayerPlan
 from ._multihead import RandomFeatureAttention
 from ._random_feature_layer import RandomFeatures
+from ._redraw_schedule import RedrawSchedule
 from ._report import AttentionReport, attention_report
 from ._rotary import Rotary
 from ._sampled_softmax import SampledSoftmax
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from ._linear_cache import LinearCache
 
 __all__ = [
+    "AttentionFeatures",
     "AttentionReport",
     "AttentionState",
     "DenominatorWarning",
@@ -34,6 +37,7 @@ __all__ = [
     "LinearCache",
     "RandomFeatureAttention",
     "RandomFeatures",
+    "RedrawSchedule",
     "Rotary",
     "SampledSoftmax",
     "attention_report",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Mapping
+from functools import partial
 from importlib.abc import MetaPathFinder
 from importlib.util import find_spec
 from typing import Any
@@ -214,8 +215,12 @@ def attention(
         )
     causal, prefixes = bool(getattr(module, "is_causal", False) if is_causal is None else is_causal), None
     n, layer = query.shape[-2], getattr(key, LAYER, None)
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     if layer is not None:  # the keys of this step alone; earlier ones are in the state of the layer
         attention_mask = _of_last_keys(attention_mask, key.shape[-2])
+        found = layer.single_step(computed_by, query, key, value, attention_mask, scale) if n == 1 else None
+        if found is not None:
+            return found.transpose(1, 2), None
     if attention_mask is None and causal and n > 1:  # with keys after the queries, those of a static cache to be filled
         key, value = key[..., :n, :], value[..., :n, :]
     elif attention_mask is not None and attention_mask.ndim == 4:
@@ -237,18 +242,22 @@ def attention(
         )
     key, value = (_for_all_heads(x, query.shape[1]) for x in (key, value))
     options: dict[str, Any] = {"causal": causal and n == p, "prefixes": prefixes, "key_mask": attention_mask}
-    options["scale"] = query.shape[-1] ** -0.5 if scaling is None else scaling
-    out = (
-        computed_by(query, key, value, **options)
-        if layer is None
-        else layer.attend(computed_by, query, key, value, **options)
-    )
+    attend = computed_by if layer is None else partial(layer.attend, computed_by)
+    out = attend(query, key, value, scale=scale, **options)
     return out.transpose(1, 2).contiguous(), None
 
 
 def _of_last_keys(mask: Tensor | None, count: int) -> Tensor | None:
-    """The part of a mask that belongs to the last keys; None where there are none."""
-    return None if mask is None or not count else mask[..., -count:]
+    """The part of a mask that belongs to the last keys; None where there are none.
+
+    That of a single key has only to say whether it is there, (batch, 1).
+    """
+    if mask is None or not count:
+        return None
+    last = mask[..., -count:]
+    if count == 1 and last.ndim == 4:
+        last = last[:, 0, -1] if last.dtype == torch.bool else last[:, 0, -1] == 0
+    return last
 
 
 def _for_all_heads(x: Tensor, heads: int) -> Tensor:

@@ -18,6 +18,7 @@ from transformers.cache_utils import CacheLayerMixin, DynamicLayer
 
 from .._validation import check_instance, shown
 from ._attention_state import AttentionState
+from ._decoding_step import DecodingStep
 from ._families import is_cross
 from ._hugging_face import ATTRIBUTE, LAYER
 
@@ -148,9 +149,15 @@ class LinearLayer(CacheLayerMixin):
     is_croppable = False
     supports_early_init = False
 
+    step: DecodingStep | None
+    record_past: bool
+
     def __init__(self) -> None:
         super().__init__()
         self.reset()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"step": None}  # of a copy, or elsewhere, it is made again
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         """Keep the types and widths of keys and values."""
@@ -165,12 +172,12 @@ class LinearLayer(CacheLayerMixin):
         return self._marked(key_states), value_states
 
     def _marked(self, keys: Tensor) -> Tensor:
-        marked = keys.view_as(keys)
-        setattr(marked, LAYER, self)
-        return marked
+        setattr(keys, LAYER, self)
+        return keys
 
     def attend(self, computed_by: nn.Module, q: Tensor, k: Tensor, v: Tensor, **call: Any) -> Tensor:
         """Attention of queries to the state and to the keys of this step, which are added to the state."""
+        self.step = None
         if self.record_past and k.shape[-2]:
 
             def repeat(state: AttentionState, count: int) -> None:
@@ -181,6 +188,37 @@ class LinearLayer(CacheLayerMixin):
             self.steps.append(_Step(self.state.clone(), k.shape[-2], repeat))
         out: Tensor = computed_by(q, k, v, **call, state=self.state)
         return out
+
+    def single_step(
+        self, computed_by: Any, q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, scale: float
+    ) -> Tensor | None:
+        """The same for one more position of each sequence, or one query to an encoder; None if it is another case.
+
+        Parameters
+        ----------
+        computed_by : HeadAttention
+        q, k, v : Tensor (batch, heads, length, width)
+            As the module gives them: fewer heads of keys and values stand for as many neighbouring ones each.
+        key_mask : Tensor (batch, 1) of bool or None
+            Where there is a key.
+        scale : float
+            Factor of the dot products.
+        """
+        sums = self.state.sums
+        if sums is None or self.state.near is not None or self.record_past or torch.is_grad_enabled():
+            return None
+        if not q.shape[-2] == 1 >= k.shape[-2] or torch.is_autocast_enabled(q.device.type):
+            return None
+        dtype = q.dtype
+        if dtype not in (torch.float32, torch.float64):
+            q, k, v = q.float(), k.float(), v.float()
+        if self.step is None:
+            self.step = DecodingStep.of(computed_by.features.current, scale, q.shape[1], q)
+        if self.step is None:
+            return None
+        out, sums = self.step(sums, q, k, v, None if key_mask is None else key_mask[:, -1])
+        self.state.update(sums, k.shape[-2])
+        return out.to(dtype)
 
     def get_seq_length(self) -> int:
         """Number of positions, with padding."""
@@ -198,6 +236,7 @@ class LinearLayer(CacheLayerMixin):
         """Forget everything."""
         self.state, self.length = AttentionState(), 0
         self.steps: list[_Step] = []
+        self.step = None
         self.record_past, self.is_initialized = False, False
 
     def reorder_cache(self, beam_idx: Tensor) -> None:

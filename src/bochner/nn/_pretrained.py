@@ -72,7 +72,7 @@ def record(model: nn.Module) -> None:
 
 
 def _is_converted(module: nn.Module) -> bool:
-    return isinstance(getattr(module, ATTRIBUTE, module), HeadAttention | RandomFeatureAttention)
+    return isinstance(getattr(module, ATTRIBUTE, None), HeadAttention) or isinstance(module, RandomFeatureAttention)
 
 
 def _record_of(module: nn.Module) -> dict[str, Any]:

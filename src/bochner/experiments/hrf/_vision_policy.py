@@ -9,8 +9,11 @@ import numpy as np
 
 from ...approximation import Approximation
 
-PIXELS, KEPT, D, N_POSITION = 24, 12, 8, 6
+PIXELS, KEPT, D, N_POSITION = 16, 8, 8, 6
 """Pixels of the camera, those that attention keeps, the dimension of queries and keys, and of the codes of positions."""
+
+LAG = 4
+"""Steps between the two images that a policy sees."""
 
 ANGLES = np.linspace(-0.42, 0.42, PIXELS)
 """Of the pixels.  The pole falls at 0.21: what lies further out is background, which flickers."""
@@ -78,15 +81,15 @@ def steps_balanced(thetas: np.ndarray, scores: Scores, horizon: int, seed: int, 
         env.state = np.repeat(env.state[:, :1], n, axis=1)
     flicker = np.random.default_rng(seed)
     up, total = np.ones(n, dtype=bool), np.zeros(n)
-    before = _image(env.state[2], flicker)
+    images = [_image(env.state[2], flicker)]
     for _ in range(horizon):
-        now, actions = _image(env.state[2], flicker), np.zeros(n, dtype=np.int64)
+        now, before, actions = images[-1], images[0], np.zeros(n, dtype=np.int64)
         actions[up] = push_right(thetas[up], now[up], before[up], scores)
-        fallen = env.step(actions)[2]
         total += up
-        up, before = up & ~fallen, now
+        up &= ~env.step(actions)[2]
         if not up.any():
             break
+        images = [*images[-LAG:], _image(env.state[2], flicker)]
     return total
 
 

@@ -1,0 +1,132 @@
+"""Features that linear attention fits and draws by itself, from the queries and keys of its first call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .._validation import check_count, shown
+from ..approximation import Approximation
+from ..catalogue import as_specification
+from ._attention_checks import check_generator, root_of_scale
+from ._drawn import DrawnFeatures, attention_spec
+from ._tensor_features import TensorFeatures
+
+
+class AttentionFeatures:
+    r"""Features for `linear_attention` that are fitted and drawn at the first call, and kept for all others.
+
+    Pass the same object to repeated calls, so that they share their constants and rows.  A module keeps its draw in a
+    checkpoint: use `RandomFeatureAttention` in models.
+
+    Parameters
+    ----------
+    spec : Approximation or str
+        What to draw, or the name of a mechanism, for `kernels.Softmax` with scale 1.
+    n_projections : int
+        Rows of W, if ``spec`` is a name.
+    generator : torch.Generator, optional
+        Source of the draw; by default torch's global generator.
+
+    Notes
+    -----
+    Each head, the third axis from the end, has its own constants; the rows of W are shared.  The constants are chosen from
+    all queries and keys of the first call that are not masked, so that a causal model should fix them before it is trained.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from bochner.nn import AttentionFeatures, linear_attention
+    >>> q, k, v = torch.randn(3, 2, 4, 50, 16, generator=torch.Generator().manual_seed(0))
+    >>> features = AttentionFeatures("dense", n_projections=128)
+    >>> first = linear_attention(q, k, v, features=features)
+    >>> torch.equal(first, linear_attention(q, k, v, features=features))
+    True
+    """
+
+    def __init__(
+        self, spec: Approximation | str = "dense", n_projections: int = 256, *, generator: torch.Generator | None = None
+    ) -> None:
+        owner = "AttentionFeatures"
+        check_generator(owner, generator)
+        named = as_specification(owner, spec, None, check_count(owner, "n_projections", n_projections))
+        self.spec, self.generator = attention_spec(owner, named), generator
+        self._drawn: DrawnFeatures | None = None
+
+    @property
+    def plans(self) -> list[Approximation]:
+        """The plan of each head, once there was a call."""
+        return [] if self._drawn is None else self._drawn.plans
+
+    def redraw(self, generator: torch.Generator | None = None) -> None:
+        """Draw new rows; the constants are kept.
+
+        Parameters
+        ----------
+        generator : torch.Generator, optional
+            Source of the draw; by default torch's global generator.
+        """
+        check_generator("AttentionFeatures.redraw", generator)
+        if self._drawn is not None:
+            self._drawn.redraw(generator)
+
+    @torch.no_grad()
+    def of(self, q: Tensor, k: Tensor, key_mask: Tensor | None, scale: float | Tensor | None) -> TensorFeatures:
+        """The features for a call of attention with checked arguments; those of the first call are kept."""
+        heads = q.shape[-3] if q.ndim > 2 else 1
+        if self._drawn is None:
+            if not k.shape[-2] or not q.shape[-2]:
+                raise ValueError(
+                    "linear_attention: features must be given where there are no queries and keys to fit them to; pass "
+                    "those of the calls that filled the state."
+                )
+            self._drawn = self._fitted(heads, q, k, key_mask, scale)
+        drawn = self._drawn
+        if (drawn.d, drawn.heads) != (q.shape[-1], heads):
+            raise ValueError(
+                f"linear_attention: features were fitted to {drawn.heads} heads of width {drawn.d}, and q has {heads} of "
+                f"width {q.shape[-1]}; use another AttentionFeatures."
+            )
+        return drawn.current
+
+    def _fitted(
+        self, heads: int, q: Tensor, k: Tensor, key_mask: Tensor | None, scale: float | Tensor | None
+    ) -> DrawnFeatures:
+        dtype = torch.float64 if q.dtype == torch.float64 else torch.float32
+        drawn: DrawnFeatures = DrawnFeatures(self.spec, q.shape[-1], heads, dtype=dtype, generator=self.generator).to(
+            q.device
+        )
+        root = root_of_scale(q, scale)
+        queries, keys = (_by_head(x.to(dtype) * torch.as_tensor(root, dtype=dtype, device=x.device)) for x in (q, k))
+        if key_mask is not None:
+            there = _by_head(key_mask.expand(k.shape[:-1])[..., None])[..., 0].any(dim=0)
+            queries = queries[:, there] if queries.shape[1] == keys.shape[1] else queries
+            keys = keys[:, there]
+        drawn.fit(queries, keys.expand(heads, -1, -1))
+        return drawn
+
+
+def _by_head(x: Tensor) -> Tensor:
+    """Rows (heads, n, d) of (..., heads, length, d)."""
+    return x[None] if x.ndim == 2 else x.movedim(-3, 0).flatten(1, -2)
+
+
+def grouped(q: Tensor, x: Any, name: str) -> Any:
+    """Keys, values or a mask with each head repeated for the query heads of its group, as ``enable_gqa`` of torch does."""
+    axis = -2 if name == "key_mask" else -3
+    if (
+        not isinstance(x, Tensor)
+        or not isinstance(q, Tensor)
+        or x.ndim < -axis
+        or (name == "key_mask" and x.shape[axis] == 1)
+    ):
+        return x
+    heads, of = q.shape[-3] if q.ndim > 2 else 1, x.shape[axis]
+    if of == 0 or heads % of:
+        raise ValueError(
+            f"linear_attention: with enable_gqa the {heads} heads of q must be a multiple of those of {name}, got {of}; "
+            f"shapes {shown(q)} and {shown(x)}."
+        )
+    return x.repeat_interleave(heads // of, dim=axis)
