@@ -70,7 +70,8 @@ def check_tensors(q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None) -> T
             f"k {tuple(k.shape)}, v {tuple(v.shape)}."
         )
     try:
-        torch.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+        if not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:
+            torch.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
     except RuntimeError:
         raise ValueError(
             f"{OWNER}: the leading axes of q {tuple(q.shape)}, k {tuple(k.shape)} and v {tuple(v.shape)} must broadcast; "

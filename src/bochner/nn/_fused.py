@@ -167,8 +167,7 @@ class _Groups(NamedTuple):
         return zip(*(self.split(x, axes) for x, axes in zip(results, (2, 2, 2, 2, 3, 3), strict=True)), strict=True)
 
 
-@torch.library.custom_op("bochner::linear_attention", mutates_args=())
-def _forward(
+def _forward_here(
     q: Tensor,
     k: Tensor,
     v: Tensor,
@@ -203,13 +202,15 @@ def _forward(
     return results
 
 
+_forward = torch.library.custom_op("bochner::linear_attention", _forward_here, mutates_args=())
+
+
 @_forward.register_fake
 def _(*inputs: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     return _Call(*inputs[:15]).results(inputs[15])
 
 
-@torch.library.custom_op("bochner::linear_attention_backward", mutates_args=())
-def _backward(
+def _backward_here(
     q: Tensor,
     k: Tensor,
     v: Tensor,
@@ -248,9 +249,17 @@ def _backward(
     return gradients
 
 
+_backward = torch.library.custom_op("bochner::linear_attention_backward", _backward_here, mutates_args=())
+
+
 @_backward.register_fake
 def _(*inputs: Any) -> list[Tensor]:
     return _Call(*inputs[:15]).gradients(inputs[15])
+
+
+def _here(q: Tensor) -> bool:
+    """Whether there are numbers to work on at once: the dispatcher is for graphs, and would load torch's compiler."""
+    return type(q) in (Tensor, torch.nn.Parameter) and not q.is_meta and not torch.compiler.is_compiling()
 
 
 class _Attention(torch.autograd.Function):
@@ -258,7 +267,7 @@ class _Attention(torch.autograd.Function):
 
     @staticmethod
     def forward(*inputs: Any) -> Any:
-        return _forward(*inputs)
+        return (_forward_here if _here(inputs[0]) else _forward)(*inputs)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -295,7 +304,8 @@ _forward.register_autograd(
 
 def _gradient_of(*inputs: Any) -> Any:
     *call, a, b, c, d, e, f, d_out, d_log = inputs
-    return tuple(_backward(*call, [a, b, c, d, e, f], d_out.contiguous(), d_log.contiguous()))
+    operator: Callable[..., Any] = _backward_here if _here(inputs[0]) else _backward
+    return tuple(operator(*call, [a, b, c, d, e, f], d_out.contiguous(), d_log.contiguous()))
 
 
 class _Gradient(torch.autograd.Function):

@@ -18,7 +18,7 @@ from ._tensor_features import Binary
 LOWEST = {torch.float32: 2.0**-36, torch.float64: 2.0**-288}
 """Denominators, relative to the largest feature of a query, below which a step is divided: see `bochner.nn._walk`."""
 
-TILE = 1 << 16
+TILE = 1 << 17
 """Features of a tile: few enough for the cache of a core, enough for matrix products."""
 
 
