@@ -34,6 +34,7 @@ from reproduction_pages import (  # noqa: E402
     dense_table,
     errata_table,
     experiment_table,
+    long_context_table,
     outcome,
     paper_page,
     summary,
@@ -129,12 +130,19 @@ def pages() -> dict[str, str]:
         "landmarks.md": between(
             (DOCS / "landmarks.md").read_text(), "downstream", outcome("ours-landmarks-downstream")
         ),
-        "attention.md": insert((DOCS / "attention.md").read_text(), "conversion", conversion_table()),
+        "attention.md": attention_page(),
         "hugging_face.md": insert((DOCS / "hugging_face.md").read_text(), "families", family_table()),
         "errata.md": errata(),
         "optimization.md": optimization_page(),
         "references.md": references(),
     }
+
+
+def attention_page() -> str:
+    """The guide to attention, with a table for each of its tasks."""
+    page = insert((DOCS / "attention.md").read_text(), "conversion", conversion_table())
+    page = insert(page, "scratch", training_table("crt-table2-text", 1))
+    return insert(page, "long context", long_context_table())
 
 
 def optimization_page() -> str:
@@ -212,6 +220,8 @@ if __name__ == "__main__":
         (DOCS / "speed.md").write_text(speed())
     if "--accuracy" in sys.argv[1:]:
         (DOCS / "accuracy.md").write_text(accuracy())
+    if "--decode" in sys.argv[1:]:
+        bench_rows("attention.md", "decode")
     if "--hashing" in sys.argv[1:]:
         bench_rows("learn.md", "hashing")
     if "--optimize" in sys.argv[1:]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bochner.projections import Orthogonal
+from bochner.projections import Orthogonal, Simplex
 from bochner.rotations import FoldedWalsh, Hadamard, StructuredGivens, UnpaddedHadamard
 
 
@@ -53,3 +53,14 @@ def test_signs_are_checked():
         FoldedWalsh(np.ones((1, 5), np.int8), 1)
     with pytest.raises(ValueError, match="UnpaddedHadamard: blocks must be at most"):
         UnpaddedHadamard(1000)
+
+
+@pytest.mark.parametrize("d, m", ((20, 70), (5000, 40)))
+@pytest.mark.parametrize("projection", (Orthogonal(Hadamard()), Simplex(UnpaddedHadamard())), ids=repr)
+def test_some_rows_without_the_others(projection, d, m):
+    """Within a block and across blocks, in one go and, in the large dimension, in several."""
+    P = projection.sample(d, m, rng=0)
+    room = np.full((m - 10, 2, d), np.nan)
+    assert P.rows(3, m - 7, room[:, 0]) is not None and np.isnan(room[:, 1]).all()
+    np.testing.assert_allclose(room[:, 0], P.combine(np.eye(m))[3 : m - 7], atol=1e-12)
+    assert (P.rows(3, m - 7) == room[:, 0]).all()

@@ -21,7 +21,9 @@ from ._map import Coupling, Layout, Map
 PIVOTS = ("uniform", "rpcholesky", "kmeans")
 _SAMPLE = 20_000
 """Rows of the data that landmarks are chosen from, at most, unless more landmarks are asked for."""
-_JUDGED = 4096
+_POOL, _POOL_PER_PIVOT = 4096, 8
+"""Rows that pivots are drawn from, at most: this many, or this many for each pivot."""
+_JUDGED = 1024
 """Rows of the data that the trace error is measured on, at most."""
 _SHOWN = 64
 """Numbers up to which ``repr`` shows landmarks in full."""
@@ -50,7 +52,7 @@ class Landmarks(Map):
         Number that the plan adds to the diagonal of :math:`K_{SS}`, in units of its mean, so that it has a Cholesky
         factor.
     trace_error : float, optional
-        The share of the trace of the Gram matrix of the data (of 4096 random rows, if there are more) that the landmarks
+        The share of the trace of the Gram matrix of the data (of 1024 random rows, if there are more) that the landmarks
         do not capture, filled in by the plan.
 
     See Also
@@ -69,7 +71,8 @@ class Landmarks(Map):
     Gram matrix.
 
     Randomly pivoted Cholesky draws each landmark with probability proportional to the residual diagonal of those before
-    it; blocks of proposals are thinned by rejection, which keeps that law exactly.
+    it; blocks of proposals are thinned by rejection, which keeps that law exactly.  Pivots are drawn from at most 4096
+    random rows of the data, or eight per pivot if that is more.
 
     References
     ----------
@@ -150,18 +153,21 @@ class Landmarks(Map):
         unit, rows = _at_unit(kernel), _sampled(data, max(_SAMPLE, 10 * m), rng)
         points = self._chosen(unit, kernel, rows, rng, m)
         T, jitter = whitening(unit, points)
-        judged = rows if len(rows) <= _JUDGED else rows[rng.choice(len(rows), _JUDGED, replace=False)]
-        return replace(self, points=points, jitter=jitter, trace_error=_trace_error(unit, judged, points, T))
+        judged = _subset(rows, _JUDGED, rng).astype(np.float64)
+        planned = replace(self, points=points, jitter=jitter, trace_error=_trace_error(unit, judged, points, T))
+        object.__setattr__(planned, "_whitening", T)  # for the draw that follows
+        return planned
 
     def _chosen(self, unit: Kernel, kernel: Kernel, rows: np.ndarray, rng: np.random.Generator, m: int) -> np.ndarray:
         if not isinstance(self.pivots, str):
             return np.asarray(kernel.scaled(self.pivots), dtype=np.float64)
         m = min(m, len(rows))
         if self.pivots == "uniform":
-            return _distinct(rows[rng.permutation(len(rows))], m)
+            return _distinct(rows, rng.permutation(len(rows)), m)
         if self.pivots == "rpcholesky":
-            return np.asarray(rows[rpcholesky(unit, rows, m, rng)])
-        distinct = _distinct(rows, m + 1)
+            pool = _subset(rows, max(_POOL, _POOL_PER_PIVOT * m), rng).astype(np.float64)
+            return np.asarray(pool[rpcholesky(unit, pool, m, rng)])
+        distinct = _distinct(rows, np.arange(len(rows)), m + 1)
         if len(distinct) <= m:
             return distinct
         from sklearn.cluster import MiniBatchKMeans
@@ -173,7 +179,8 @@ class Landmarks(Map):
         if self.points.shape[1] != draws.d:
             raise ValueError(f"Landmarks: they have {self.points.shape[1]} columns, the data has {draws.d}.")
         assert kernel is not None
-        return LandmarkFeatures(_at_unit(kernel), self.points, self.jitter or 0.0, draws.m)
+        known = self.__dict__.get("_whitening") if draws.m >= len(self.points) else None
+        return LandmarkFeatures(_at_unit(kernel), self.points, self.jitter or 0.0, draws.m, known)
 
     def mse(self, case: ErrorCase) -> np.ndarray:
         """The squared error itself, which is not random."""
@@ -210,18 +217,31 @@ class LandmarkFeatures(Features):
     symmetric = True
     positive = False
 
-    def __init__(self, unit: Kernel, points: np.ndarray, jitter: float, width: int) -> None:
+    def __init__(
+        self, unit: Kernel, points: np.ndarray, jitter: float, width: int, whitened: np.ndarray | None = None
+    ) -> None:
         self.unit, self.points, self.width = unit, points[:width], width
+        whitened = whitening(unit, self.points, jitter)[0] if whitened is None else whitened
         self.transform = np.zeros((len(self.points), width))
-        whitened = whitening(unit, self.points, jitter)[0]
         self.transform[:, : whitened.shape[1]] = whitened
+        self.triangular = width == len(self.points) and not np.tril(self.transform, -1).any()
 
     def scaled(self, X: Any, *, key: bool) -> Scaled:
         """One Gram matrix with the landmarks, and one product."""
         lead = tuple(X.shape[:-1])
         rows = X.reshape(-1, X.shape[-1])
-        values = self.unit(rows, like(self.points, X)) @ like(self.transform, X)
+        values = self.unit(rows, like(self.points, X))
+        values = self._whitened(values, like(self.transform, X))
         return values.reshape(*lead, self.width), None
+
+    def _whitened(self, values: Any, T: Any) -> Any:
+        """The product with T, in half the operations where T is triangular and BLAS can be asked for it."""
+        if not (self.triangular and is_numpy(values) and len(values)):
+            return values @ T
+        from scipy.linalg import blas
+
+        multiply = blas.strmm if values.dtype == np.float32 else blas.dtrmm
+        return multiply(1.0, T.T, values.T, lower=1, overwrite_b=1).T  # transposed: BLAS has columns first
 
 
 def whitening(unit: Kernel, points: np.ndarray, jitter: float | None = None) -> tuple[np.ndarray, float]:
@@ -307,21 +327,24 @@ def _at_unit(kernel: Kernel) -> Kernel:
     return kernel.with_bandwidth(1.0) if kernel.has_bandwidth else kernel
 
 
-def _distinct(rows: np.ndarray, m: int) -> np.ndarray:
-    """The first m rows that differ from all before them, or as many as there are."""
+def _distinct(rows: np.ndarray, order: np.ndarray, m: int) -> np.ndarray:
+    """The first m rows in an order that differ from all before them, or as many as there are, in float64."""
     for most in (2 * m, len(rows)):
-        first = np.unique(rows[:most], axis=0, return_index=True)[1]
+        some = rows[order[:most]]
+        first = np.unique(some, axis=0, return_index=True)[1]
         if len(first) >= m:
             break
-    return np.asarray(rows[np.sort(first)[:m]])
+    return np.asarray(some[np.sort(first)[:m]], dtype=np.float64)
 
 
 def _sampled(data: Data, most: int, rng: np.random.Generator) -> np.ndarray:
-    """Rows of both sides to choose from, in float64."""
-    rows = data.X if data.same else np.concatenate([data.X, data.Y])
-    if len(rows) > most:
-        rows = rows[np.sort(rng.choice(len(rows), most, replace=False))]
-    return rows.astype(np.float64)
+    """Rows of both sides to choose from."""
+    return _subset(data.X if data.same else np.concatenate([data.X, data.Y]), most, rng)
+
+
+def _subset(rows: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
+    """All rows, or so many random ones in their order."""
+    return rows if len(rows) <= most else rows[np.sort(rng.choice(len(rows), most, replace=False))]
 
 
 def _matrix(name: str, value: Any) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._arrays import array_namespace, like, pad_last
 from ..geometries import FastGeometry
-from ..linalg.engine import LANES, for_each_tile_of_lanes, multiply
+from ..linalg.engine import CACHE_BYTES, LANES, for_each_tile_of_lanes, multiply, rows_per_tile
 from ..rotations._rotation import DrawnStages
 from ._operator import Operator
 
@@ -60,18 +60,17 @@ class StructuredOperator(Operator):
         from ..linalg.compiled.lanes import store_scaled
 
         out, ones = np.empty((stop - start, self.shape[1])) if out is None else out, np.ones(self.shape[1])
+        step = min(rows_per_tile(8 * self.dim, CACHE_BYTES), -(-(stop - start) // LANES) * LANES)
+        room = np.empty((step // LANES, self._capacity, LANES))
         for block, own in self._blocks():
-            first, last = max(start, own.start), min(stop, own.stop)
-            if first >= last:
-                continue
-            k = np.arange(last - first)
-            lanes = np.zeros((-(-len(k) // LANES), self._capacity, LANES))
-            lanes[k // LANES, first - own.start + k, k % LANES] = self.radii[
-                first:last
-            ]  # each row: an axis of its block
-            self.geometry.adjoint_lanes(lanes, self.block_sizes[block], self.dim)
-            self.rotation.lanes(lanes, block, back=True)
-            store_scaled(lanes, ones, out[first - start : last - start])
+            for first in range(max(start, own.start), min(stop, own.stop), step):
+                k = np.arange(min(step, stop - first, own.stop - first))
+                lanes = room[: -(-len(k) // LANES)]
+                lanes[:] = 0
+                lanes[k // LANES, first - own.start + k, k % LANES] = self.radii[first + k]  # each an axis of the block
+                self.geometry.adjoint_lanes(lanes, self.block_sizes[block], self.dim)
+                self.rotation.lanes(lanes, block, back=True)
+                store_scaled(lanes, ones, out[first - start : first - start + len(k)])
         return out
 
     def combine(self, Z: np.ndarray) -> np.ndarray:
