@@ -1,8 +1,8 @@
 """Writes the generated parts of the documentation: ``python docs/generate.py``.
 
 Tables of facts come from the catalogue, verdicts and figures of experiments from ``results/``, the table of speeds from a
-run of ``bochner bench --json`` on the machine at hand, only with ``--speed`` (``--accuracy``, ``--hashing`` and
-``--optimize`` for the others).  A test holds the written facts to the code.
+run of ``bochner bench --json`` on the machine at hand, only with ``--speed`` (``--accuracy`` and ``--hashing`` for the
+others).  A test holds the written facts to the code.
 """
 
 from __future__ import annotations
@@ -201,5 +201,3 @@ if __name__ == "__main__":
         (DOCS / "accuracy.md").write_text(accuracy())
     if "--hashing" in sys.argv[1:]:
         bench_rows("learn.md", "hashing")
-    if "--optimize" in sys.argv[1:]:
-        bench_rows("optimization.md", "optimize")
