@@ -1,8 +1,13 @@
 """Writes the generated parts of the documentation: ``python docs/generate.py``.
 
 Tables of facts come from the catalogue, verdicts and figures of experiments from ``results/``, the table of speeds from a
+<<<<<<< HEAD
 run of ``bochner bench --json`` on the machine at hand, only with ``--speed`` (``--accuracy`` and ``--hashing`` for the
 others).  A test holds the written facts to the code.
+=======
+run of ``bochner bench --json`` on the machine at hand, only with ``--speed`` (``--accuracy``, ``--decode``,
+``--hashing`` and ``--optimize`` for the others).  A test holds the written facts to the code.
+>>>>>>> main
 """
 
 from __future__ import annotations
@@ -33,6 +38,7 @@ from reproduction_pages import (  # noqa: E402
     dense_table,
     errata_table,
     experiment_table,
+    long_context_table,
     outcome,
     paper_page,
     summary,
@@ -117,11 +123,18 @@ def pages() -> dict[str, str]:
         "landmarks.md": between(
             (DOCS / "landmarks.md").read_text(), "downstream", outcome("ours-landmarks-downstream")
         ),
-        "attention.md": insert((DOCS / "attention.md").read_text(), "conversion", conversion_table()),
+        "attention.md": attention_page(),
         "errata.md": errata(),
         "optimization.md": optimization_page(),
         "references.md": references(),
     }
+
+
+def attention_page() -> str:
+    """The guide to attention, with a table for each of its tasks."""
+    page = insert((DOCS / "attention.md").read_text(), "conversion", conversion_table())
+    page = insert(page, "scratch", training_table("crt-table2-text", 1))
+    return insert(page, "long context", long_context_table())
 
 
 def optimization_page() -> str:
@@ -199,5 +212,7 @@ if __name__ == "__main__":
         (DOCS / "speed.md").write_text(speed())
     if "--accuracy" in sys.argv[1:]:
         (DOCS / "accuracy.md").write_text(accuracy())
+    if "--decode" in sys.argv[1:]:
+        bench_rows("attention.md", "decode")
     if "--hashing" in sys.argv[1:]:
         bench_rows("learn.md", "hashing")

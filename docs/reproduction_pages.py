@@ -203,6 +203,24 @@ def conversion_table() -> str:
     return table("features | relative error of attention matrices | accuracy", rows)
 
 
+def long_context_table() -> str:
+    """Increases of the bits per character of a model at a long context, by window and rows."""
+    found = results().get("ours-long-context")
+    if found is None or "characters" not in found["parts"]:
+        return table("window", [["not run yet"]])
+    cells = found["parts"]["characters"]["numbers"]["table"]
+    windows, rows = (sorted({int(key.split()[k]) for key in cells}) for k in (0, 1))
+
+    def cell(window: int, m: int) -> str:
+        values = [100 * value for value in cells.get(f"{window} {m}", ())]
+        return "" if not values else f"{values[0]:.1f} %" if m == 0 else f"{spread(values, 1)} %"
+
+    return table(
+        " | ".join(["window", *("no rows" if m == 0 else f"{m} rows" for m in rows)]),
+        [[str(window), *(cell(window, m) for m in rows)] for window in windows],
+    )
+
+
 def dense_table() -> str:
     """Errors of dense exponential features over those of optimal positive ones, by data set and regime."""
     found = results().get("ours-grid")

@@ -1,4 +1,4 @@
-"""torch.compile: one graph where all see all, the same numbers everywhere."""
+"""torch.compile: one graph, the same numbers."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ def test_compiled_equals_eager(is_causal, spec):
         return attention(x, x, x, need_weights=False, is_causal=is_causal)[0]
 
     expected = call(x)
-    compiled = torch.compile(call, backend="aot_eager", fullgraph=not is_causal)
+    compiled = torch.compile(call, backend="aot_eager", fullgraph=True)
     check_close(compiled(x), expected, 1e-5)

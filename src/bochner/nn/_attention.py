@@ -1,18 +1,15 @@
-"""Attention in linear time: the public function, and how its work is divided into single sequences."""
+"""Attention in linear time: the public function, and checks of its arguments."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+import contextlib
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from .._validation import check_flag
 from ..approximation import Approximation, FeatureMap
-from ..approximation.log_features import KeySums
 from ._attention_checks import (
     OWNER,
     borders_of,
@@ -20,27 +17,21 @@ from ._attention_checks import (
     check_exclusive,
     check_features,
     check_floating,
+    check_lengths,
+    check_meta,
     check_near,
     check_state,
     check_state_type,
     check_tensors,
-    lengths_of,
     root_of_scale,
 )
 from ._attention_features import AttentionFeatures, grouped
 from ._attention_state import AttentionState
-from ._near import NearKeys, attend_anchors, attend_window, choose_anchors
-from ._process_groups import before, total
+from ._one_sequence import OneSequence
 from ._tensor_features import TensorFeatures, tensor_features
-from ._walk import Everything, Part, Prefixes, Walk, divide, merged
 
 if TYPE_CHECKING:
     from ._process_groups import Group
-
-_CAUSAL_CHUNK = 128
-"""Rows per step of a causal walk: products within the step cost about as much as those with the sums."""
-_NUMBERS = 1 << 21
-"""Features held at a time where all see all: few enough for the cache, enough for matrix products."""
 
 
 def linear_attention(
@@ -162,29 +153,22 @@ def linear_attention(
     if window or anchors:
         check_near(q, k, fitted, window, causal, prefix_lengths, cu_seqlens, state, process_group)
     borders = None if cu_seqlens is None else borders_of(q, k, cu_seqlens, causal)
-    lengths = lengths_of(q, k, causal and borders is None, prefix_lengths)
+    check_lengths(q, k, causal and borders is None, prefix_lengths)
     root = root_of_scale(q, scale)
     dtype = torch.promote_types(torch.promote_types(q.dtype, k.dtype), v.dtype)
-    with torch.autocast(q.device.type, enabled=False):
+    with contextlib.nullcontext() if q.is_meta else torch.autocast(q.device.type, enabled=False):
         q, k, v = (x.to(torch.float64 if dtype == torch.float64 else torch.float32) for x in (q, k, v))
         drawn = fitted if isinstance(fitted, TensorFeatures) else tensor_features(fitted, q)
+        check_meta(q, drawn, prefix_lengths)
         check_state(state, drawn, k, v, max(window - 1, 0) + anchors)
-        chunk = chunk_size or (_CAUSAL_CHUNK if causal or window else _chunk(q, drawn))
-        work = _Work(drawn, q, k, v, mask, root, chunk, nonpositive, process_group, window, anchors)
+        work = OneSequence(drawn, q, k, v, mask, root, causal, chunk_size, nonpositive, process_group, window, anchors)
         if borders is not None:
-            out = torch.cat([work.part(*pair, causal) for pair in borders], dim=-2)
-        elif window or anchors:
-            out = work.run_near(causal, state)
+            out = torch.cat([work.part(*pair).run(None) for pair in borders], dim=-2)
+        elif prefix_lengths is not None:
+            out = work.run_prefixes(prefix_lengths, state)
         else:
-            out, sums = work.run(lengths, None if state is None else state.sums)
-            if state is not None:
-                state.update(sums, k.shape[-2])
+            out = work.run(state)
     return out.to(dtype)
-
-
-def _chunk(q: Tensor, features: TensorFeatures) -> int:
-    heads: int = max(q.shape[:-2].numel(), 1)
-    return min(max(_NUMBERS // (features.width * heads), 128), 4096)
 
 
 def _of_state(q: Tensor, k: Tensor | None, v: Tensor | None, state: AttentionState | None) -> tuple[Tensor, Tensor]:
@@ -197,155 +181,3 @@ def _of_state(q: Tensor, k: Tensor | None, v: Tensor | None, state: AttentionSta
     check_floating(OWNER, "q", q)
     lead, e = state.shape
     return q.new_empty(*lead, 0, q.shape[-1]), q.new_empty(*lead, 0, e)
-
-
-@dataclass(frozen=True)
-class _Work:
-    """Checked tensors in working precision, with the features that meet them; ``group`` holds the sequence in pieces."""
-
-    features: TensorFeatures
-    q: Tensor
-    k: Tensor
-    v: Tensor
-    key_mask: Tensor | None
-    root: float | Tensor
-    chunk: int
-    nonpositive: str
-    group: Group | None = None
-    window: int = 0
-    anchors: int = 0
-
-    def run(self, lengths: Sequence[int] | Tensor, sums: KeySums | None) -> tuple[Tensor, KeySums | None]:
-        """The output, and the sums with all keys.
-
-        Parameters
-        ----------
-        lengths : sequence of int, or Tensor (Lq,) or (batch, Lq)
-            How many keys each query sees: a sequence that does not decrease, or a tensor in any order.
-        sums : KeySums or None
-            What all queries see before these keys.
-        """
-        if not isinstance(lengths, Tensor):
-            return self._walk(lengths, sums)
-        if lengths.ndim == 2:
-            return self._member_by_member(lengths), None
-        if not bool((lengths.diff() < 0).any()):
-            return self._walk(lengths.tolist(), sums)
-        lengths, order = lengths.sort(stable=True)
-        out, sums = replace(self, q=self.q[..., order, :])._walk(lengths.tolist(), sums)
-        return out[..., order.argsort(), :], sums
-
-    def part(self, queries: slice, keys: slice, causal: bool) -> Tensor:
-        """The attention of one of several sequences that lie one after the other."""
-        q, k, v = self.q[..., queries, :], self.k[..., keys, :], self.v[..., keys, :]
-        mask = None if self.key_mask is None else self.key_mask[..., keys]
-        work = replace(self, q=q, k=k, v=v, key_mask=mask)
-        return work.run_near(causal, None) if self.window or self.anchors else work.run(work._lengths(causal), None)[0]
-
-    def run_near(self, causal: bool, state: AttentionState | None) -> Tensor:
-        """The output where some keys are met exactly; the state is updated."""
-        if state is None and not torch.compiler.is_compiling():  # no wider than the sequence
-            self = replace(self, window=min(self.window, self.q.shape[-2]), anchors=min(self.anchors, self.k.shape[-2]))
-        new, x = NearKeys.of(*self._filled(), self.key_mask), self.q * self.root
-        reach, n = max(self.window - 1, 0), self.k.shape[-2]
-        held = NearKeys.empty(new.k, new.v, self.anchors + (reach if state is not None else 0))
-        if state is not None and state.near is not None:
-            held = state.near
-        sums = None if state is None else state.sums
-        seen = self._seen(self._lengths(causal), sums)
-        if seen is not None:
-            seen = seen | held.seen.any(dim=-1, keepdim=True)
-        chosen = choose_anchors(held.rows(0, self.anchors), new)
-        others = held.rows(self.anchors).then(new.without(chosen.chosen))
-        before = others.seen.shape[-1] - n
-        parts = [attend_anchors(x, chosen, self.root, causal=causal)] if self.anchors else []
-        if self.window:
-            parts.append(attend_window(x, others, self.root, self.window, before=before, causal=causal))
-        far, sums = self._far(others, before, causal, sums)
-        out = divide(merged(parts + far), seen, positive=self.features.positive, nonpositive=self.nonpositive)
-        if state is not None:
-            state.update(sums, n, chosen.keys.then(others.rows(n, None if reach else n)))
-        return out
-
-    def _far(
-        self, others: NearKeys, before: int, causal: bool, sums: KeySums | None
-    ) -> tuple[list[Part], KeySums | None]:
-        """What queries see by features: keys that left the window on one side, or on both; and the sums of these."""
-        n = self.q.shape[-2]
-        if not self.window:
-            part, sums = self._features_of(others, self._lengths(causal), sums)
-            return [part], sums
-        lengths = [max(before + t + 1 - self.window, 0) for t in range(n)]
-        if causal:
-            part, sums = self._features_of(others.rows(0, n) if before else others, lengths, sums)
-            return [part], sums
-        behind = self._features_of(others, lengths, None)[0]
-        ahead = replace(self, q=self.q.flip(-2))._features_of(others.flip(), lengths, None)[0]
-        return [behind, ahead.flip()], None
-
-    def _features_of(self, keys: NearKeys, lengths: Sequence[int], sums: KeySums | None) -> tuple[Part, KeySums | None]:
-        seen = replace(self, k=keys.k, key_mask=keys.seen)._seen(lengths, sums)
-        walk = Walk(self.features, self.q, keys.k, keys.v, keys.seen, Prefixes(lengths), seen, self.root)
-        found: tuple[Part, KeySums | None] = _outside_of_graphs()(walk, sums, self.chunk)
-        return found
-
-    def _lengths(self, causal: bool) -> Sequence[int]:
-        n, p = self.q.shape[-2], self.k.shape[-2]
-        return range(1, n + 1) if causal else Everything(p, n)
-
-    def _filled(self) -> tuple[Tensor, Tensor]:
-        """Keys and values with zeros in the padding: numbers there, even NaN, must not meet a zero."""
-        if self.key_mask is None:
-            return self.k, self.v
-        k, v = (x.masked_fill(~self.key_mask[..., None], 0.0) for x in (self.k, self.v))
-        return k, v
-
-    def _member_by_member(self, lengths: Tensor) -> Tensor:
-        """Each member of the first axis by itself, since its queries see other prefixes."""
-        q, k, v = (x.expand(len(lengths), *x.shape[1:]) for x in (self.q, self.k, self.v))
-        masks = [None] * len(lengths) if self.key_mask is None else self.key_mask.expand(*k.shape[:-1])
-        parts = [
-            replace(self, q=q[b], k=k[b], v=v[b], key_mask=mask).run(row, None)[0]
-            for b, (row, mask) in enumerate(zip(lengths, masks, strict=True))
-        ]
-        return torch.stack(parts)
-
-    def _walk(self, lengths: Sequence[int], sums: KeySums | None) -> tuple[Tensor, KeySums | None]:
-        k, v = self._filled()
-        seen = self._seen(lengths, sums)
-        walk = Walk(self.features, self.q, k, v, self.key_mask, Prefixes(lengths), seen, self.root)
-        if self.group is not None:
-            walk, sums = self._with_others(walk, lengths, self.group)
-        # nothing that is done depends on numbers in tensors where all see all, by plain operations
-        traceable = isinstance(lengths, Everything) and self.features.traceable and self.group is None
-        part, sums = (Walk.run if traceable else _outside_of_graphs())(walk, sums, self.chunk)
-        return divide(part.sums, walk.seen, positive=self.features.positive, nonpositive=self.nonpositive), sums
-
-    def _with_others(self, walk: Walk, lengths: Sequence[int], group: Group) -> tuple[Walk, KeySums]:
-        """The walk that remains, and the sums to start from, where a sequence is spread over processes."""
-        own = replace(walk, q=walk.q[..., :0, :], prefixes=Prefixes([]), seen=None).run(None, self.chunk)[1]
-        assert own is not None  # each rank holds a key
-        if not isinstance(lengths, Everything):
-            sums = before(own, group)
-            return replace(walk, seen=self._seen(lengths, sums)), sums
-        sums = total(own, group)
-        nothing = Prefixes(Everything(0, len(lengths)))
-        k, v = walk.k[..., :0, :], walk.v[..., :0, :]
-        return replace(walk, k=k, v=v, prefixes=nothing, seen=self._seen(lengths, sums)), sums
-
-    def _seen(self, lengths: Sequence[int], sums: KeySums | None) -> Tensor | None:
-        """Which queries see any key, (..., Lq); None means all."""
-        if self.key_mask is None and (not len(lengths) or lengths[0] > 0):
-            return None
-        mask = self.key_mask if self.key_mask is not None else self.k.new_ones(self.k.shape[-2], dtype=torch.bool)
-        counts = torch.nn.functional.pad(mask.cumsum(dim=-1), (1, 0))
-        seen = counts[..., torch.tensor(list(lengths), dtype=torch.int64, device=counts.device)] > 0
-        return seen if sums is None else seen | sums.seen
-
-
-def _outside_of_graphs() -> Callable[..., Any]:
-    """A walk excluded from `torch.compile`, since it depends on values; does not load torch's compiler."""
-    if "torch._dynamo" not in sys.modules:
-        return Walk.run
-    disabled: Callable[..., Any] = torch.compiler.disable(Walk.run)
-    return disabled

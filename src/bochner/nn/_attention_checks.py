@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -17,7 +16,7 @@ from ..kernels import Softmax
 from ._attention_state import AttentionState
 from ._process_groups import check_group
 from ._tensor_features import TensorFeatures
-from ._walk import NONPOSITIVE, Everything
+from ._walk import NONPOSITIVE
 
 OWNER = "linear_attention"
 
@@ -47,12 +46,12 @@ def check_generator(owner: str, generator: Any) -> None:
         )
 
 
-def check_floating(owner: str, name: str, x: Any) -> None:
-    """Refuse anything but a floating-point tensor with numbers in all places."""
+def check_floating(owner: str, name: str, x: Any, *, meta: bool = False) -> None:
+    """Refuse anything but a floating-point tensor with numbers in all places, or with none if ``meta`` allows it."""
     if not isinstance(x, Tensor) or not x.is_floating_point():
         kind = str(x.dtype) if isinstance(x, Tensor) else type(x).__name__
         raise TypeError(f"{owner}: {name} must be a floating-point tensor, got {kind}.")
-    if x.is_meta or x.layout != torch.strided:
+    if (x.is_meta and not meta) or x.layout != torch.strided:
         kind = "a meta tensor, which holds no numbers" if x.is_meta else f"one of layout {x.layout}"
         raise TypeError(f"{owner}: {name} must be a dense tensor, got {kind}.")
 
@@ -60,7 +59,7 @@ def check_floating(owner: str, name: str, x: Any) -> None:
 def check_tensors(q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None) -> Tensor | None:
     """Refuse anything but floating tensors of fitting shapes, and return the mask."""
     for name, x in (("q", q), ("k", k), ("v", v)):
-        check_floating(OWNER, name, x)
+        check_floating(OWNER, name, x, meta=True)
         if x.ndim < 2 or (x is not v and not x.shape[-1]):
             raise ValueError(f"{OWNER}: {name} must have shape (..., length, width), got {tuple(x.shape)}.")
     if len({x.device for x in (q, k, v)}) > 1:
@@ -113,6 +112,15 @@ def root_of_scale(q: Tensor, scale: float | Tensor | None) -> float | Tensor:
     if isinstance(scale, bool) or not isinstance(scale, numbers.Real) or not 0 < float(scale) < math.inf:
         raise ValueError(f"{OWNER}: scale must be a positive number or tensor, got {shown(scale)}.")
     return math.sqrt(float(scale))
+
+
+def check_meta(q: Tensor, features: TensorFeatures, prefix_lengths: Tensor | None) -> None:
+    """Refuse tensors without numbers where something depends on the numbers."""
+    if q.is_meta and not (features.traceable and features.positive and prefix_lengths is None):
+        raise TypeError(
+            f"{OWNER}: q must be a dense tensor, got a meta tensor, which holds no numbers; these have an answer for "
+            f"positive exponential features such as OptimalPositive, without prefix_lengths."
+        )
 
 
 def check_exclusive(
@@ -210,18 +218,15 @@ def check_state(state: AttentionState | None, features: TensorFeatures, k: Tenso
         )
 
 
-def lengths_of(q: Tensor, k: Tensor, causal: bool, prefix_lengths: Tensor | None) -> Sequence[int] | Tensor:
-    """How many keys each query sees."""
-    n, p = q.shape[-2], k.shape[-2]
+def check_lengths(q: Tensor, k: Tensor, causal: bool, prefix_lengths: Tensor | None) -> None:
+    """Refuse numbers of queries and keys that do not fit."""
     if prefix_lengths is not None:
         _check_prefix_lengths(q, k, prefix_lengths)
-        return prefix_lengths
-    if causal and n != p:
+    if causal and q.shape[-2] != k.shape[-2]:
         raise ValueError(
-            f"{OWNER}: causal attention needs as many queries as keys, got {n} and {p}; say with prefix_lengths how many "
-            f"keys each query sees, or give past keys as a state."
+            f"{OWNER}: causal attention needs as many queries as keys, got {q.shape[-2]} and {k.shape[-2]}; say with "
+            f"prefix_lengths how many keys each query sees, or give past keys as a state."
         )
-    return range(1, n + 1) if causal else Everything(p, n)
 
 
 def borders_of(

@@ -34,7 +34,7 @@ class NearKeys(NamedTuple):
     Attributes
     ----------
     k, v : Tensor (..., slots, d), (..., slots, e)
-        Keys and values; zero in empty slots.
+        Keys and values; any numbers in empty slots.
     seen : Tensor (..., slots) of bool
         False for empty slots and for padding; in the window also for anchors, which have a slot of their own.
     """
@@ -99,13 +99,13 @@ class Anchors(NamedTuple):
 
 def choose_anchors(held: NearKeys, new: NearKeys) -> Anchors:
     """Fill the empty slots among the held anchors with the first keys that are not masked."""
-    slots = held.seen.shape[-1]
-    rank = new.seen.cumsum(dim=-1) + held.seen.sum(dim=-1, keepdim=True)
-    both = held.then(new)
-    taken = torch.argsort(~both.seen, dim=-1, stable=True)[..., :slots]
-    k, v = (torch.take_along_dim(x, taken[..., None], dim=-2) for x in (both.k, both.v))
-    keys = NearKeys(k, v, both.seen.take_along_dim(taken, dim=-1))
-    return Anchors(keys, (taken - slots).clamp(min=-1), new.seen & (rank <= slots))
+    slots, both = held.seen.shape[-1], held.then(new)
+    counts = both.seen.cumsum(dim=-1)
+    ranks = torch.arange(1, slots + 1, device=counts.device).expand(*counts.shape[:-1], slots)
+    taken = torch.searchsorted(counts, ranks.contiguous()).clamp(max=counts.shape[-1] - 1)
+    k, v = (x.gather(-2, taken[..., None].expand(*taken.shape, x.shape[-1])) for x in (both.k, both.v))
+    chosen = new.seen & (counts[..., slots:] <= slots)
+    return Anchors(NearKeys(k, v, ranks <= counts[..., -1:]), (taken - slots).clamp(min=-1), chosen)
 
 
 def attend_anchors(x: Tensor, anchors: Anchors, root: float | Tensor, *, causal: bool) -> Part:
@@ -140,14 +140,21 @@ def attend_window(x: Tensor, keys: NearKeys, root: float | Tensor, window: int, 
     blocks = (n + block - 1) // block
     end = blocks * block - n
     sides = (reach - before, end + (0 if causal else reach))
-    k, v = (pad(part, (0, 0, *sides)).unfold(-2, width, block) for part in (keys.k * root, keys.v))
-    seen = pad(keys.seen, sides).unfold(-1, width, block)
-    rows, columns = torch.arange(block, device=x.device)[:, None], torch.arange(seen.shape[-1], device=x.device)
+    starts = block * torch.arange(blocks, device=x.device)
+    k, v = (_windows(pad(part, (0, 0, *sides)), starts, width, -2) for part in (keys.k * root, keys.v))
+    seen = _windows(pad(keys.seen, sides), starts, width, -1)
+    rows, columns = torch.arange(block, device=x.device)[:, None], torch.arange(width, device=x.device)
     distance = rows - (columns - reach)
     band = (distance < window) & (distance >= 0 if causal else distance > -window)
     queries = pad(x, (0, 0, 0, end)).unflatten(-2, (blocks, block))
-    part = _exact(queries, k.mT, v.mT, seen[..., None, :] & band)
+    part = _exact(queries, k, v, seen[..., None, :] & band)
     return Part(*(column.flatten(-3, -2)[..., :n, :] for column in part))
+
+
+def _windows(x: Tensor, starts: Tensor, width: int, dim: int) -> Tensor:
+    """Overlapping pieces of an axis, (..., pieces, width, ...); of no fixed number, so that graphs hold for any length."""
+    places = (starts[:, None] + torch.arange(width, device=x.device)).flatten()
+    return x.index_select(dim, places).unflatten(dim, (starts.shape[0], width))
 
 
 def _exact(x: Tensor, y: Tensor, v: Tensor, visible: Tensor) -> Part:

@@ -1,0 +1,230 @@
+"""The fused operator: equal to the walk over plain operations, with all gradients, in graphs, exports and under vmap."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from bochner import maps
+from bochner.nn import AttentionState, linear_attention
+from bochner.nn import _one_sequence as one_sequence
+from bochner.nn._fused import attend
+from bochner.nn._tensor_features import QuadraticFeatures, Side, tensor_features
+from bochner.nn._threads import run_all
+from support.attention import check_close, fitted, positive, tokens
+
+
+@pytest.fixture
+def walked(monkeypatch):
+    """Linear attention by the walk over plain operations."""
+
+    def call(*inputs, **options):
+        with monkeypatch.context() as patch:
+            patch.setattr(one_sequence.OneSequence, "_for_the_operator", lambda self, kept: None)
+            return linear_attention(*inputs, **options)
+
+    return call
+
+
+def gradients(attention, inputs):
+    inputs = [x.clone().requires_grad_() for x in inputs]
+    out = attention(*inputs)
+    return out, torch.autograd.grad(out.sin().sum(), inputs)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float64, 1e-11), (torch.float32, 2e-4)], ids=str)
+@pytest.mark.parametrize("window, anchors", [(0, 0), (5, 2)])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("masked", [False, True])
+def test_equals_the_walk(walked, causal, masked, window, anchors, dtype, tolerance):
+    q, k, v = tokens(2, 3, length=70, dtype=dtype)
+    phi = fitted(maps.DenseExponential(), q, k)
+    mask = torch.rand(2, 1, 70, generator=torch.Generator().manual_seed(1)) < 0.6 if masked else None
+    options = {
+        "features": phi,
+        "causal": causal,
+        "key_mask": mask,
+        "window": window,
+        "anchors": anchors,
+        "chunk_size": 16,
+    }
+    found, of_found = gradients(lambda *x: linear_attention(*x, **options), (q, k, v))
+    expected, of_expected = gradients(lambda *x: walked(*x, **options), (q, k, v))
+    check_close(found, expected, tolerance)
+    for a, b in zip(of_found, of_expected, strict=True):
+        check_close(a, b, tolerance)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float64, 1e-10), (torch.float32, 5e-3)], ids=str)
+def test_gradients_where_later_keys_would_hide_earlier_ones(walked, dtype, tolerance):
+    """Steps are divided in both directions: squared norms of hundreds, then short keys with far larger features."""
+    q, k, v = tokens(2, length=40, d=8, size=10.0, dtype=dtype)
+    k[:, 11:] /= 100
+    options = {"features": fitted(maps.Positive(), q[:, :11], k[:, :11], m=64), "causal": True}
+    alone, of_alone = gradients(lambda *x: walked(*x, **options, chunk_size=1), (q, k, v))
+    found, of_found = gradients(lambda *x: linear_attention(*x, **options), (q, k, v))
+    check_close(found, alone, tolerance)
+    for a, b in zip(of_found, of_alone, strict=True):
+        check_close(a, b, tolerance)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_gradients_of_features_and_of_the_scale(walked, causal):
+    q, k, v = tokens(2, 3, length=20)
+    drawn = tensor_features(fitted(maps.DenseExponential(), q, k), q)
+    scale = torch.rand(3, 1, 1, dtype=torch.float64) + 0.5
+
+    def through(attention):
+        def call(scale, *parts):
+            features = QuadraticFeatures(Side(*parts[:3]), Side(*parts[3:]), drawn.c, None)
+            return attention(q, k, v, features=features, causal=causal, scale=scale, chunk_size=6)
+
+        return gradients(call, (scale, *drawn.queries, *drawn.keys))
+
+    (found, of_found), (expected, of_expected) = through(linear_attention), through(walked)
+    check_close(found, expected, 1e-12)
+    for a, b in zip(of_found, of_expected, strict=True):
+        check_close(a[..., :3, :], b[..., :3, :], 1e-11)  # the row of ones of a matrix is a constant
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_any_number_of_threads(threads):
+    q, k, v = tokens(2, 6, length=30)
+    expected = linear_attention(q, k, v, features=positive(), causal=True)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with torch.inference_mode():
+            found = linear_attention(q, k, v, features=positive(), causal=True)
+        assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    check_close(found, expected, 1e-13)
+
+
+def test_errors_of_threads_reach_the_caller():
+    before, done = torch.get_num_threads(), []
+    torch.set_num_threads(2)
+    try:
+        with pytest.raises(ZeroDivisionError):
+            run_all([lambda: done.append(1 / 0)] + [lambda: done.append(1)] * 3)
+        run_all([lambda: done.append(2)] * 3)
+    finally:
+        torch.set_num_threads(before)
+    assert done[-3:] == [2, 2, 2]
+
+
+def test_prefill_of_a_state_then_steps():
+    q, k, v = tokens(2, 2, length=40)
+    for options in ({}, {"window": 4, "anchors": 1}):
+        options |= {"features": positive(), "causal": True}
+        whole, state = linear_attention(q, k, v, **options), AttentionState()
+        with torch.no_grad():
+            parts = [
+                linear_attention(a, b, c, state=state, **options)
+                for a, b, c in zip(*(x.split([25, 1, 13, 1], dim=-2) for x in (q, k, v)), strict=True)
+            ]
+        check_close(torch.cat(parts, dim=-2), whole, 1e-12)
+
+
+def test_gradients_through_a_state():
+    q, k, v = (x.requires_grad_() for x in tokens(2, length=12))
+    options = {"features": positive(), "causal": True}
+    expected = torch.autograd.grad(linear_attention(q, k, v, **options).sin().sum(), (q, k, v))
+    state = AttentionState()
+    parts = [
+        linear_attention(a, b, c, state=state, **options)
+        for a, b, c in zip(*(x.split([7, 5], dim=-2) for x in (q, k, v)), strict=True)
+    ]
+    found = torch.autograd.grad(torch.cat(parts, dim=-2).sin().sum(), (q, k, v))
+    for a, b in zip(found, expected, strict=True):
+        check_close(a, b, 1e-12)
+
+
+class Attention(torch.nn.Module):
+    def __init__(self, **options):
+        super().__init__()
+        self.options = options
+
+    def forward(self, q, k, v):
+        return linear_attention(q, k, v, **self.options)
+
+
+NEAR = [{}, {"window": 4, "anchors": 2}]
+
+
+@pytest.mark.filterwarnings("ignore")  # torch's compiler warns of itself
+@pytest.mark.parametrize("causal, options", [(False, NEAR[0]), (True, NEAR[1])], ids=["all", "causal with a window"])
+def test_one_graph(causal, options):
+    torch._dynamo.reset()
+    q, k, v = tokens(2, 2)
+    module = Attention(features=positive(), causal=causal, **options)
+    compiled = torch.compile(module, backend="aot_eager", fullgraph=True)
+    for a, b in zip(gradients(compiled, (q, k, v)), gradients(module, (q, k, v)), strict=True):
+        for x, y in zip(a, b, strict=True):
+            check_close(x, y, 1e-12)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("causal", [False, True])
+def test_export_with_any_length(causal):
+    module, length = Attention(features=positive(), causal=causal), torch.export.Dim("length", min=8, max=4096)
+    shapes = {name: {1: length} for name in "qkv"}
+    exported = torch.export.export(module, tokens(2, length=150), dynamic_shapes=shapes).module()
+    for n in (70, 200):
+        inputs = tokens(2, length=n)
+        check_close(exported(*inputs), module(*inputs), 1e-12)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_vmap(causal):
+    q, k, v = tokens(3, 2)
+    options = {"features": positive(), "causal": causal}
+    found = torch.vmap(lambda *x: linear_attention(*x, **options), in_dims=(0, None, 0))(q, k[0], v)
+    expected = linear_attention(q, k[0], v, **options)
+    check_close(found, expected, 1e-13)
+
+    def loss(q, k, v):
+        return linear_attention(q, k, v, **options).sin().sum()
+
+    of_each = torch.vmap(torch.func.grad(loss, argnums=(0, 1, 2)))(q, k, v)
+    whole = torch.func.grad(loss, argnums=(0, 1, 2))(q, k, v)
+    for a, b in zip(of_each, whole, strict=True):
+        check_close(a, b, 1e-12)
+
+
+@pytest.mark.filterwarnings("ignore")  # torch compiles some of its own rules
+@pytest.mark.parametrize("causal", [False, True])
+def test_directional_derivatives(causal):
+    q, k, v = tokens(length=9)
+    directions = tokens(length=9, seed=1)
+    _, found = torch.func.jvp(
+        lambda *x: linear_attention(*x, features=positive(), causal=causal), (q, k, v), directions
+    )
+    step = 1e-6
+    ahead, back = (
+        linear_attention(
+            *(x + s * d for x, d in zip((q, k, v), directions, strict=True)), features=positive(), causal=causal
+        )
+        for s in (step, -step)
+    )
+    check_close(found, (ahead - back) / (2 * step), 1e-7)
+
+
+@pytest.mark.parametrize("options", NEAR, ids=["features", "window"])
+def test_meta_tensors(options):
+    q, k, v = (x.to("meta") for x in tokens(2, 3))
+    out = linear_attention(q, k, v, features=positive(), causal=True, **options)
+    assert out.is_meta and out.shape == (2, 3, 23, 4)
+    with pytest.raises(TypeError, match=r"meta tensor, which holds no numbers; .* positive exponential features"):
+        linear_attention(q, k, v, features=fitted(maps.Trigonometric(), *tokens(2)[:2]))
+
+
+def test_the_operator_is_well_formed():
+    q, k, v = tokens(2, 2, length=12)
+    features = tensor_features(positive(), q)
+    (queries, _), (keys, c) = (features.binary(0.7, q, key=key) for key in (False, True))
+    inputs = (q.requires_grad_(), k, v, None, *queries[:3], *keys, c, True, 0, 5, True, None, None)
+    tests = ("test_schema", "test_faketensor")
+    torch.library.opcheck(torch.ops.bochner.linear_attention.default, inputs, test_utils=tests)
+    assert attend(features, q, k, v, None, 0.7, causal=True).log.shape == (2, 2, 12, 1)
