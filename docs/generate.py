@@ -1,13 +1,8 @@
 """Writes the generated parts of the documentation: ``python docs/generate.py``.
 
 Tables of facts come from the catalogue, verdicts and figures of experiments from ``results/``, the table of speeds from a
-<<<<<<< HEAD
-run of ``bochner bench --json`` on the machine at hand, only with ``--speed`` (``--accuracy`` and ``--hashing`` for the
-others).  A test holds the written facts to the code.
-=======
-run of ``bochner bench --json`` on the machine at hand, only with ``--speed`` (``--accuracy``, ``--decode``,
-``--hashing`` and ``--optimize`` for the others).  A test holds the written facts to the code.
->>>>>>> main
+run of ``bochner bench --json`` on the machine at hand, only with ``--speed`` (``--accuracy``, ``--decode`` and
+``--hashing`` for the others).  A test holds the written facts to the code.
 """
 
 from __future__ import annotations
