@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import sys
@@ -10,7 +11,9 @@ import pytest
 
 from bochner._table import as_json
 from bochner.cli import bench_attention as attention
+from bochner.cli import bench_attention_neighbour as neighbour
 from bochner.cli import bench_decode as decode
+from bochner.cli import main
 from bochner.cli.bench import SUITES, not_measured
 
 
@@ -20,12 +23,15 @@ def small(monkeypatch):
     monkeypatch.setattr(attention._inputs, "__defaults__", (64,))
     monkeypatch.setattr(attention, "_LONG", 128)
     monkeypatch.setattr(attention, "_LENGTHS", (16, 32))
+    monkeypatch.setattr(attention, "_SHORT", 64)
+    monkeypatch.setattr(attention, "_MIDDLE", 128)
+    monkeypatch.setattr(attention, "_BATCH", (2, 8, 16, 64))
 
 
 def test_every_case_is_measured(small):
     pytest.importorskip("performer_pytorch", reason="performer-pytorch is the peer")
     results = list(SUITES["attention"]())
-    assert len(results) == 11 and not any(math.isnan(result.value) for result in results)
+    assert len(results) == 17 and not any(math.isnan(result.value) for result in results)
 
 
 def test_a_missing_peer_is_named(small, monkeypatch):
@@ -36,6 +42,20 @@ def test_a_missing_peer_is_named(small, monkeypatch):
 
 def test_what_is_not_measured_is_null():
     assert json.loads(as_json(vars(not_measured("case", "reason"))))["value"] is None
+
+
+def test_neighbours_are_for_attention(capsys):
+    assert main(["bench", "projections", "--neighbour"]) == 2
+    assert "--neighbour measures attention, not projections" in capsys.readouterr().err
+
+
+def test_slowdowns_are_ratios_of_medians(monkeypatch):
+    """Without the neighbours, which never run in tests."""
+    monkeypatch.setattr(neighbour, "_neighbours", contextlib.nullcontext)
+    monkeypatch.setattr(neighbour, "_LENGTHS", (64,))
+    monkeypatch.setattr(neighbour, "_REPEATS", 1)
+    results = list(neighbour.run())
+    assert len(results) == 4 and all(result.value > 0 for result in results)
 
 
 def test_decoding_is_measured(monkeypatch):

@@ -62,14 +62,19 @@ def register(commands: Any) -> None:
     parser = commands.add_parser("bench", help="measure speed against other libraries, and print the ratios")
     parser.add_argument("suite", nargs="?", choices=sorted(SUITES), help="run only this suite")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--neighbour", action="store_true", help="measure attention beside two busy processes instead")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Measure and print; the exit code is zero if every goal was met."""
     results: list[Result] = []
-    for name in [options.suite] if options.suite else SUITES:
-        for result in SUITES[name]():
+    if options.neighbour and options.suite not in (None, "attention"):
+        print(f"bochner bench: --neighbour measures attention, not {options.suite}.", file=sys.stderr)
+        return 2
+    suites = {"attention": _suite("attention_neighbour")} if options.neighbour else SUITES
+    for name in [options.suite] if options.suite else suites:
+        for result in suites[name]():
             results.append(result)
             if not options.json:
                 met = "ok  " if result.met else "MISS"

@@ -17,6 +17,9 @@ from .bench import Result, at_least, at_most, best_of_each, measured, not_measur
 _L, _HEADS, _D, _M = 16384, 8, 64, 256
 _LONG = 65536
 _LENGTHS = (256, 512, 1024, 2048, 4096, 8192)
+_SHORT = 128
+_MIDDLE = 2048
+_BATCH = (32, _HEADS, 512, _D)
 _SHAPE = f"L = {_L}, {_HEADS} heads, d = {_D}, m = {_M}, float32"
 _PEERS = 'pip install "bochner[peers]"'
 
@@ -33,6 +36,8 @@ def run() -> Iterator[Result]:
     try:
         yield from _bidirectional()
         yield from _causal()
+        yield from _against_products()
+        yield from _batch()
         yield from _break_even()
         yield from _training()
         yield from _memory()
@@ -97,7 +102,7 @@ def _bidirectional() -> Iterator[Result]:
         yield at_most(
             f"linear_attention / its matrix products, {_SHAPE}",
             ours / bare,
-            2.2,
+            1.2,
             "x",
             f"{seconds(ours)}; products {seconds(bare)}",
         )
@@ -111,6 +116,58 @@ def _causal() -> Iterator[Result]:
     with torch.no_grad():
         (ours,) = best_of_each([_ours(*inputs, causal=True)], 5)
         yield from _against(inputs, ours, causal=True, performer_goal=20, exact_goal=3)
+
+
+def _chunk_products(q: Any, k: Any, v: Any) -> Callable[[], Any]:
+    """The products of causal linear attention and nothing else: features, sums, and those within chunks of 64."""
+    import torch
+
+    W, chunks = torch.randn(_D, _M, generator=torch.Generator().manual_seed(1)), (-1, 64)
+
+    def work() -> Any:
+        queries, keys, values = (x.unflatten(-2, chunks) for x in (q @ W, k @ W, v))
+        return queries @ (keys.mT @ values), (queries @ keys.mT) @ values
+
+    return work
+
+
+def _against_products() -> Iterator[Result]:
+    """Against the bare products of the same call: short and long, and with gradients."""
+    import torch
+
+    for causal, length, goal in ((False, _SHORT, 1.6), (False, _MIDDLE, 1.2), (True, _MIDDLE, 1.6)):
+        inputs, kind = _inputs(length), "causal " if causal else ""
+        bare = _chunk_products(*inputs) if causal else _products(*inputs)
+        with torch.no_grad():
+            ours, products = best_of_each([_ours(*inputs, causal=causal), bare], 30)
+        case = f"{kind}linear_attention / its matrix products, L = {length}"
+        yield at_most(case, ours / products, goal, "x", f"{seconds(ours)}; products {seconds(products)}")
+        tensors = tuple(x.requires_grad_() for x in inputs)
+        works = [_ours(*tensors, causal=causal), _chunk_products(*tensors) if causal else _products(*tensors)]
+        if length > _SHORT:
+            ours, products = best_of_each([_with_gradients(work) for work in works], 10)
+            details = f"{seconds(ours)}; products {seconds(products)}"
+            yield at_most(f"{case}, forward and backward", ours / products, 1.8, "x", details)
+
+
+def _with_gradients(work: Callable[[], Any]) -> Callable[[], None]:
+    def both() -> None:
+        out = work()
+        sum(x.sum() for x in (out if isinstance(out, tuple) else (out,))).backward()
+
+    return both
+
+
+def _batch() -> Iterator[Result]:
+    """Many short sequences, where exact attention costs as many operations."""
+    import torch
+
+    q, k, v = torch.randn(3, *_BATCH, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        works = [_ours(q, k, v, causal=False), _exact(q, k, v, causal=False)]
+        ours, exact = best_of_each(works, 5)
+    case = f"linear_attention / exact, {_BATCH[0]} x {_HEADS} heads x {_BATCH[2]} tokens, d = {_D}, m = {_M}"
+    yield at_most(case, ours / exact, 1.3, "x", f"{seconds(ours)}; exact {seconds(exact)}")
 
 
 def _against(inputs: Any, ours: float, *, causal: bool, performer_goal: float, exact_goal: float) -> Iterator[Result]:
@@ -133,15 +190,15 @@ def _against(inputs: Any, ours: float, *, causal: bool, performer_goal: float, e
 
 
 def _break_even() -> Iterator[Result]:
-    """From which length on linear attention is faster: without a goal."""
+    """From which length on linear attention is faster."""
     import torch
 
-    for causal in (False, True):
+    for causal, goal in ((False, 1024), (True, 2048)):
         with torch.no_grad():
             length = next((n for n in _LENGTHS if _is_faster(_inputs(n), causal)), math.inf)
         kind = "causal " if causal else ""
         case = f"shortest sequence for which {kind}linear_attention is faster than exact attention"
-        yield measured(case, length, "tokens", f"of {_LENGTHS}")
+        yield at_most(case, length, goal, "tokens", f"of {_LENGTHS}")
 
 
 def _is_faster(inputs: Any, causal: bool) -> bool:

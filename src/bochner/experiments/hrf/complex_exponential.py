@@ -133,7 +133,7 @@ class ComplexExponentials(Experiment):
         for k, (name, part) in enumerate(results.parts.items()):
             mean = Estimate.read(part["mean"])
             at = np.arange(len(mean.mean)) + 0.06 * k
-            ax.errorbar(at, mean.mean, 2 * mean.error, fmt="o", markersize=3, color=f"C{k % 10}", label=name)
+            ax.errorbar(at, mean.mean, 2 * mean.error, fmt="os"[k // 10], markersize=4, color=f"C{k % 10}", label=name)
         ax.axhline(1, color="black", linewidth=0.8)
         ax.set(xlabel="pair", ylabel="mean estimate / kernel")
         handles, labels = ax.get_legend_handles_labels()

@@ -236,7 +236,8 @@ class MechanismGrid(Experiment):
         return Finding(not worse, f"{text}; worse in {len(worse)} of {len(ratios)}: {'; '.join(worse) or 'nowhere'}.")
 
     def _error(self, part: Mapping[str, Any], name: str, rows: str) -> Estimate:
-        return Estimate.read(part["errors"][name])[PROJECTIONS.index(rows)]
+        found, k = Estimate.read(part["errors"][name]), PROJECTIONS.index(rows)
+        return found[k] if k < len(found.mean) else Estimate(np.array(np.nan), np.array(np.nan))
 
     def _best(self, part: Mapping[str, Any]) -> tuple[str, str]:
         """The random features of least error."""
@@ -282,7 +283,7 @@ def _of_entries(relative: np.ndarray) -> tuple[float, float]:
 
 
 def _in_order(found: Mapping[str, Estimate]) -> dict[str, list[float]]:
-    """Numbers by projection, to four digits; none where a pair does not exist."""
-    nothing = Estimate(np.array(np.nan), np.array(np.nan))
-    every = [found.get(rows, nothing) for rows in PROJECTIONS]
+    """Numbers by projection up to the last that exists, to four digits; none where a pair does not exist."""
+    nothing, last = Estimate(np.array(np.nan), np.array(np.nan)), max(PROJECTIONS.index(rows) for rows in found)
+    every = [found.get(rows, nothing) for rows in PROJECTIONS[: last + 1]]
     return {key: [float(f"{getattr(one, key):.4g}") for one in every] for key in ("mean", "error")}
