@@ -1,8 +1,8 @@
 """Writes the generated parts of the documentation: ``python docs/generate.py``.
 
 Tables of facts come from the catalogue, verdicts and figures of experiments from ``results/``, the table of speeds from a
-run of ``bochner bench --json`` on the machine at hand, only with ``--speed`` (``--accuracy``, ``--decode``,
-``--hashing`` and ``--optimize`` for the others).  A test holds the written facts to the code.
+run of ``bochner bench --json`` on the machine at hand, only with ``--speed`` (``--accuracy``, ``--decode`` and
+``--hashing`` for the others).  A test holds the written facts to the code.
 """
 
 from __future__ import annotations
@@ -211,5 +211,3 @@ if __name__ == "__main__":
         bench_rows("attention.md", "decode")
     if "--hashing" in sys.argv[1:]:
         bench_rows("learn.md", "hashing")
-    if "--optimize" in sys.argv[1:]:
-        bench_rows("optimization.md", "optimize")
