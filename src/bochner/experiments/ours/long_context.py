@@ -158,7 +158,8 @@ class LongContext(Experiment):
             label = f"window {window} and features" if window else "features alone"
             curve(ax, [m + window for m in p["rows"]], _stacked(found), label, k)
         ax.axhline(float(np.mean(part["distilled"])), color="grey", linewidth=1, label="distilled")
-        ax.set(xscale="log", yscale="log", xlabel="exact keys and rows of W per query", ylabel="increase of the bits")
+        ax.set(xscale="log", xlabel="exact keys and rows of W per query", ylabel="increase of the bits")
+        ax.set_yscale("symlog", linthresh=0.01)
         legend(figure, ax)
 
 
