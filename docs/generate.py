@@ -1,8 +1,8 @@
 """Writes the generated parts of the documentation: ``python docs/generate.py``.
 
 Tables of facts come from the catalogue, verdicts and figures of experiments from ``results/``, the table of speeds from a
-run of ``bochner bench --json`` on the machine at hand, only with ``--speed`` (``--accuracy``, ``--decode``,
-``--hashing`` and ``--optimize`` for the others).  A test holds the written facts to the code.
+run of ``bochner bench --json`` on the machine at hand, only with ``--speed`` (``--accuracy``, ``--decode`` and
+``--hashing`` for the others).  A test holds the written facts to the code.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from bochner import Approximation, catalogue
 from bochner._citation import bibliography
 from bochner._table import label
 from bochner.cli import main
+from bochner.nn._families import FAMILIES
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
@@ -95,6 +96,17 @@ def mechanism_table() -> str:
     return table("name | kernel | map | projection | unbiased | paper", rows)
 
 
+def family_table() -> str:
+    """Every family of models of transformers that converts, with the classes of its attention."""
+    rows = {}
+    for where, family in FAMILIES.items():
+        rows.setdefault(family.model, (family, []))[1].append(f"`{where.rpartition('.')[2]}`")
+    return table(
+        "family | attention | sliding windows | notes",
+        [[name, ", ".join(c), "stay exact" if f.window else "", f.notes] for name, (f, c) in rows.items()],
+    )
+
+
 def insert(page: str, marker: str, table: str) -> str:
     """The page with ``table`` after its marker, in place of what stood there."""
     pattern = re.compile(rf"(<!-- {marker} -->\n)(?:\n?\|[^\n]*\n)*")
@@ -119,6 +131,7 @@ def pages() -> dict[str, str]:
             (DOCS / "landmarks.md").read_text(), "downstream", outcome("ours-landmarks-downstream")
         ),
         "attention.md": attention_page(),
+        "hugging_face.md": insert((DOCS / "hugging_face.md").read_text(), "families", family_table()),
         "errata.md": errata(),
         "optimization.md": optimization_page(),
         "references.md": references(),
@@ -211,5 +224,3 @@ if __name__ == "__main__":
         bench_rows("attention.md", "decode")
     if "--hashing" in sys.argv[1:]:
         bench_rows("learn.md", "hashing")
-    if "--optimize" in sys.argv[1:]:
-        bench_rows("optimization.md", "optimize")

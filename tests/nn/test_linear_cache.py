@@ -253,3 +253,13 @@ def test_operations_of_a_step_equal_the_compiled_loop(framed):
 def test_signed_features_take_the_usual_way():
     new = convert("Llama", Approximation(kernels.Softmax(), maps.Trigonometric(), n_projections=512))
     check_same(new, max_new_tokens=3)
+
+
+def test_gradients_through_a_cache(llama):
+    """Parts of a sequence give the gradients of the whole."""
+    weight = llama.model.layers[0].self_attn.k_proj.weight
+    (whole,) = torch.autograd.grad(llama(TOKENS, use_cache=False).logits.square().sum(), weight)
+    cache = LinearCache(llama)
+    parts = [llama(TOKENS[:, a:b], past_key_values=cache).logits for a, b in ((0, 7), (7, 8), (8, 12))]
+    (found,) = torch.autograd.grad(torch.cat(parts, dim=1).square().sum(), weight)
+    assert torch.allclose(found, whole, atol=1e-8)

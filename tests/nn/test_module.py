@@ -22,6 +22,8 @@ SPECS = [
     Approximation(kernels.Softmax(), maps.Geometric(positive=True), n_projections=32),
     Approximation(kernels.Gaussian(2.0), maps.Positive(), n_projections=32),
 ]
+OPTIMAL = Approximation(kernels.Softmax(), maps.OptimalPositive(), n_projections=256)
+"""One constant for each head, chosen from data, and the draw in one matrix."""
 pytestmark = pytest.mark.filterwarnings("ignore::bochner.nn.DenominatorWarning")
 
 
@@ -156,7 +158,7 @@ def test_heads_share_rows_or_not():
 
 
 def test_statistics_are_those_of_each_head_and_of_the_first_batch():
-    attention, x = module(), inputs()
+    attention, x = module(OPTIMAL), inputs()
     attention.in_proj_weight.data[:8] *= 4  # queries of the first head are longer
     attention(x, x, x)
     chosen = attention.features.matrix.clone()
@@ -169,7 +171,7 @@ def test_statistics_are_those_of_each_head_and_of_the_first_batch():
 
 
 def test_statistics_leave_padding_out():
-    one, two, x = module(), module(), inputs()
+    one, two, x = module(OPTIMAL), module(OPTIMAL), inputs()
     mask = torch.arange(9).expand(2, 9) >= 5
     one.fit_statistics(x[:, :5], x[:, :5])
     x[:, 5:] = 1e4
@@ -202,7 +204,7 @@ def test_a_causal_mask_for_each_head():
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64], ids=str)
 def test_casting_keeps_the_draw(dtype):
-    attention, x = module(), inputs()
+    attention, x = module(OPTIMAL), inputs()
     expected = attention(x, x, x)[0]
     rows = attention.features.matrix.clone()
     attention.to(dtype)
@@ -277,7 +279,7 @@ def test_statistics_meet_every_place_of_the_sequences():
     x = torch.zeros(64, 49, 32)
     chosen = []
     for place in range(0, 49, 7):
-        attention = module()
+        attention = module(OPTIMAL)
         attention.fit_statistics(x.index_fill(1, torch.tensor([place]), 3.0))
         chosen.append([plan.map.A for plan in attention.features.plans])
     # of 1024 rows about 21 are of that place: fewer than a fifth of them once in a million

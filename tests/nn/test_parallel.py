@@ -11,7 +11,7 @@ import torch.multiprocessing as mp
 from torch.nn.parallel import DistributedDataParallel
 
 from bochner import Approximation, kernels, maps
-from bochner.nn import RandomFeatureAttention, linear_attention
+from bochner.nn import RandomFeatureAttention, linear_attention, replace_attention
 from support.attention import check_close, fitted, tokens
 
 MAPS = (maps.OptimalPositive(), maps.Positive())
@@ -79,6 +79,25 @@ REPLICATED = {
 }
 
 
+def check_converted(rank):
+    """A converted language model: one draw and one choice of constants from the first step on, and equal gradients."""
+    from support.attention_models import TOKENS, gpt2  # transformers is slow to import, and other processes need it not
+
+    torch.manual_seed(rank)
+    model = DistributedDataParallel(replace_attention(gpt2(), "dense", 8))
+    tokens = torch.randint(2, 50, (2, 12), generator=torch.Generator().manual_seed(rank))
+    model(tokens, labels=tokens).loss.backward()
+    own = [*model.module.buffers(), *(weight.grad for weight in model.parameters()), model(TOKENS[:1]).logits.detach()]
+    for tensor in own:
+        both = [torch.empty_like(tensor) for _ in range(2)]
+        dist.all_gather(both, tensor.contiguous())
+        assert torch.equal(*both)
+    features = model.module.transformer.h[0].attn.random_features.features
+    drawn = features.current.log(torch.ones(4, 1, 8), key=True).log
+    maps_of_plans = torch.stack([torch.as_tensor(phi.keys(torch.ones(1, 8).numpy())) for phi in features.drawn()])
+    assert torch.allclose(drawn.exp(), maps_of_plans.to(drawn), rtol=1e-4)  # the numbers belong to the plans
+
+
 def check_replica(rank, file):
     """Each process has its own seed and its own batches, and rank 1 starts with an empty one."""
     torch.set_num_threads(1)
@@ -99,6 +118,7 @@ def check_replica(rank, file):
             both = [torch.empty_like(tensor) for _ in range(2)]
             dist.all_gather(both, tensor)
             assert torch.equal(*both)
+    check_converted(rank)
     dist.destroy_process_group()
 
 

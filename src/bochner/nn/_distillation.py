@@ -170,8 +170,7 @@ class _Layer(nn.Module):
         """Mean over heads of the squared relative error of outputs, for some queries of the call."""
         device = "cpu" if generator is None else generator.device
         order = torch.randperm(call.q.shape[-2], generator=generator, device=device)[:max_queries].to(call.q.device)
-        exact, seen, near = call.logits(), call.visible(), call.near(*self.near)
-        exact = exact[..., order, :].float()
+        exact, seen, near = call.logits(order).float(), call.visible(), call.near(*self.near)
         estimated = self._logits(call, order)
         if near is not None:
             estimated = torch.where(_rows(near, order), exact, estimated)

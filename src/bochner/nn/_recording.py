@@ -93,9 +93,10 @@ class Recorded:
         """Exact attention weights."""
         return softmax_of(self.logits(), self.visible())
 
-    def logits(self) -> Tensor:
-        """Scaled dot products, with what is added to them."""
-        logits = self.scale * (self.q @ self.k.mT)
+    def logits(self, some: Tensor | None = None) -> Tensor:
+        """Scaled dot products of all queries, or of some by their places, with what is added to them."""
+        q = self.q if some is None else self.q[..., some, :]
+        logits = self.scale * (q @ self.k.mT)
         return logits if self.bias is None else logits + self.bias[:, None, None, :]
 
 
