@@ -37,7 +37,7 @@ class AttentionPolicy(Experiment):
         "The cart-pole of gymnasium seen by a camera of 16 pixels, half of which flicker, in place of a robot on "
         "step-stones with depth cameras. Rank attention with masking, queries and keys of length one and evolution "
         "strategies are as in Section K.1. Exact attention, and FAVOR+ with the FLOPs of the hybrid, are shown for "
-        "comparison and not judged. A first run, with successive images of 24 pixels, ended in \"holds in part\": the "
+        'comparison and not judged. A first run, with successive images of 24 pixels, ended in "holds in part": the '
         "policies hardly learned to balance. The distance of four steps between images, their size and the length of the "
         "training were then chosen with exact attention; the rules did not change."
     )
