@@ -62,7 +62,7 @@ def panels(figure: Figure, titles: Sequence[str], x: str, y: str, *, columns: in
     """Axes in a grid, one per title, with common labels; the figure grows with the number of rows."""
     columns = min(columns, len(titles))
     rows = -(-len(titles) // columns)
-    figure.set_size_inches(max(5.5, 3.3 * columns), max(4.2, 2.7 * rows + 0.8))
+    figure.set_size_inches(max(8, 3.3 * columns), max(4.2, 2.7 * rows + 0.8))
     grid = figure.subplots(rows, columns, squeeze=False)
     for ax in grid.flat[len(titles) :]:
         ax.set_axis_off()
@@ -77,7 +77,12 @@ def panels(figure: Figure, titles: Sequence[str], x: str, y: str, *, columns: in
 
 def curve(ax: Any, x: Any, y: Estimate, label: str, k: int, *, joined: bool = True) -> None:
     """A curve with bars of two standard errors, in the k-th colour and marker; points only where x are names."""
-    style = {"color": f"C{k % 10}", "marker": MARKERS[k % len(MARKERS)], "markersize": 3.5, "capsize": 2}
+    style = {
+        "color": f"C{k % 10}",
+        "marker": MARKERS[(k + 3 * (k // 10)) % len(MARKERS)],
+        "markersize": 3.5,
+        "capsize": 2,
+    }
     line = "-" if joined else "none"
     ax.errorbar(np.asarray(x), y.mean, BEYOND * y.error, label=label, linewidth=1, linestyle=line, **style)
 

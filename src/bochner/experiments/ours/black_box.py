@@ -142,7 +142,11 @@ class BlackBox(Experiment):
                 if method in methods_of(results, d):
                     found = [final(results, method, f, d, kind) for f in p["functions"] for kind in KINDS]
                     x = np.arange(len(problems)) + 0.05 * (k - len(p["methods"]) / 2)
-                    style = {"color": f"C{k % 10}", "marker": MARKERS[k % len(MARKERS)], "markersize": 3.5}
+                    style = {
+                        "color": f"C{k}" if k < 10 else "black",
+                        "marker": MARKERS[(k + 3 * (k // 10)) % 10],
+                        "markersize": 3.5,
+                    }
                     y, error = [v.mean for v in found], [BEYOND * v.error for v in found]
                     ax.errorbar(x, y, error, label=method, linestyle="none", linewidth=0.8, **style)
             ax.set_xticks(range(len(problems)), problems, rotation=30, ha="right", fontsize="x-small")
