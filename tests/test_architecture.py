@@ -69,8 +69,8 @@ def attention(tmp_path):
     torch = pytest.importorskip("torch")
     from bochner.nn import linear_attention
 
-    q, k, v = torch.zeros(3, 1, 1, 10, 4)
-    phi = bochner.mechanism("favor+", n_projections=8).draw(4, rng=0)
+    q, k, v = torch.zeros(3, 1, 1, 1024, 4)  # long enough for the fused operator
+    phi = bochner.mechanism("favor+", n_projections=256).draw(4, rng=0)
     return linear_attention(q, k, v, features=phi, causal=True, window=2)
 
 

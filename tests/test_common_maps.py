@@ -254,7 +254,7 @@ def test_one_int_gives_one_draw_and_one_generator_several(feature_map, seed):
 
 def test_what_the_defaults_are():
     simplex = "Simplex(rotation=Haar(), radii='kernel')"
-    assert repr(Approximation(kernels.Softmax()).map) == "OptimalPositive(quantile=None, antithetic=False, A=None)"
+    assert Approximation(kernels.Softmax()).map == maps.DenseExponential()
     assert repr(Approximation(kernels.Softmax()).projection) == simplex
     assert repr(Approximation(kernels.Matern(1.5)).map) == "Trigonometric(single_last=False)"
     assert Approximation(kernels.Gaussian()).projection == Orthogonal(Haar())

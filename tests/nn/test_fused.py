@@ -14,6 +14,12 @@ from bochner.nn._threads import run_all
 from support.attention import check_close, fitted, positive, tokens
 
 
+@pytest.fixture(autouse=True)
+def _short_sequences_too(monkeypatch):
+    """The operator is held to the walk on short sequences, for which it is not used otherwise."""
+    monkeypatch.setattr(one_sequence, "_LONG", 0)
+
+
 @pytest.fixture
 def walked(monkeypatch):
     """Linear attention by the walk over plain operations."""
@@ -228,3 +234,17 @@ def test_the_operator_is_well_formed():
     tests = ("test_schema", "test_faketensor")
     torch.library.opcheck(torch.ops.bochner.linear_attention.default, inputs, test_utils=tests)
     assert attend(features, q, k, v, None, 0.7, causal=True).log.shape == (2, 2, 12, 1)
+
+
+def test_short_sequences_are_walked(monkeypatch):
+    """A batch of them costs the operator its overhead per head."""
+    monkeypatch.undo()
+    phi, (q, k, v), used = positive(), tokens(2, 3), []
+    monkeypatch.setattr(
+        one_sequence, "attend", lambda *inputs, **options: used.append(True) or attend(*inputs, **options)
+    )
+    linear_attention(q, k, v, features=phi)
+    assert not used
+    monkeypatch.setattr(one_sequence, "_LONG", 1)
+    linear_attention(q, k, v, features=phi)
+    assert used

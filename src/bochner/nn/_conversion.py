@@ -91,7 +91,7 @@ def replace_attention(
     --------
     >>> import torch
     >>> from bochner.nn import replace_attention
-    >>> layer = torch.nn.TransformerEncoderLayer(32, 4, batch_first=True)
+    >>> layer = torch.nn.TransformerEncoderLayer(32, 4, dropout=0.0, batch_first=True)
     >>> model = torch.nn.TransformerEncoder(layer, 2)
     >>> converted = replace_attention(model, "favor++")
     >>> converted is model, type(model.layers[0].self_attn).__name__

@@ -121,11 +121,10 @@ def register() -> None:
     """Register our functions with ``transformers``, and our entry of configurations; repeated calls change nothing."""
     from transformers import AttentionInterface, AttentionMaskInterface
 
-    from ._pretrained import register_loading
+    from . import _pretrained  # noqa: F401  it registers its entry; where it is just being imported, at its end
 
     AttentionInterface.register(NAME, attention)
     AttentionMaskInterface.register(NAME, key_mask)
-    register_loading()
 
 
 _READS_MODELS = "transformers.modeling_utils"

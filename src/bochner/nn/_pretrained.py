@@ -12,7 +12,7 @@ Two entries of the configuration of a converted model belong to us:
 Loading gives each named attention its features, has ``transformers`` fill the buffers, and checks them as those of a
 ``state_dict`` are checked.  Nothing is drawn or executed.
 
-This module imports ``transformers``; others import it where they need it.
+This module imports ``transformers`` and registers its entry there; others import it where they need it.
 """
 
 from __future__ import annotations
@@ -34,12 +34,6 @@ VERSION = 1
 """Version of the entry that is written; no other one is read."""
 
 _OWNER = "from_pretrained"
-
-
-def register_loading() -> None:
-    """Let ``from_pretrained`` read our entry; repeated calls change nothing."""
-    AUTO_QUANTIZATION_CONFIG_MAPPING[NAME] = ConvertedLayers
-    AUTO_QUANTIZER_MAPPING[NAME] = ConvertedLayersReader
 
 
 class ConvertedLayers(QuantizationConfigMixin):
@@ -157,3 +151,7 @@ def _module(model: Any, name: str, found: Mapping[str, Any]) -> nn.Module:
             f"width {found['d']}."
         )
     return module
+
+
+AUTO_QUANTIZATION_CONFIG_MAPPING[NAME] = ConvertedLayers  # from now on ``from_pretrained`` reads our entry
+AUTO_QUANTIZER_MAPPING[NAME] = ConvertedLayersReader
