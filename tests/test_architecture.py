@@ -129,7 +129,10 @@ def files_entered(work, tmp_path) -> set[str]:
 def test_data_passes_the_files_of_a_path(title, tmp_path):
     files = files_of(section(title))
     assert 5 <= len(files) <= 7
-    assert set(files) <= files_entered(PATHS[title], tmp_path)
+    entered = files_entered(PATHS[title], tmp_path)
+    if not set(files) <= entered:  # what is imported or compiled on the way can end the profile; the second time nothing is
+        entered |= files_entered(PATHS[title], tmp_path)
+    assert set(files) <= entered
 
 
 def test_every_path_is_followed():
