@@ -130,7 +130,9 @@ def test_data_passes_the_files_of_a_path(title, tmp_path):
     files = files_of(section(title))
     assert 5 <= len(files) <= 7
     entered = files_entered(PATHS[title], tmp_path)
-    if not set(files) <= entered:  # what is imported or compiled on the way can end the profile; the second time nothing is
+    if (
+        not set(files) <= entered
+    ):  # what is imported or compiled on the way can end the profile; the second time nothing is
         entered |= files_entered(PATHS[title], tmp_path)
     assert set(files) <= entered
 
