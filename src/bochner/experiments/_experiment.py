@@ -152,8 +152,10 @@ class Experiment:
         raise NotImplementedError
 
     def statements(self) -> dict[str, Callable[[Results], Finding]]:
-        """Tests of the statements, by their sentences, in the order of the file."""
-        tests = [value for value in vars(type(self)).values() if hasattr(value, "sentence")]
+        """Tests of the statements, by their sentences, in the order of the file; those of a base class come first."""
+        tests = [
+            value for cls in reversed(type(self).__mro__) for value in vars(cls).values() if hasattr(value, "sentence")
+        ]
         return {test.sentence: test.__get__(self) for test in tests}
 
     @property

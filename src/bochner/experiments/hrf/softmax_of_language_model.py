@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from .._experiment import Finding, Results, by_profile, statement
 from ._softmax_distributions import (
-    BASES,
     DEVIATIONS,
-    KOLMOGOROV,
     NEGATIVE,
-    WASSERSTEIN,
     SoftmaxDistributions,
     language_model_profiles,
 )
@@ -27,22 +24,6 @@ class SoftmaxOfLanguageModel(SoftmaxDistributions):
     deviations = "WikiText-2 stands in for the Penn Treebank." + DEVIATIONS
     profiles = language_model_profiles(steps=1000, scale=1.0, length_penalty=0.0)
     seconds = by_profile(smoke=2, full=130)
-
-    @statement(
-        "Both hybrids have a smaller Wasserstein distance to the exact distributions than FAVOR+ and trigonometric "
-        "features, at every size for both models, beyond two standard errors."
-    )
-    def wasserstein(self, results: Results) -> Finding:
-        """Compare all pairs."""
-        return self.lowest(results, WASSERSTEIN, BASES)
-
-    @statement(
-        "Both hybrids have a smaller Kolmogorov-Smirnov distance than FAVOR+ and trigonometric features, at every size "
-        "for both models, beyond two standard errors."
-    )
-    def kolmogorov(self, results: Results) -> Finding:
-        """Compare all pairs."""
-        return self.lowest(results, KOLMOGOROV, BASES)
 
     @statement(
         "Both hybrids have a smaller fraction of negative estimates than trigonometric features, at every size for both "

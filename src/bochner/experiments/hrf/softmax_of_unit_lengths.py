@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from .._experiment import Finding, Results, by_profile, statement
 from ._softmax_distributions import (
-    BASES,
     DEVIATIONS,
-    KOLMOGOROV,
-    WASSERSTEIN,
     SoftmaxDistributions,
     language_model_profiles,
 )
@@ -29,22 +26,6 @@ class SoftmaxOfUnitLengths(SoftmaxDistributions):
     )
     profiles = language_model_profiles(steps=700, scale=6.0, length_penalty=2.0)
     seconds = by_profile(smoke=2, full=110)
-
-    @statement(
-        "Both hybrids have a smaller Wasserstein distance to the exact distributions than FAVOR+ and trigonometric "
-        "features, at every size for both models, beyond two standard errors."
-    )
-    def wasserstein(self, results: Results) -> Finding:
-        """Compare all pairs."""
-        return self.lowest(results, WASSERSTEIN, BASES)
-
-    @statement(
-        "Both hybrids have a smaller Kolmogorov-Smirnov distance than FAVOR+ and trigonometric features, at every size "
-        "for both models, beyond two standard errors."
-    )
-    def kolmogorov(self, results: Results) -> Finding:
-        """Compare all pairs."""
-        return self.lowest(results, KOLMOGOROV, BASES)
 
     @statement("The penalties keep the median lengths of queries and of keys within 10% of one, for both models.")
     def lengths(self, results: Results) -> Finding:
