@@ -42,6 +42,8 @@ class FeatureMap:
         Whether all features are positive; for shifted discrete maps, on data that do not fall below the planned shift.
     nbytes : int
         Size of the drawn numbers in bytes.
+    derived : dict
+        Other forms of these features, such as tensors, which layers above keep as long as the map; never saved.
     """
 
     def __init__(self, spec: Approximation, draws: Draws) -> None:
@@ -49,6 +51,7 @@ class FeatureMap:
         self.features = spec.map.draw(draws, spec.kernel)
         self.n_features_in, self.n_features_out = draws.d, self.features.width
         self.symmetric, self.positive = self.features.symmetric, self.features.positive
+        self.derived: dict[Any, Any] = {}
 
     @property
     def nbytes(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -235,19 +234,14 @@ def _side(form: QuadraticSide) -> Side:
     return Side(matrix, torch.tensor(form.centre)[None], torch.tensor(form.matrix))
 
 
-_converted: weakref.WeakKeyDictionary[FeatureMap, dict[tuple[torch.dtype, torch.device], TensorFeatures]] = (
-    weakref.WeakKeyDictionary()
-)
-
-
 def tensor_features(phi: FeatureMap, like: Tensor) -> TensorFeatures:
-    """The features of ``phi`` in the type and place of ``like``, kept for the next time."""
-    kept = _converted.setdefault(phi, {})
+    """The features of ``phi`` in the type and place of ``like``, kept with the map for the next time."""
     place = (like.dtype, like.device)
-    if place in kept:
-        return kept[place]
+    kept: TensorFeatures | None = phi.derived.get(place)
+    if kept is not None:
+        return kept
     form = quadratic_form(phi)
     found = MapFeatures(phi) if form is None else QuadraticFeatures(*form.to(like))
     if not isinstance(found, QuadraticFeatures) or type(found.queries.matrix) is Tensor:  # no tensors of a tracer
-        kept[place] = found
+        phi.derived[place] = found
     return found
