@@ -22,7 +22,9 @@ W = RNG.integers(0, 3, 150).astype(float)
 
 
 def model(**parameters):
-    return KernelRidge(**({"gamma": 0.2, "n_components": 40, "random_state": 0} | parameters))
+    return KernelRidge(
+        **({"gamma": 0.2, "map": None, "alpha": 1.0, "n_components": 40, "random_state": 0} | parameters)
+    )
 
 
 def features(Z=X, n_components=40):
@@ -200,7 +202,14 @@ def test_float32_with_a_tiny_penalty_does_not_break_down(alpha):
 def test_no_penalty_on_features_that_are_nearly_dependent(dtype, solver):
     Z = np.random.default_rng(1).standard_normal((400, 3)).astype(dtype)
     y = np.sin(Z[:, 0] / 20)
-    options = {"kernel": kernels.Gaussian(50.0), "n_components": 128, "alpha": 0.0, "random_state": 0, "solver": solver}
+    options = {
+        "kernel": kernels.Gaussian(50.0),
+        "map": None,
+        "n_components": 128,
+        "alpha": 0.0,
+        "random_state": 0,
+        "solver": solver,
+    }
     with pytest.warns(LinAlgWarning, match=r"KernelRidge: alpha=0\.0 is below the rounding .* Raise alpha"):
         ours = KernelRidge(**options).fit(Z[:300], y[:300])
     np.testing.assert_allclose(ours.predict(Z[300:]), y[300:], atol=2e-3)
@@ -272,7 +281,9 @@ def smooth_problem(noise):
 def test_float32_data_choose_the_strength_of_float64_data(criterion):
     Z, y = smooth_problem(0.01)
     single, double = (
-        KernelRidge(gamma=1.0, alpha=criterion, random_state=0).fit(Z.astype(t), y.astype(t))
+        KernelRidge(gamma=1.0, map=None, n_components=256, alpha=criterion, random_state=0).fit(
+            Z.astype(t), y.astype(t)
+        )
         for t in (np.float32, np.float64)
     )
     assert single.alpha_ == double.alpha_
@@ -282,7 +293,7 @@ def test_float32_data_choose_the_strength_of_float64_data(criterion):
 def test_float32_data_keep_a_small_fixed_strength():
     Z, y = smooth_problem(0.01)
     single, double = (
-        KernelRidge(gamma=1.0, alpha=1e-5, random_state=0).fit(Z.astype(t), y.astype(t))
+        KernelRidge(gamma=1.0, map=None, n_components=256, alpha=1e-5, random_state=0).fit(Z.astype(t), y.astype(t))
         for t in (np.float32, np.float64)
     )
     np.testing.assert_allclose(single.predict(Z), double.predict(Z), atol=1e-4)

@@ -71,7 +71,11 @@ def test_weights_and_a_large_mean_leave_the_variance_as_it_is():
     data = (1e4 + np.random.default_rng(0).standard_normal((200, 3))).astype(np.float32)
     expected = RandomFeatures().fit(data).kernel_.lengthscale
     for Z in (data, sparse.csr_matrix(data)):
-        found = KernelRidge().fit(Z, data[:, 0], np.full(200, 2.0)).kernel_.lengthscale
+        found = (
+            KernelRidge(gamma="scale", map=None, n_components=8, alpha=1.0)
+            .fit(Z, data[:, 0], np.full(200, 2.0))
+            .kernel_.lengthscale
+        )
         assert np.isclose(found, expected, rtol=1e-6)
 
 

@@ -21,7 +21,7 @@ from .spectrum import Equations, NormalEquations, RowEquations, Solved, Spectrum
 DEFAULT_ALPHAS = np.logspace(-6, 3, 19)
 CRITERIA = ("gcv", "loo")
 SOLVERS = ("auto", "primal", "dual")
-_SAFE_ALPHA = 1e-3
+SAFE_ALPHA = 1e-3
 """From here on a fixed strength is far above the rounding of products in float32."""
 _ROUNDING = 1e-14
 """Of the squares of the targets: a residual of minus so much may be that of a perfect fit."""
@@ -96,7 +96,7 @@ class Ridge:
     @property
     def exact(self) -> bool:
         """Whether products must be taken in float64: criteria and small strengths look below the rounding of float32."""
-        return isinstance(self.alpha, str) or bool((np.asarray(self.alpha) < _SAFE_ALPHA).any())
+        return isinstance(self.alpha, str) or bool((np.asarray(self.alpha) < SAFE_ALPHA).any())
 
     def fit(self, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel:
         """Fit features and targets of all rows at once."""
