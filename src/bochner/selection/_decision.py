@@ -17,8 +17,8 @@ from ._task import Task
 
 _SHOWN = 14
 _LISTED = 6
-_FAST = 2.0
-"""Among equal mechanisms, those whose fit takes at most this many times that of the fastest are considered as fast."""
+_FAST, _SHORT = 2.0, 0.05
+"""Among equal mechanisms, those whose fit takes at most this many times that of the fastest, or seconds, are fast."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,9 @@ class Decision:
     lines : tuple of Judged
         All estimators, lowest error first.
     recommended : Judged
-        The mechanism to use: of ``equal_mechanisms``, a plain one among the fast.
+        The mechanism to use: of those within one standard error of the best mechanism, a plain one among the fast.
     equal_mechanisms : tuple of Judged
-        The mechanisms that are equal to the lowest error or, if there are none, to the best mechanism.
+        The mechanisms that are equal to the best one of them.
     critical : float
         Standard errors of a paired difference within which errors are called equal; it grows with the number of
         estimators, since the lowest of many errors is low by luck.
@@ -145,13 +145,13 @@ class Decision:
         found = [_equal(self.lines, self.critical)]
         if not self.recommended.equal:
             found.append(
-                f"{top.label} predicts better here than every mechanism; the recommended one is worse by "
-                f"{_number(gap.difference)} +- {_number(gap.standard_error)}."
+                f"{top.label} predicts better than the recommended mechanism, by "
+                f"{_with_error(gap.difference, gap.standard_error)}."
             )
             if len(mechanisms) > 1:
                 found.append(f"Of the mechanisms, these {len(mechanisms)} are equal: {_listed(mechanisms)}.")
-        why = f", a plain and fast one of {len(mechanisms)} equal mechanisms" if len(mechanisms) > 1 else ""
-        return (*found, f"Recommended: {self.recommended.label}{why}.")
+        why = ", a plain and fast one of the mechanisms that are within one standard error of the best"
+        return (*found, f"Recommended: {self.recommended.label}{why if len(mechanisms) > 1 else ''}.")
 
     def table(self, top: int | None = _SHOWN) -> str:
         """Return estimators as text: those of scikit-learn, and the best mechanisms of different maps.
@@ -185,9 +185,9 @@ class Decision:
 
     def row(self, line: Judged) -> list[str]:
         """Return one line as text."""
-        gap = "equal" if line.equal else f"{_number(line.gap.difference)} +- {_number(line.gap.standard_error)}"
+        gap = "equal" if line.equal else _with_error(line.gap.difference, line.gap.standard_error)
         gap = "lowest" if line is self.lines[0] else gap
-        error = f"{_number(line.error)} +- {_number(line.standard_error)}"
+        error = _with_error(line.error, line.standard_error)
         width = "" if line.width is None else str(line.width)
         return [
             line.label,
@@ -231,11 +231,10 @@ def decide(task: Task, race: Race, source: Source, notes: Sequence[str]) -> Deci
     lines = {id(record): _line(task, record, best, width) for record in judged}
     ordered = sorted(lines.values(), key=lambda line: (line is not lines[id(best)], line.error))
     mechanisms = [record for record in judged if record.contender.spec is not None]
-    equal = [record for record in mechanisms if lines[id(record)].equal]
-    if not equal:
-        lead = _lowest(mechanisms)
-        equal = [record for record in mechanisms if _equals(difference(task, record, lead), width)]
-    chosen = _plain_and_fast(equal)
+    lead = _lowest(mechanisms)
+    gaps = {id(record): difference(task, record, lead) for record in mechanisms}
+    equal = [record for record in mechanisms if _equals(gaps[id(record)], width)]
+    chosen = _plain_and_fast([record for record in equal if _equals(gaps[id(record)], 1.0)])
     failures = {record.contender.label: record.failure for record in race.records if record.failure}
     return Decision(
         tuple(ordered),
@@ -279,12 +278,13 @@ def _line(task: Task, record: Record, best: Record, width: float) -> Judged:
 
 
 def _plain_and_fast(equal: Sequence[Record]) -> Record:
-    """Of equal mechanisms in the order of the race (the library's defaults first), the first whose fit is not slow.
+    """Of good mechanisms in the order of the race (the library's defaults first), the first whose fit is not slow.
 
-    Which of many equal mechanisms has the lowest error is luck; this choice hardly depends on it.
+    Which of them has the lowest error is luck; this choice depends less on it.
     """
     fastest = min(float(np.median(record.fit_seconds)) for record in equal)
-    fast = {id(record) for record in equal if float(np.median(record.fit_seconds)) <= _FAST * fastest}
+    limit = max(_FAST * fastest, _SHORT)
+    fast = {id(record) for record in equal if float(np.median(record.fit_seconds)) <= limit}
     return next(record for record in equal if id(record) in fast)
 
 
@@ -293,7 +293,7 @@ def _equal(lines: Sequence[Judged], width: float) -> str:
     within = f"{width:.2g} standard errors of paired differences"
     if len(equal) == 1:
         return f"{equal[0].label} has the lowest error, by more than {within}."
-    return f"These {len(equal)} are equal (within {within}): {_listed(equal)}."
+    return f"These {len(equal)} are equal within {within}: {_listed(equal)}."
 
 
 def _listed(lines: Sequence[Judged]) -> str:
@@ -307,5 +307,15 @@ def _listed(lines: Sequence[Judged]) -> str:
     return "; ".join(f"{name} with {n} projections" if n > 1 else name for name, n in counts.items())
 
 
-def _number(value: float) -> str:
-    return f"{value:.3g}"
+def _with_error(value: float, spread: float) -> str:
+    """A number with its standard error, both with the decimals that two digits of the latter have.
+
+    Examples
+    --------
+    >>> _with_error(54.0213, 1.6432), _with_error(0.0213, 0.0)
+    ('54.0 +- 1.6', '0.0213 +- 0')
+    """
+    if not 0 < spread < np.inf:
+        return f"{value:.3g} +- {spread:.3g}"
+    decimals = max(1 - int(np.floor(np.log10(spread))), 0)
+    return f"{value:.{decimals}f} +- {spread:.{decimals}f}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .._table import seconds
 from ..approximation import Approximation
 from ..kernels import Kernel
-from ._applicable import planned
+from ._applicable import plainness, planned
 from ._code import Source
 from ._contenders import Bandwidths, Contender, MechanismContender
 from ._cross_validation import Race, run_race
@@ -66,7 +66,7 @@ def judge(
         kind = "positive mechanism" if positive else "mechanism"
         raise ValueError(f"{owner}: a width of {width} is too small for any {kind} of {kernel!r}; allow more features.")
     mechanisms: list[Contender] = [MechanismContender(spec, width, bandwidths) for spec in specs]
-    n_first = sum(_plain(spec) < 2 for spec in specs)
+    n_first = sum(plainness(spec) < 2 for spec in specs)
     contenders = [*mechanisms[:n_first], *peers(task, bandwidths, width), *mechanisms[n_first:]]
     race = run_race(task, contenders, seed, budget, shown=shown)
     if not any(record.settings and record.contender.spec is not None for record in race.records):
@@ -84,17 +84,7 @@ def _mechanisms(task: Task, bandwidths: Bandwidths, width: int, seed: int, posit
         for spec, plan in every
         if plan.symmetric and plan.positive >= positive and (plan.unbiased or plan.projection.consistent)
     ]
-    return sorted(found, key=_plain)
-
-
-def _plain(spec: Approximation) -> int:
-    """The order in which equal mechanisms are preferred: the kernel's default, landmarks, the default map, others."""
-    if spec.map.keeps_points:
-        return 1
-    default, of_map = Approximation(spec.kernel), Approximation(spec.kernel, spec.map)
-    if spec.map == default.map:
-        return 0 if spec.projection == default.projection else 2
-    return 3 if spec.map.uses_rows and spec.projection == of_map.projection else 4
+    return sorted(found, key=plainness)
 
 
 def _notes(task: Task, race: Race, budget: float, searched: bool) -> list[str]:

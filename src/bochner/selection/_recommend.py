@@ -147,7 +147,7 @@ def recommend(
     >>> advice.ranking[0].error < advice.ranking[-1].error
     True
 
-    >>> decision = bochner.recommend(X, y=X[:, 0] > 0, n_features=16, budget=20, rng=0)
+    >>> decision = bochner.recommend(X, y=X[:, 0] > 0, kernel="laplacian", n_features=16, budget=2, rng=0)
     >>> decision.best.with_width(16).n_features_out, decision.task.kind
     (16, 'classification')
     """
