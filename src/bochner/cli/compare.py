@@ -131,7 +131,7 @@ class Comparison:
     curves : list of Curve
         Of a few mechanisms, the recommended first.
     pictures : list of Picture
-        The exact matrix first, then the recommended mechanism and two others.
+        The exact matrix first, then the recommended mechanism and at most two that it is better than.
     """
 
     problem: Problem
@@ -195,7 +195,7 @@ def compare(problem: Problem, n_features: int, rows: int, n_draws: int, seed: in
     best = _plain_and_fast(equal, found)
     chosen = _chosen([best, *(spec for spec in order if spec != best)])
     curves = [_curve(s, plans[s], few, n_features) for s in progress(chosen, label="curves", shown=shown, delay=0.0)]
-    pictures = _pictures(chosen, found, plans, ground)
+    pictures = _pictures(chosen, equal, found, plans, ground)
     measured = [found[spec] for spec in order]
     return Comparison(problem, n_features, measured, [found[s] for s in equal], found[best], curves, pictures)
 
@@ -234,20 +234,23 @@ def _curve(spec: Approximation, plan: Approximation, ground: Ground, n_features:
 
 def _pictures(
     chosen: list[Approximation],
+    equal: list[Approximation],
     found: dict[Approximation, Measurement],
     plans: dict[Approximation, Approximation],
     ground: Ground,
 ) -> list[Picture]:
     """Gram matrices of some rows, along their first principal direction so that the picture has a shape.
 
-    Each is of the draw with the median error over those measured, whose error on all rows the table has too.
+    Beside the recommended mechanism there are two that it is better than.  Each is of the draw with the median error over
+    those measured, whose error on all rows the table has too.
     """
     step = max(len(ground.X) // _PICTURE_ROWS, 1)
     rows = ground.X[::step][:_PICTURE_ROWS]
     centred = (rows - rows.mean(axis=0)).astype(np.float64)
     rows = rows[np.argsort(centred @ np.linalg.svd(centred, full_matrices=False)[2][0])]
     pictures = [Picture("exact", 0.0, np.asarray(ground.kernel(rows)))]
-    for spec in dict.fromkeys([chosen[0], *chosen[-2:]]):
+    others = [s for s in chosen if s not in equal and found[s].typical > found[chosen[0]].typical]
+    for spec in [chosen[0], *others[-2:]]:
         drawn = ground.draw(plans[spec], ground.median_draw(plans[spec], found[spec].n_draws))
         pictures.append(Picture(label_of(spec), found[spec].typical, np.asarray(drawn.gram(rows))))
     return pictures

@@ -34,8 +34,8 @@ _ABOUT_GRAMS = (
 _ABOUT_ERRORS = (
     "Errors are relative Frobenius errors of the Gram matrix, root mean squares over independent draws, and <em>median "
     "draw</em> is the median of the same errors; <em>predicted</em> is the same number before drawing, on a sample of "
-    "pairs: by a closed form (<em>theory</em>), or by a small simulation where none is known. Mechanisms that may be equal to the "
-    "best were drawn more often."
+    "pairs: by a closed form (<em>theory</em>), or by a small simulation where none is known. Mechanisms that may "
+    "be equal to the best were drawn more often."
 )
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import norm
 
 from .._progress import progress
 from .._random import streams
@@ -125,7 +125,7 @@ def critical(n: int) -> float:
     >>> round(critical(1), 2), round(critical(100), 2)
     (1.64, 3.29)
     """
-    return float(norm.isf(0.05 / n))
+    return NormalDist().inv_cdf(1 - 0.05 / n)
 
 
 def difference(task: Task, one: Record, other: Record) -> Gap:

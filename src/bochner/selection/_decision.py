@@ -17,6 +17,8 @@ from ._task import Task
 
 _SHOWN = 14
 _LISTED = 6
+_CLOSE, _POINT = 0.02, 0.005
+"""A mechanism may be recommended if its error is within this share, and for classes this much, of the lowest."""
 _FAST, _SHORT = 2.0, 0.05
 """Among equal mechanisms, those whose fit takes at most this many times that of the fastest, or seconds, are fast."""
 
@@ -80,7 +82,8 @@ class Decision:
     lines : tuple of Judged
         All estimators, lowest error first.
     recommended : Judged
-        The mechanism to use: of those within one standard error of the best mechanism, a plain one among the fast.
+        The mechanism to use: of those within one standard error and two per cent of the best mechanism, a plain one
+        among the fast.
     equal_mechanisms : tuple of Judged
         The mechanisms that are equal to the best one of them.
     critical : float
@@ -150,7 +153,7 @@ class Decision:
             )
             if len(mechanisms) > 1:
                 found.append(f"Of the mechanisms, these {len(mechanisms)} are equal: {_listed(mechanisms)}.")
-        why = ", a plain and fast one of the mechanisms that are within one standard error of the best"
+        why = ", a plain and fast one of the mechanisms that are nearly as good as the best of them"
         return (*found, f"Recommended: {self.recommended.label}{why if len(mechanisms) > 1 else ''}.")
 
     def table(self, top: int | None = _SHOWN) -> str:
@@ -234,7 +237,9 @@ def decide(task: Task, race: Race, source: Source, notes: Sequence[str]) -> Deci
     lead = _lowest(mechanisms)
     gaps = {id(record): difference(task, record, lead) for record in mechanisms}
     equal = [record for record in mechanisms if _equals(gaps[id(record)], width)]
-    chosen = _plain_and_fast([record for record in equal if _equals(gaps[id(record)], 1.0)])
+    close = _CLOSE * task.error(lead.losses[lead.judged]) + (_POINT if task.kind == "classification" else 0.0)
+    good = [record for record in equal if gaps[id(record)].difference <= min(close, gaps[id(record)].standard_error)]
+    chosen = _plain_and_fast(good)
     failures = {record.contender.label: record.failure for record in race.records if record.failure}
     return Decision(
         tuple(ordered),
