@@ -193,7 +193,8 @@ def regression_objective(phi: FeatureMap, sample: Sample, n_scales: int) -> Obje
     weighted = roots * Y
 
     def evidence(Phi: np.ndarray, logs: np.ndarray) -> Evidence:
-        at = regression_evidence(roots * Phi, weighted, *np.exp(logs), units=units)
+        noise, amplitude = np.exp(logs)
+        at = regression_evidence(roots * Phi, weighted, noise, amplitude, units)
         return at._replace(features=roots * at.features)
 
     return Objective(phi, X, evidence, n_scales)
