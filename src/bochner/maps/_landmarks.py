@@ -9,7 +9,8 @@ import numpy as np
 
 from .._arrays import as_numpy, is_numpy, like
 from .._validation import check_option, shown
-from ..kernels import Kernel
+from ..kernels import Kernel, Radial
+from ..kernels._distances import squared_distances
 from ..linalg.engine import single_threaded_blas
 from ..projections import Projection
 from ._data import Data
@@ -23,6 +24,10 @@ _SAMPLE = 20_000
 """Rows of the data that landmarks are chosen from, at most, unless more landmarks are asked for."""
 _POOL, _POOL_PER_PIVOT = 4096, 8
 """Rows that pivots are drawn from, at most: this many, or this many for each pivot."""
+_STEP = 1e-5
+"""Relative step of central differences: the cube root of the rounding error of float64."""
+_SAME = 1e-12
+"""Squared distance, in lengthscales, below which two points are the same."""
 _JUDGED = 1024
 """Rows of the data that the trace error is measured on, at most."""
 _SHOWN = 64
@@ -96,6 +101,7 @@ class Landmarks(Map):
     requirement: ClassVar[str] = "a kernel"
     uses_rows: ClassVar[bool] = False
     keeps_points: ClassVar[bool] = True
+    from_below: ClassVar[bool] = True
     references: ClassVar[tuple[str, ...]] = ("williams2001", "chen2025", "epperly2024")
 
     def __post_init__(self) -> None:
@@ -175,6 +181,17 @@ class Landmarks(Map):
         found = MiniBatchKMeans(m, n_init=1, random_state=int(rng.integers(2**31)), batch_size=max(1024, m)).fit(rows)
         return np.asarray(found.cluster_centers_, dtype=np.float64)
 
+    def rescaled(self, old: Kernel, new: Kernel) -> Map:
+        """The same points of the data; what they leave out at the new bandwidth is not known."""
+        if self.points is None or old == new:
+            return self
+        one = np.ones((1, self.points.shape[1]))
+        points = self.points * (new.at_unit_scale(one) / old.at_unit_scale(one))
+        T, jitter = whitening(_at_unit(new), points)
+        moved = replace(self, points=points, jitter=jitter, trace_error=None)
+        object.__setattr__(moved, "_whitening", T)
+        return moved
+
     def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
         if self.points.shape[1] != draws.d:
             raise ValueError(f"Landmarks: they have {self.points.shape[1]} columns, the data has {draws.d}.")
@@ -242,6 +259,34 @@ class LandmarkFeatures(Features):
 
         multiply = blas.strmm if values.dtype == np.float32 else blas.dtrmm
         return multiply(1.0, T.T, values.T, lower=1, overwrite_b=1).T  # transposed: BLAS has columns first
+
+
+    def stretch(self, X: np.ndarray, values: np.ndarray, gradient: np.ndarray) -> np.ndarray | None:
+        r"""For kernels of the distance; landmarks are divided by the lengthscales as well.
+
+        With G the given gradient, :math:`\Phi = K_{XS}T` and :math:`TT^T = K_{SS}^{-1}`, a function of
+        :math:`\Phi\Phi^T` has the gradients :math:`GT^T` in :math:`K_{XS}` and
+        :math:`-\tfrac12T\Phi^TGT^T` in :math:`K_{SS}`.
+        """
+        if not isinstance(self.unit, Radial):
+            return None
+        T, S = self.transform, self.points
+        within = -0.5 * (T @ (values.T @ gradient) @ T.T)
+        return _stretch(self.unit, X, S, gradient @ T.T) + _stretch(self.unit, S, S, within)
+
+
+def _stretch(unit: Radial, X: np.ndarray, Y: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    r"""Gradient in logarithms of lengthscales, from one in the Gram matrix :math:`\kappa(q)` of X and Y.
+
+    :math:`\partial q/\partial\log\ell_c = -2(x_c-y_c)^2`, and :math:`q\kappa'(q)` is a difference of the profile at
+    nearby scales.
+    """
+    q = squared_distances(np, X, Y, 1.0)
+    slope = (unit.profile(np, q * (1 + _STEP)) - unit.profile(np, q * (1 - _STEP))) / (2 * _STEP)
+    apart = q > _SAME
+    weights = gradient * np.where(apart, slope / np.where(apart, q, 1.0), 0.0)
+    squares = weights.sum(axis=1) @ X**2 + weights.sum(axis=0) @ Y**2 - 2 * np.einsum("nd,nd->d", X, weights @ Y)
+    return np.asarray(-2 * squares)
 
 
 def whitening(unit: Kernel, points: np.ndarray, jitter: float | None = None) -> tuple[np.ndarray, float]:
