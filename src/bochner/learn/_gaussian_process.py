@@ -99,7 +99,8 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
 
     Noise and amplitude are chosen by maximising the marginal likelihood on all rows, from one eigendecomposition of
     these sums.  Lengthscales are chosen by L-BFGS-B in their logarithms with W held fixed, on at most ``optimize_rows``
-    rows, with gradients through the features (analytic for trigonometric features and landmarks, finite differences for other maps).
+    rows, with gradients through the features (analytic for trigonometric features and landmarks, finite differences for
+    other maps).
 
     With fewer random features than the data have degrees of freedom, the posterior is overconfident far from the data
     (variance starvation); increase ``n_components`` until the standard deviations no longer change.  Landmarks leave out

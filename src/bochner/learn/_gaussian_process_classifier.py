@@ -206,9 +206,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
 
     def _each(self, X: Any, work: Callable[..., np.ndarray], tail: tuple[int, ...], dtype: Any) -> Any:
         rows = self._rows(X)
-        work = partial(
-            work, phi=self.features_, weights=self.weights_, root=self.root_, amplitude=self.amplitude_
-        )
+        work = partial(work, phi=self.features_, weights=self.weights_, root=self.root_, amplitude=self.amplitude_)
         with self._computing():
             return rows.map(work, tail, dtype, width=self.features_.n_features_out)
 
