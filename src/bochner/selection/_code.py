@@ -19,17 +19,18 @@ class Source(NamedTuple):
 
 
 class Snippet(NamedTuple):
-    """An estimator in code: imports, lines before it, and the steps of a pipeline."""
+    """An estimator in code: imports, lines before it, the steps of a pipeline, and whether it standardises by itself."""
 
     imports: tuple[str, ...]
     lines: tuple[str, ...]
     steps: tuple[str, ...]
+    standardizes: bool = False
 
 
 def script(snippet: Snippet, task: Task, source: Source) -> str:
     """Return code that builds an estimator and fits it to X and y, with columns standardised as in the task."""
     imports, steps = [*source.imports, *snippet.imports], list(snippet.steps)
-    if task.scaled:
+    if task.scaled and not snippet.standardizes:
         scaling = _scaling(task)
         imports += scaling.imports
         steps = [*scaling.steps, *steps]
@@ -59,8 +60,9 @@ def mechanism_snippet(spec: Approximation, alpha: float, task: Task) -> Snippet:
         imports.append(f"from {module} import {', '.join(sorted(names))}")
     written = [f"    {label(part)}," for part in parts]
     lines = ["spec = Approximation(", *written, f"    n_projections={spec.n_projections},", ")"]
-    step = f"{estimator}.from_spec(spec, alpha={alpha:.6g}, random_state=0)"
-    return Snippet(tuple(imports), tuple(lines), (step,))
+    itself = task.scaled == task.X.shape[1]
+    step = f"{estimator}.from_spec(spec, alpha={alpha:.6g}, standardize={itself}, random_state=0)"
+    return Snippet(tuple(imports), tuple(lines), (step,), itself)
 
 
 def _names(parts: list[Any]) -> dict[str, set[str]]:
