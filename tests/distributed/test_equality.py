@@ -99,6 +99,13 @@ def test_precision_is_kept(dtype):
     check_close(ours.transform(blocks(X.astype(dtype))), ours.transform(X.astype(dtype)))
 
 
+def test_weights_of_a_process(client):
+    options = {"n_components": 24, "optimize_rows": 300, "ard": True, "random_state": 0, "gamma": 0.1}
+    ours = distributed.GaussianProcess(**options).fit(blocks(X), blocks(NOISY), blocks(WEIGHTS))
+    single = learn.GaussianProcess(**options).fit(X, NOISY, WEIGHTS)
+    check_close(ours.predict(blocks(X)), single.predict(X))
+
+
 def test_processes_take_single_precision_in_double():
     rows = X.astype(np.float32)
     options = {"n_components": 24, "optimize": ("noise", "amplitude"), "random_state": 0, "gamma": 0.1}

@@ -13,8 +13,8 @@ from ..approximation import FeatureMap
 from ..approximation.files import from_state
 from ..approximation.log_features import KeySums
 from ._coordinates import Coordinates
-from ._linear.evidence import Posterior
 from ._linear.moments import Moments
+from ._linear.posterior import Posterior
 from ._linear.ridge import FewRows, Ridge, RidgeModel, Solution
 from ._linear.spectrum import Scaling
 from ._nadaraya_watson import KernelAverage, NadarayaWatson, TargetSums
