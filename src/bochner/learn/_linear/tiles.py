@@ -10,7 +10,7 @@ import numpy as np
 from ...approximation import FeatureMap
 from ...linalg.engine import for_each_tile, rows_per_tile
 
-_TILE_ROWS = 64
+_TILE_ROWS = 96
 """Fewest rows of a tile: with fewer, the product with W is slower per row."""
 _PARTS, _PART_NUMBERS = 32, 1 << 24
 """Most parts of the rows, each with sums of its own, and the size of all of these sums: 128 MB."""
