@@ -3,7 +3,6 @@ r"""A preconditioner for S from a sample of the rows: what it leaves to conjugat
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -23,25 +22,6 @@ _PRODUCT, _FACTORISATIONS = 2.0, 4.0
 _PROBES = 16
 _CLOSE = 4.0
 """Shifts whose ratio is less share a factorisation."""
-
-
-class Sample(NamedTuple):
-    """Rows X (s, d), their targets (s, t) and weights (s,)."""
-
-    X: np.ndarray
-    targets: np.ndarray
-    weights: np.ndarray
-
-
-def weighted_sample(rows: RowSource, size: int) -> Sample:
-    """Rows drawn without replacement from those of positive weight, always the same ones."""
-    both = rows.relabelled(_with_weights, rows.n_targets + 1, weighted=rows.weighted)
-    X, Y = both.sample_with_targets(size, np.random.default_rng(0))
-    return Sample(X, Y[:, :-1], Y[:, -1])
-
-
-def _with_weights(targets: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
-    return np.column_stack([targets, np.ones(len(targets)) if weights is None else weights]), weights
 
 
 def sample_size(n: int, n_features: int, pass_cost: float) -> int:
@@ -107,7 +87,7 @@ class Preconditioner:
     def of(
         cls, phi: FeatureMap, rows: RowSource, alpha: np.ndarray, size: int, *, weight: float, intercept: bool
     ) -> Preconditioner:
-        """Of a sample of the rows.
+        """Of a sample of the rows, always the same one.
 
         Parameters
         ----------
@@ -122,7 +102,8 @@ class Preconditioner:
         intercept : bool
             Whether features are taken about their mean.
         """
-        X, _, w = weighted_sample(rows, size)
+        X, _, weights = rows.sample_weighted(size, np.random.default_rng(0))
+        w = np.ones(len(X)) if weights is None else weights
         tiles, share = FeatureTiles(phi, X, exact=True), w / w.sum()
         centre = np.zeros(phi.n_features_out)
         if intercept:

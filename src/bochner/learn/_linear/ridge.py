@@ -17,7 +17,6 @@ from ...linalg.engine import multiply
 from .._row_source import Chunk, RowSource
 from .conjugate_gradients import direct_cost, iterated_ridge
 from .moments import Moments
-from .nystrom import weighted_sample
 from .spectrum import Equations, NormalEquations, RowEquations, Solved, Spectrum, blas_for
 
 DEFAULT_ALPHAS = np.logspace(-6, 3, 19)
@@ -27,6 +26,7 @@ _SAFE_ALPHA = 1e-3
 """From here on a fixed strength is far above the rounding of products in float32."""
 _SAMPLE_NUMBERS, _SAMPLE_ROWS = 1 << 25, 2048
 """Features on which a criterion chooses the strength for conjugate gradients, 256 MB in float64, and most rows of them."""
+_NOTHING_KEPT = "a fit by conjugate gradients keeps no statistics to which rows could be added; use solver='primal'."
 _ROUNDING = 1e-14
 """Of the squares of the targets: a residual of minus so much may be that of a perfect fit."""
 
@@ -128,7 +128,8 @@ class Ridge:
     def extend(self, model: RidgeModel, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel:
         """The model with more rows; it is solved when it is next asked for."""
         self.check(rows.n_targets, in_memory=rows.in_memory)
-        model.moments  # noqa: B018 - raises before the rows are read, if there are none to add to
+        if model.data is None:
+            raise ValueError(f"{self.owner}: {_NOTHING_KEPT}")
         more = self._collected(phi, rows, verbose)
         return replace(more, data=model.moments + more.moments)
 
@@ -162,8 +163,8 @@ class Ridge:
     def _by_sample(self, phi: FeatureMap, rows: RowSource) -> float:
         """The strength that the criterion chooses on a sample of the rows."""
         size = int(np.clip(_SAMPLE_NUMBERS // phi.n_features_out, 256, _SAMPLE_ROWS))
-        X, Y, weights = weighted_sample(rows, size)
-        return float(RidgeModel(self, FewRows(phi.queries(X), Y, weights if rows.weighted else None)).solution.alpha)
+        X, Y, weights = rows.sample_weighted(size, np.random.default_rng(0))
+        return float(RidgeModel(self, FewRows(phi.queries(X), Y, weights)).solution.alpha)
 
     def _by_leaving_out(self, model: RidgeModel, phi: FeatureMap, rows: RowSource, verbose: Any) -> float:
         """The strength of the least leave-one-out error: one more pass over the rows."""
@@ -202,10 +203,7 @@ class RidgeModel:
     def kept(self) -> Moments | FewRows:
         """What it keeps of the rows."""
         if self.data is None:
-            raise ValueError(
-                f"{self.options.owner}: a fit by conjugate gradients keeps no statistics, to which rows could be added; "
-                f"use solver='primal'."
-            )
+            raise AttributeError(f"{self.options.owner}: {_NOTHING_KEPT}")
         return self.data
 
     @property

@@ -55,7 +55,7 @@ class FeatureTiles:
         """Features of rows i to j - 1, (j - i, D), in ``room`` if there is any."""
         X, D = self.X[i:j], self.phi.n_features_out
         F = np.empty((len(X), D), X.dtype) if room is None else room[: len(X)]
-        self.phi.features.fill(self.phi.spec.at_unit_scale(X), F, key=False)
+        self.phi.fill_queries(X, F)
         return F.astype(np.float64, copy=False) if self.exact else F
 
     def sums(self, work: Work, n_columns: int) -> np.ndarray:
