@@ -26,6 +26,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
     kernel, gamma, map, projection, n_components
         See `RandomFeatures`.  With ``method="nadaraya-watson"`` the default map of the Gaussian kernel is
         `maps.OptimalPositive`.
+    standardize : bool or None
+        Whether columns are brought to mean zero and variance one before the features, so that no unit of measurement
+        decides which columns matter; sparse rows are only scaled, and stay sparse.  In `partial_fit` the means and
+        variances are those of the first call.  None means no.
     alpha : float, array (t,), "gcv" or "loo", default 1.0
         Regularisation strength, or one per target.  ``"gcv"`` and ``"loo"`` choose among ``alphas`` by generalised or
         leave-one-out cross-validation, in closed form from one decomposition.
@@ -49,7 +53,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
     coef_, intercept_, alpha_ : arrays or numbers
         The ridge fit on the features; after `partial_fit` it is solved on first access.
     features_ : FeatureMap
-        The drawn features.
+        The drawn features, of rows in the coordinates ``coordinates_``.
+    coordinates_ : Coordinates or None
+        The change of coordinates before the features, a function of rows: a centre, a scale of each column and a
+        matrix.  None if there is none.
     kernel_ : Kernel
         The kernel that they estimate.
     statistics_ : Moments
@@ -94,6 +101,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         map: Any = None,
         projection: Any = None,
         n_components: int = 256,
+        standardize: bool | None = None,
         alpha: Any = 1.0,
         alphas: Any = None,
         fit_intercept: bool = True,
@@ -108,6 +116,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         self.map = map
         self.projection = projection
         self.n_components = n_components
+        self.standardize = standardize
         self.alpha = alpha
         self.alphas = alphas
         self.fit_intercept = fit_intercept
