@@ -221,7 +221,8 @@ class FeatureMap:
         if type(kernel) is not type(self.spec.kernel):
             raise TypeError(f"FeatureMap.with_kernel: expected a kernel such as {self.spec.kernel!r}, got {kernel!r}.")
         kernel.check_columns(self.n_features_in)
-        return FeatureMap(replace(self.spec, kernel=kernel), self._draws)
+        rescaled = self.spec.map.rescaled(self.spec.kernel, kernel)
+        return FeatureMap(replace(self.spec, kernel=kernel, map=rescaled), self._draws)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the features to a file that `bochner.load` reads: a versioned ``.npz`` without pickled objects.

@@ -136,21 +136,16 @@ def stretched(phi: FeatureMap, values: np.ndarray) -> FeatureMap:
 
 
 def pull_back(phi: FeatureMap, X: np.ndarray, Phi: np.ndarray, G: np.ndarray, n_scales: int) -> np.ndarray:
-    r"""Gradient in the logarithms of the lengthscales, from the gradient G (n, D) in the features Phi (n, D) of X.
+    """Gradient in the logarithms of the lengthscales, from the gradient G (n, D) in the features Phi (n, D) of X.
 
-    Notes
-    -----
-    Features are functions of :math:`\tilde x = x/\ell`, so :math:`\partial/\partial\log\ell_j = -\sum_n\tilde x_{nj}\,
-    \partial/\partial\tilde x_{nj}`.  Trigonometric features give the gradient in their rows; other maps have central
-    differences of their features, with two evaluations per lengthscale.
+    Trigonometric features and landmarks have it in closed form; other maps have central differences of their features,
+    with two evaluations per lengthscale.
     """
     if not n_scales:
         return np.empty(0)
-    x = phi.spec.at_unit_scale(X)
-    in_rows = phi.features.pull_back(x, Phi, G)
-    if in_rows is None:
+    each = phi.features.stretch(phi.spec.at_unit_scale(X), Phi, G)
+    if each is None:
         return _by_differences(phi, X, G, n_scales)
-    each: np.ndarray = -np.einsum("nd,nd->d", x, in_rows)  # x is divided by the lengthscales
     return each if n_scales > 1 else each.sum(keepdims=True)
 
 

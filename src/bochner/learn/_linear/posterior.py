@@ -91,6 +91,18 @@ def _by_spectrum(equations: NormalEquations, noise: float, amplitude: float) -> 
     return Posterior(mean, root, noise, amplitude, SpectralEvidence(spectrum).value(noise, amplitude), lost)
 
 
+def left_out(phi: FeatureMap, X: np.ndarray, Phi: np.ndarray) -> Any:
+    r"""The part :math:`k(x, x) - |\phi(x)|^2` of the prior variance that features from below leave out, (n,) or zero.
+
+    With landmarks it makes the variance that of the deterministic training conditional of quinonero2005, which is the
+    prior's far from all landmarks.
+    """
+    kernel = phi.spec.kernel
+    if kernel is None or not phi.spec.map.from_below:
+        return 0.0
+    return np.maximum(kernel.diagonal(X) - np.einsum("nk,nk->n", Phi, Phi), 0)
+
+
 def means(X: np.ndarray, *, phi: FeatureMap, fitted: Posterior, scaling: Scaling, single: bool) -> np.ndarray:
     """Means at rows, (n, t) or (n,), in the units of the targets."""
     values = scaling.shift + scaling.scale * (phi.queries(X) @ fitted.mean)
@@ -102,7 +114,7 @@ def means_and_spreads(
 ) -> np.ndarray:
     """Means and standard deviations side by side, (n, 2t), in the units of the targets."""
     Phi = phi.queries(X)
-    spread = np.sqrt(fitted.variance(Phi) + noise)
+    spread = np.sqrt(fitted.variance(Phi) + fitted.amplitude * left_out(phi, X, Phi) + noise)
     return np.hstack([scaling.shift + scaling.scale * (Phi @ fitted.mean), spread[:, None] * scaling.scale])
 
 
@@ -112,5 +124,8 @@ def means_and_covariance(
     """Means (n, t), and the covariance between all rows, (n, n, t), in the units of the targets."""
     Phi = phi.queries(X)
     covariance = fitted.covariance(Phi)
+    kernel = phi.spec.kernel
+    if phi.spec.map.from_below and kernel is not None:
+        covariance += fitted.amplitude * (kernel(X) - Phi @ Phi.T)
     covariance[np.diag_indices(len(Phi))] += noise
     return scaling.shift + scaling.scale * (Phi @ fitted.mean), covariance[..., None] * scaling.scale**2
