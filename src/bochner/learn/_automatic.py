@@ -15,15 +15,18 @@ from ._feature_parameters import FeatureParameters, as_generator, look_up
 from ._linear.ridge import SAFE_ALPHA, Ridge
 from ._row_source import Chunk, RowSource
 from ._selection import Selection
+from ._selection_criterion import Score
 from ._selection_search import (
     GIVEN,
     JUDGED_ROWS,
     LANDMARKS,
+    LARGEST_ORDER,
     RANDOM,
     SECOND_ROWS,
     Freedom,
     Search,
     refined_alpha,
+    sampled_alpha,
 )
 
 _SAMPLE_NUMBERS = 1 << 24
@@ -74,15 +77,28 @@ class Choice:
         start = None if self.selection is None else self.selection.alpha
         if self.freedom is None or self.sample is None:
             return method.fit(phi, rows, verbose=verbose), self.selection
-        model = _prepared(method, start).fit(phi, rows, verbose=verbose)
+        _prepared(method, start).check(rows.n_targets, in_memory=rows.in_memory)
+        if phi.n_features_out > LARGEST_ORDER or method.solver == "cg":
+            score = sampled_alpha(phi, self.sample, self.freedom) if start is None else None
+            alpha = start if score is None else score.alpha
+            wide = replace(method, alpha=alpha).iterated(phi, rows, verbose=verbose)
+            if wide is not None:
+                return wide, self._selection(alpha, score)
+        model = _prepared(method, start).direct(phi, rows, verbose=verbose)
         score = refined_alpha(model, phi, self.sample, start, self.freedom)
-        alpha = score.alpha
-        model = replace(model, options=replace(method, alpha=alpha), found=None).solved()
+        model = replace(model, options=replace(method, alpha=score.alpha), found=None).solved()
+        return model, self._selection(score.alpha, score)
+
+    def _selection(self, alpha: Any, score: Score | None) -> Selection:
+        """The selection, with the strength of the final fit and its score."""
+        assert self.sample is not None
         selection = self.selection
         if selection is None:
-            reason = f"alpha {alpha:.3g} by leave-one-out errors of {len(self.sample.X)} rows, from the fit of all."
+            reason = f"alpha {alpha:.3g} by leave-one-out errors of {len(self.sample.X)} rows."
             selection = Selection(GIVEN, self.coordinates is not None, None, alpha, np.nan, np.nan, reason)
-        return model, replace(selection, alpha=alpha, error=score.error, standard_error=score.standard_error)
+        if score is None:
+            return selection
+        return replace(selection, alpha=alpha, error=score.error, standard_error=score.standard_error)
 
 
 def _prepared(method: Ridge, start: float | None) -> Ridge:

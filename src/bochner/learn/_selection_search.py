@@ -37,7 +37,8 @@ _WORTH = 0.003
 _PERFECT = 1e-6
 """Share of the variance below which a fit leaves nothing to improve."""
 _MEDIAN_ROWS = 1000
-_LARGEST_ORDER = 2048
+LARGEST_ORDER = 2048
+"""Of a matrix that is decomposed."""
 
 RANDOM, LANDMARKS, GIVEN = "random features", "landmarks", "given"
 PIVOTED = Landmarks("rpcholesky")
@@ -330,16 +331,24 @@ def refined_alpha(model: RidgeModel, phi: Any, sample: Chunk, start: float | Non
     freedom : Freedom
     """
     (X, Y, weights), equations = sample, model.equations
-    units, F = units_of(Y, weights, alike=freedom.alike), phi.queries(X)
-    if isinstance(equations, NormalEquations) or equations.order <= _LARGEST_ORDER:
-        judged = Judged(*about(model.means if freedom.intercept else None, F, Y), weights, units, freedom.whole)
-    else:  # a decomposition of all rows would take far longer than their fit: that of the sample
-        equations, judged = fitted(F, Y, weights, units, freedom.intercept, freedom.whole)
+    if not isinstance(equations, NormalEquations) and equations.order > LARGEST_ORDER:
+        return sampled_alpha(phi, sample, freedom)  # a decomposition would take far longer than the fit
+    units = units_of(Y, weights, alike=freedom.alike)
+    features, targets = about(model.means if freedom.intercept else None, phi.queries(X), Y)
+    judged = Judged(features, targets, weights, units, freedom.whole)
     grid = strengths(equations) if freedom.alphas is None else freedom.alphas
-    if isinstance(equations, NormalEquations) and (start is not None or equations.order > _LARGEST_ORDER):
+    if isinstance(equations, NormalEquations) and (start is not None or equations.order > LARGEST_ORDER):
         middle = float(grid[len(grid) // 2]) if start is None else start
         return walk(partial(score_of, equations, judged), grid, middle, len(grid))
     return best_of_many(equations, judged, grid)[0]
+
+
+def sampled_alpha(phi: Any, sample: Chunk, freedom: Freedom) -> Score:
+    """The strength of a fit to the sample alone, by its leave-one-out errors."""
+    X, Y, weights = sample
+    units = units_of(Y, weights, alike=freedom.alike)
+    equations, judged = fitted(phi.queries(X), Y, weights, units, freedom.intercept, freedom.whole)
+    return best_of_many(equations, judged, strengths(equations) if freedom.alphas is None else freedom.alphas)[0]
 
 
 def weighted_median_distance(X: np.ndarray, weights: np.ndarray | None, metric: str) -> float:
