@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_flag, check_positive
 from ..approximation import FeatureMap
+from ._estimator import Dropped
 from ._feature_parameters import as_generator
 from ._hyperparameters import GaussianEstimator, Objective, Others, maximise, stretched
 from ._kernel_ridge import as_columns
@@ -36,7 +37,40 @@ class GaussianRegression(GaussianEstimator):
     verbose: Any
     scaling_: Scaling
     posterior_: Posterior
-    statistics_: Moments
+
+    @property
+    def statistics_(self) -> Moments:
+        """Sums over all rows seen."""
+        check_is_fitted(self)
+        kept: Moments | None = vars(self).get("statistics_")
+        if kept is None:
+            raise Dropped("GaussianProcess: compact() has dropped the statistics, to which rows could be added; call fit.")
+        return kept
+
+    def compact(self, *, std: bool = True) -> Self:
+        """Drop the statistics, which only further fitting needs, and keep what prediction needs.
+
+        As `KernelRidge.compact`: the estimator is changed itself, and `partial_fit`, ``statistics_`` and the marginal
+        likelihood of other hyperparameters raise an error from then on.
+
+        Parameters
+        ----------
+        std : bool
+            Whether to keep the covariance of the weights, n_components^2 numbers, which standard deviations, covariances
+            and samples need.
+
+        Returns
+        -------
+        self
+        """
+        check_flag("GaussianProcess.compact", "std", std)
+        super().compact()
+        if not std:
+            self.posterior_ = self.posterior_._replace(root=None)
+        return self
+
+    def _drop_statistics(self) -> None:
+        vars(self)["statistics_"] = None
 
     def log_marginal_likelihood(
         self, theta: Any = None, X: Any = None, y: Any = None, sample_weight: Any = None, *, eval_gradient: bool = False
@@ -62,6 +96,8 @@ class GaussianRegression(GaussianEstimator):
             Its gradient, if requested.
         """
         check_is_fitted(self)
+        if theta is None and X is None and not eval_gradient:
+            return self.log_marginal_likelihood_value_
         theta = self._theta(theta, X)
         with self._computing():
             if X is None:
@@ -164,7 +200,8 @@ class GaussianRegression(GaussianEstimator):
                 LinAlgWarning,
                 stacklevel=4,
             )
-        self.features_, self.statistics_, self.scaling_, self.posterior_ = phi, moments, scaling, fitted
+        self.features_, self.scaling_, self.posterior_ = phi, scaling, fitted
+        vars(self)["statistics_"] = moments
         self.noise_, self.amplitude_ = noise, amplitude
         self.log_marginal_likelihood_value_ = fitted.log_marginal_likelihood
         return self
