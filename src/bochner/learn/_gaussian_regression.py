@@ -108,6 +108,10 @@ class GaussianRegression(GaussianEstimator):
                 found = self._value_on(self._rows(X, y, sample_weight), theta)
         return found if eval_gradient else found[0]
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Before there was an intercept, only normalised targets had one."""
+        super().__setstate__({"fit_intercept": state.get("normalize_y", False)} | state)
+
     def _theta(self, theta: Any, X: Any) -> np.ndarray:
         """Checked logarithms."""
         if theta is None:
