@@ -59,7 +59,7 @@ def test_more_rows_are_refused(name):
     estimator, y = copy.deepcopy(MACHINES[name])
     estimator.fit(X, y).compact()
     before = estimator.predict(X)
-    with pytest.raises(ValueError, match=rf"{type(estimator).__name__}: .*statistics, to which rows could be added"):
+    with pytest.raises(ValueError, match=rf"{type(estimator).__name__}: .*statistics,? to which rows could be added"):
         estimator.partial_fit(X, y)
     np.testing.assert_array_equal(estimator.predict(X), before)
     assert not hasattr(estimator, "statistics_")
@@ -95,9 +95,9 @@ def test_a_process_without_spread_keeps_the_mean_alone():
     np.testing.assert_array_equal(copied.predict(X), mean)
     assert copied.log_marginal_likelihood() == value
     for ask in (lambda: copied.predict(X, return_std=True), lambda: copied.sample_functions()):
-        with pytest.raises(ValueError, match="compact.std=False. has dropped the covariance of the weights"):
+        with pytest.raises(ValueError, match=r"compact\(std=False\) has dropped the covariance of the weights"):
             ask()
-    with pytest.raises(ValueError, match="GaussianProcess: compact.. has dropped the statistics"):
+    with pytest.raises(ValueError, match=r"GaussianProcess: compact\(\) has dropped the statistics"):
         copied.log_marginal_likelihood([0.0, 0.0])
 
 

@@ -124,10 +124,6 @@ class RowEstimator(BaseEstimator):
         return tags
 
 
-class Dropped(ValueError, AttributeError):
-    """Something was asked of an estimator that keeps no statistics; an AttributeError, so that `hasattr` answers."""
-
-
 class Compactable(RowEstimator):
     """Base class of fitted machines that can drop what only further fitting needs."""
 

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import LinAlgWarning
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_flag, check_positive
 from ..approximation import FeatureMap
-from ._estimator import Dropped
 from ._feature_parameters import as_generator
 from ._hyperparameters import GaussianEstimator, Objective, Others, maximise, stretched
 from ._kernel_ridge import as_columns
@@ -44,7 +44,9 @@ class GaussianRegression(GaussianEstimator):
         check_is_fitted(self)
         kept: Moments | None = vars(self).get("statistics_")
         if kept is None:
-            raise Dropped("GaussianProcess: compact() has dropped the statistics, to which rows could be added; call fit.")
+            raise NotFittedError(
+                "GaussianProcess: compact() has dropped the statistics, to which rows could be added; call fit."
+            )
         return kept
 
     def compact(self, *, std: bool = True) -> Self:
@@ -70,7 +72,7 @@ class GaussianRegression(GaussianEstimator):
         return self
 
     def _drop_statistics(self) -> None:
-        vars(self)["statistics_"] = None
+        self.__dict__["statistics_"] = None
 
     def log_marginal_likelihood(
         self, theta: Any = None, X: Any = None, y: Any = None, sample_weight: Any = None, *, eval_gradient: bool = False
@@ -205,7 +207,7 @@ class GaussianRegression(GaussianEstimator):
                 stacklevel=4,
             )
         self.features_, self.scaling_, self.posterior_ = phi, scaling, fitted
-        vars(self)["statistics_"] = moments
+        self.__dict__["statistics_"] = moments
         self.noise_, self.amplitude_ = noise, amplitude
         self.log_marginal_likelihood_value_ = fitted.log_marginal_likelihood
         return self
