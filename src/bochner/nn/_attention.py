@@ -81,8 +81,9 @@ def linear_attention(
         ``scaled_dot_product_attention``.
     causal : bool
         Whether query i sees the keys up to i only; there must be as many queries as keys.
-    key_mask : Tensor (..., Lk) or (Lk,) of bool, optional
-        True for keys, False for padding; it has one axis less than k.
+    key_mask : Tensor (..., Lk), (Lk,) or (..., 1, Lk), optional
+        Of bool: True for keys, False for padding.  Of numbers: what is added to the logits of each key for all queries,
+        minus infinity for padding; gradients flow to them.
     scale : float or Tensor, optional
         The scale s > 0, by default :math:`d^{-1/2}`.
     state : AttentionState, optional
@@ -144,10 +145,10 @@ def linear_attention(
     if enable_gqa:
         k, v, key_mask = (grouped(q, x, name) for x, name in ((k, "k"), (v, "v"), (key_mask, "key_mask")))
     k, v = _of_state(q, k, v, state)
-    mask = check_tensors(q, k, v, key_mask)
+    bias = check_tensors(q, k, v, key_mask)
     if features is None:
         features = AttentionFeatures(spec, n_projections, generator=generator)
-    fitted = features.of(q, k, mask, scale) if isinstance(features, AttentionFeatures) else features
+    fitted = features.of(q, k, bias, scale) if isinstance(features, AttentionFeatures) else features
     check_features(fitted, q.shape[-1])
     check_exclusive(k, causal, prefix_lengths, cu_seqlens, state, process_group)
     if window or anchors:
@@ -161,7 +162,7 @@ def linear_attention(
         drawn = fitted if isinstance(fitted, TensorFeatures) else tensor_features(fitted, q)
         check_meta(q, drawn, prefix_lengths)
         check_state(state, drawn, k, v, max(window - 1, 0) + anchors)
-        work = OneSequence(drawn, q, k, v, mask, root, causal, chunk_size, nonpositive, process_group, window, anchors)
+        work = OneSequence(drawn, q, k, v, bias, root, causal, chunk_size, nonpositive, process_group, window, anchors)
         if borders is not None:
             out = torch.cat([work.part(*pair).run(None) for pair in borders], dim=-2)
         elif prefix_lengths is not None:
