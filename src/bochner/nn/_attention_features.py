@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -131,3 +131,36 @@ def grouped(q: Tensor, x: Any, name: str) -> Any:
             f"shapes {shown(q)} and {shown(x)}."
         )
     return x.repeat_interleave(heads // of, dim=axis)
+
+
+class SharedKeys(NamedTuple):
+    """Query heads that share a key and its features: they become further queries of the head of the key.
+
+    Attributes
+    ----------
+    group : int
+        Query heads of each key head.
+    causal : bool
+        Whether queries of one position must lie side by side; otherwise those of one head do.
+    """
+
+    group: int
+    causal: bool
+
+    @classmethod
+    def of(cls, q: Any, k: Any, v: Any, causal: bool) -> SharedKeys:
+        """What tensors of fitting shapes share; a group of one for others."""
+        shapes = [x.shape[-3] if isinstance(x, Tensor) and x.ndim > 2 else 1 for x in (q, k, v)]
+        fits = shapes[1] == shapes[2] > 0 and not shapes[0] % shapes[1]
+        return cls(shapes[0] // shapes[1] if fits else 1, causal)
+
+    def joined(self, q: Tensor) -> Tensor:
+        """Queries (..., heads, n, d) as those of the key heads, (..., key heads, group * n, d)."""
+        q = q.unflatten(-3, (-1, self.group))
+        return (q.transpose(-3, -2) if self.causal else q).flatten(-3, -2)
+
+    def divided(self, out: Tensor) -> Tensor:
+        """The output for each query head."""
+        if not self.causal:
+            return out.unflatten(-2, (self.group, -1)).flatten(-4, -3)
+        return out.unflatten(-2, (-1, self.group)).transpose(-3, -2).flatten(-4, -3)

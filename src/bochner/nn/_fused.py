@@ -54,11 +54,12 @@ def attend(
     *,
     causal: bool,
     lag: int = 0,
+    group: int = 1,
     rows: int | None = None,
     sums: KeySums | None = None,
     keep: bool = False,
 ) -> Fused:
-    """Attend to all keys, or with ``causal`` to key j up to ``i - lag``, and to those in the sums.
+    """Attend to all keys, or with ``causal`` to key j up to ``i - lag``, and to those in the sums; see `Layout`.
 
     Gradients flow to queries, keys, values, the bias of keys (..., p) and features, but not to or from the sums.
     """
@@ -77,7 +78,7 @@ def attend(
         operator = _forward
     elif not save and _here(q) and not torch._C._are_functorch_transforms_active():
         operator = _forward_here
-    out, log, values, shift, *_ = operator(*inputs, c, causal, lag, 1, rows, save, keep, values, shift)
+    out, log, values, shift, *_ = operator(*inputs, c, causal, lag, group, rows, save, keep, values, shift)
     return Fused(out, log, KeySums(values, _rescaled(shift, _LN2)) if keep else None)
 
 
@@ -122,10 +123,12 @@ def _forward_here(
         c, causal, lag, group, rows,
     )  # fmt: skip
     results, groups = call.results(save, keep), call.groups()
-    parts = zip(
-        call.heads(groups), groups.split_results(results), groups.split(sums), groups.split(shift), strict=True
-    )
-    run_all([partial(forward, heads, Output(*room), *start) for heads, room, *start in parts])
+    heads, room, start = call.heads(groups), groups.result_parts(results), [groups.parts(x) for x in (sums, shift)]
+
+    def task(a: int, b: int) -> None:
+        forward(heads(a, b), Output(*room(a, b)), *(part(a, b) for part in start))
+
+    run_all([partial(task, *ends) for ends in groups.ends()])
     return results
 
 
@@ -165,18 +168,15 @@ def _backward_here(
         c, causal, lag, group, rows,
     )  # fmt: skip
     gradients, groups = call.gradients(biased, coefficients), call.groups()
-    rooms = zip(
-        *(groups.split(x if x.numel() else None, 1 if i == 3 else 2) for i, x in enumerate(gradients)), strict=True
-    )
-    saved = (
-        Saved(*s, *d)
-        for s, *d in zip(groups.split_results(results), groups.split(d_out), groups.split(d_log), strict=True)
-    )
-    tasks = [
-        partial(backward, heads, left, Gradients.of(*room))
-        for heads, left, room in zip(call.heads(groups), saved, rooms, strict=True)
-    ]
-    run_all(tasks)
+    heads, left = call.heads(groups), groups.result_parts(results)
+    given = [groups.parts(x) for x in (d_out, d_log)]
+    rooms = [groups.parts(x if x.numel() else None, 1 if i == 3 else 2) for i, x in enumerate(gradients)]
+
+    def task(a: int, b: int) -> None:
+        saved = Saved(*left(a, b), *(part(a, b) for part in given))
+        backward(heads(a, b), saved, Gradients.of(*(part(a, b) for part in rooms)))
+
+    run_all([partial(task, *ends) for ends in groups.ends()])
     return gradients
 
 
@@ -257,12 +257,13 @@ class _Gradient(torch.autograd.Function):
         with torch.enable_grad():
             tensors: list[Any] = [None if x is None else x.detach().requires_grad_() for x in ctx.saved_tensors]
             inputs, ends = tensors[:TENSORS], tensors[TENSORS:]
-            asked = [(x, y) for x, y in zip(inputs, given, strict=True) if x is not None and y.numel()]
+            # gradients have all leading axes, so that those of inputs that are shared can be given others for each head
+            inputs = [x.expand(y.shape) if y.numel() else x for x, y in zip(inputs, given, strict=True)]
+            asked = [(x, y) for x, y in zip(inputs, given, strict=True) if y.numel()]
             out = by_plain_operations(Call(*inputs, *ctx.constants))
             first = torch.autograd.grad(out, [x for x, _ in asked], ends, create_graph=True)
             wanted = [x for x, ask in zip(tensors, needed, strict=True) if ask]
-            whole = [y.sum_to_size(x.shape) for x, y in asked]
-            found = iter(torch.autograd.grad(first, wanted, whole, allow_unused=True))
+            found = iter(torch.autograd.grad(first, wanted, [y for _, y in asked], allow_unused=True))
         second = [next(found) if ask else None for ask in needed]
         return (*second[:-2], *(None,) * (len(ctx.needs_input_grad) - len(needed)), *second[-2:])
 

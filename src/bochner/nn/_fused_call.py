@@ -7,7 +7,7 @@ heads of several sequences, so that a batch of short sequences fills the tiles t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -71,13 +71,17 @@ class Call:
             return Groups(lead, most // lead[-1] * lead[-1])
         return Groups(lead, next(size for size in range(most, 0, -1) if lead[-1] % size == 0))
 
-    def heads(self, groups: Groups) -> Iterator[Heads]:
-        """The inputs of each group."""
+    def heads(self, groups: Groups) -> Callable[[int, int], Heads]:
+        """The inputs of the heads from a to before b."""
         steps = TILE // (groups.size * self.rows * self.group * self.m) if self.causal else 1
         layout = Layout(self.causal, self.lag, self.group, self.rows, self.rows * max(steps, 1))
-        parts = [groups.split(x, 1 if i == 3 else 2) for i, x in enumerate(self.tensors)]
-        for q, k, v, bias, *sides in zip(*parts, strict=True):
-            yield Heads(q, k, v, bias, Binary.of(*sides[:3]), Binary.of(*sides[3:]), self.c, layout)
+        parts = [groups.parts(x, 1 if i == 3 else 2) for i, x in enumerate(self.tensors)]
+
+        def between(a: int, b: int) -> Heads:
+            q, k, v, bias, *sides = (part(a, b) for part in parts)
+            return Heads(q, k, v, bias, Binary.of(*sides[:3]), Binary.of(*sides[3:]), self.c, layout)
+
+        return between
 
 
 class Groups(NamedTuple):
@@ -94,39 +98,41 @@ class Groups(NamedTuple):
     lead: tuple[int, ...]
     size: int
 
-    @property
-    def count(self) -> int:
-        """Number of groups."""
-        return -(-math.prod(self.lead) // self.size)
+    def ends(self) -> list[tuple[int, int]]:
+        """First head of each group, and the one behind its last."""
+        n = math.prod(self.lead)
+        return [(a, min(a + self.size, n)) for a in range(0, n, self.size)]
 
-    def split(self, x: Tensor | None, axes: int = 2) -> Sequence[Any]:
-        """Tensors (size, ...) of one whose last ``axes`` are not leading ones: views where its memory allows them."""
+    def parts(self, x: Tensor | None, axes: int = 2) -> Callable[[int, int], Any]:
+        """The heads of a group, (b - a, ...), of a tensor whose last ``axes`` are not leading ones.
+
+        Parts are views where the memory of the tensor allows them, and always of a contiguous one with all leading axes.
+        """
         if x is None:
-            return [None] * self.count
+            return lambda a, b: None
         rank, heads = x.ndim - axes, self.lead[-1]
         tail = x.shape[rank:]
         if rank <= 1 or x.shape[: rank - 1].numel() == 1:  # the same for all sequences
             return self._repeated(x.reshape(x.shape[rank - 1] if rank else 1, *tail))
         if x.is_contiguous() and x.shape[:rank] == self.lead:
-            return x.flatten(0, -axes - 1).split(self.size)
-        members = x.expand(*self.lead, *tail)
-        members = members.flatten(0, -axes - 2) if len(self.lead) > 1 else members[None]
+            flat = x.flatten(0, rank - 1)
+            return lambda a, b: flat[a:b]
+        members = x.expand(*self.lead, *tail).flatten(0, -axes - 2)
         if self.size <= heads:
-            return [part for member in members.unbind() for part in member.split(self.size)]
-        return [part.flatten(0, 1) for part in members.split(self.size // heads)]
+            return lambda a, b: members[a // heads].narrow(0, a % heads, b - a)
+        return lambda a, b: members[a // heads : b // heads].flatten(0, 1)
 
-    def _repeated(self, x: Tensor) -> Sequence[Tensor]:
+    def _repeated(self, x: Tensor) -> Callable[[int, int], Tensor]:
         """The same of a tensor for each head, or for all of them."""
-        heads, tail, last = self.lead[-1], x.shape[1:], math.prod(self.lead) % self.size or self.size
-        if len(x) == 1:
-            whole = x.expand(self.size, *tail)
-        elif self.size <= heads:
-            return list(x.split(self.size)) * (math.prod(self.lead) // heads)
-        else:
-            whole = x.repeat(self.size // heads, *(1,) * len(tail))
-        return [whole] * (self.count - 1) + [whole[:last]] if self.count else []
+        heads = self.lead[-1]
+        if x.shape[0] == 1:
+            return lambda a, b: x.expand(b - a, *x.shape[1:])
+        if self.size <= heads:
+            return lambda a, b: x.narrow(0, a % heads, b - a)
+        whole = x.repeat(self.size // heads, *(1,) * (x.ndim - 1))
+        return lambda a, b: whole[: b - a]
 
-    def split_results(self, results: Sequence[Tensor]) -> Iterator[tuple[Tensor, ...]]:
-        """Parts of `Call.results`."""
-        parts = (self.split(x, axes) for x, axes in zip(results, (2, 2, 2, 2, 3, 3), strict=True))
-        return zip(*parts, strict=True)
+    def result_parts(self, results: Sequence[Tensor]) -> Callable[[int, int], list[Tensor]]:
+        """The heads of a group of `Call.results`."""
+        parts = [self.parts(x, axes) for x, axes in zip(results, (2, 2, 2, 2, 3, 3), strict=True)]
+        return lambda a, b: [part(a, b) for part in parts]

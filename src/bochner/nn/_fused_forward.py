@@ -92,12 +92,12 @@ class Heads(NamedTuple):
     @property
     def positions(self) -> int:
         """Number of positions of the queries."""
-        return self.q.shape[-2] // self.layout.group
+        return int(self.q.shape[-2]) // self.layout.group
 
     def norms(self, y: Tensor) -> Tensor:
         """What keys add to all their logarithms, (g, p, 1)."""
         z = self.keys.turned(y)
-        norms = torch.linalg.vecdot(z, z)[..., None].mul_(self.c)
+        norms = z.square().sum(dim=-1, keepdim=True).mul_(self.c)
         return norms if self.bias is None else norms.add_(self.bias[..., None])
 
     def seen(self, shift: Tensor | None) -> Tensor | None:
@@ -265,10 +265,14 @@ class _Forward:
 
     def _key_features(self, a: int, b: int) -> tuple[Tensor, Tensor]:
         """Features of keys [a, b), under the largest logarithms so far."""
-        logs = torch.baddbmm(self.heads.keys.constant, self.y[:, a:b], self.heads.keys.slope)
-        shift = logs.add_(self.norms[:, a:b]).amax(dim=-2, keepdim=True)
-        shift = shift.clamp_(min=NOTHING) if self.running is None else torch.maximum(self.running.shift, shift)
-        return logs.sub_(shift).exp2_(), shift
+        logs = torch.baddbmm(self.norms[:, a:b], self.y[:, a:b], self.heads.keys.slope)
+        constant, largest = self.heads.keys.constant, logs.amax(dim=-2, keepdim=True)
+        if self.running is not None:
+            shift = torch.maximum(self.running.shift, largest.add_(constant))
+            return logs.sub_(shift - constant).exp2_(), shift
+        if self.heads.bias is not None:
+            largest.clamp_(min=NOTHING)
+        return logs.sub_(largest).exp2_(), largest + constant
 
     def _query_features(self, a: int, b: int, bias: Tensor) -> tuple[Tensor, Tensor]:
         """Features of queries [a, b) times the stabiliser, divided by the largest of each row."""
@@ -289,7 +293,10 @@ class _Forward:
 
 
 def products(features: Tensor, row: Tensor) -> Tensor:
-    """Features (g, n, m) times weights (g, 1, m), (g, n, 1), which a batched product would multiply slowly."""
-    if len(features) == 1:
+    """Features (g, n, m) times weights (g, 1, m), (g, n, 1); features of several heads are overwritten.
+
+    A batched product with a column would be slow.
+    """
+    if features.shape[0] == 1:
         return torch.bmm(features, row.mT)
-    return torch.linalg.vecdot(features, row)[..., None]
+    return features.mul_(row).sum(dim=-1, keepdim=True)

@@ -1,9 +1,8 @@
 """Linear attention of one sequence: which keys are met by features, which ones exactly, and by which code.
 
 Positive features whose logarithms are quadratic, which are all real exponential maps, go through the fused operator on
-the CPU if the sequence is long, or if a graph is made, which could not follow the walk.  Short sequences, other features,
-prefixes of any length, sequences spread over processes and gradients through a state go through the walk over plain
-operations.
+the CPU.  Other features, prefixes of any length, sequences spread over processes and gradients through a state go through
+the walk over plain operations, which a graph could not follow.
 """
 
 from __future__ import annotations
@@ -37,7 +36,10 @@ _NUMBERS = 1 << 21
 
 @dataclass(frozen=True)
 class OneSequence:
-    """Checked tensors in working precision, with the features that meet them; ``group`` holds the sequence in pieces."""
+    """Checked tensors in working precision, with the features that meet them.
+
+    ``group`` holds the sequence in pieces; with ``causal``, there are ``queries_per_key`` queries of each position.
+    """
 
     features: TensorFeatures
     q: Tensor
@@ -51,6 +53,7 @@ class OneSequence:
     group: Group | None = None
     window: int = 0
     anchors: int = 0
+    queries_per_key: int = 1
 
     def part(self, queries: slice, keys: slice) -> OneSequence:
         """One of several sequences that lie one after the other."""
@@ -149,9 +152,7 @@ class OneSequence:
         """What queries see of keys by features: all of them, or where attention is causal key j up to ``i - lag``."""
         features = self._for_the_operator(kept=kept)
         if features is not None:
-            out, log, sums = attend(
-                features, self.q, *keys, self.root, sums=sums, keep=kept, lag=lag, **self._layout
-            )
+            out, log, sums = attend(features, self.q, *keys, self.root, sums=sums, keep=kept, lag=lag, **self._layout)
             return Part(pad(out, (0, 1), value=1.0), scale_of(features, self.q, self.root, log)), sums
         n, p = self.q.shape[-2], keys.k.shape[-2]
         lengths = [min(max(t + 1 - lag, 0), p) for t in range(n)] if self.causal else Everything(p, n)
@@ -162,7 +163,7 @@ class OneSequence:
 
     @property
     def _layout(self) -> dict[str, Any]:
-        return {"causal": self.causal, "rows": self.chunk_size}
+        return {"causal": self.causal, "rows": self.chunk_size, "group": self.queries_per_key if self.causal else 1}
 
     def _for_the_operator(self, *, kept: bool) -> QuadraticFeatures | None:
         """The features if the fused operator computes this; ``kept`` says that the sums remain in a state."""
@@ -183,6 +184,8 @@ class OneSequence:
     def _lengths(self) -> Sequence[int]:
         """How many keys each query sees."""
         n, p = self.q.shape[-2], self.k.shape[-2]
+        if self.causal and self.queries_per_key > 1:
+            return [i // self.queries_per_key + 1 for i in range(n)]
         return range(1, n + 1) if self.causal else Everything(p, n)
 
     @property
@@ -239,7 +242,7 @@ class OneSequence:
         if there is None:
             seen = self.k.new_zeros(self.q.shape[-2], dtype=torch.bool)
         elif self.causal:
-            seen = there.cumsum(dim=-1) > 0
+            seen = (there.cumsum(dim=-1) > 0).repeat_interleave(self.queries_per_key, dim=-1)
         else:
             seen = there.any(dim=-1, keepdim=True).expand(*there.shape[:-1], self.q.shape[-2])
         return seen if sums is None else seen | sums.seen
