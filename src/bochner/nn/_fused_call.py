@@ -125,14 +125,14 @@ class Groups(NamedTuple):
     def _repeated(self, x: Tensor) -> Callable[[int, int], Tensor]:
         """The same of a tensor for each head, or for all of them."""
         heads = self.lead[-1]
-        if x.shape[0] == 1:
-            return lambda a, b: x.expand(b - a, *x.shape[1:])
-        if self.size <= heads:
+        if x.shape[0] > 1 and self.size <= heads:
             return lambda a, b: x.narrow(0, a % heads, b - a)
-        whole = x.repeat(self.size // heads, *(1,) * (x.ndim - 1))
-        return lambda a, b: whole[: b - a]
+        copies = self.size // heads, *(1,) * (x.ndim - 1)
+        whole = x.expand(self.size, *x.shape[1:]) if x.shape[0] == 1 else x.repeat(*copies)
+        return lambda a, b: whole if b - a == self.size else whole[: b - a]
 
     def result_parts(self, results: Sequence[Tensor]) -> Callable[[int, int], list[Tensor]]:
         """The heads of a group of `Call.results`."""
-        parts = [self.parts(x, axes) for x, axes in zip(results, (2, 2, 2, 2, 3, 3), strict=True)]
-        return lambda a, b: [part(a, b) for part in parts]
+        axes = (2, 2, 2, 2, 3, 3)
+        parts = [self.parts(x, axis) if x.numel() else None for x, axis in zip(results, axes, strict=True)]
+        return lambda a, b: [x if part is None else part(a, b) for x, part in zip(results, parts, strict=True)]

@@ -173,7 +173,7 @@ def forward(heads: Heads, to: Output, sums: Tensor | None, shift: Tensor | None)
     """The results of some heads, where sums to begin with may be given."""
     walk = _Forward(heads, to, sums, shift)
     (walk.causal if heads.layout.causal else walk.everything)()
-    if to.shift.shape[-1]:
+    if to.shift.numel():
         (walk.running or Running.nothing(heads)).write(to.sums, to.shift)
 
 
@@ -220,7 +220,7 @@ class _Forward:
             self.to.out[:, :before], self.to.log[:, :before] = 0.0, 2 * NOTHING
         for a, b in layout.tiles(n, layout.lag):
             self._tile(a, b)
-        if self.to.shift.shape[-1]:  # keys that no query sees, for the sums
+        if self.to.shift.numel():  # keys that no query sees, for the sums
             for a, b in layout.tiles(self.y.shape[-2], max(n - layout.lag, 0)):
                 self._absorb(a, b)
 
@@ -260,7 +260,7 @@ class _Forward:
     def _save(self, position: int, running: Running) -> None:
         """The sums before a step, if they are asked for; steps are divided where a key hides others."""
         i, rest = divmod(position, self.heads.layout.rows)
-        if self.to.steps.shape[1] and not rest:
+        if self.to.steps.numel() and not rest:
             running.write(self.to.steps[:, i], self.to.shifts[:, i])
 
     def _key_features(self, a: int, b: int) -> tuple[Tensor, Tensor]:

@@ -256,11 +256,6 @@ class OneSequence:
         return seen if sums is None else seen | sums.seen
 
 
-def _in_a_graph(x: Tensor) -> bool:
-    """Whether operations are recorded or transformed rather than carried out: a walk that looks at numbers cannot be."""
-    return x.is_meta or torch.compiler.is_compiling() or bool(torch._C._are_functorch_transforms_active())
-
-
 def _outside_of_graphs() -> Callable[..., Any]:
     """A walk excluded from `torch.compile`, since it depends on values; does not load torch's compiler."""
     if "torch._dynamo" not in sys.modules:
