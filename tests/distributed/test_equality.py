@@ -31,6 +31,8 @@ CASES = [
     ("RandomProjection", {"n_components": 2}, None, ("transform",)),
     ("KernelRidge", {}, Y[:, 0], ("predict",)),
     ("KernelRidge", {"alpha": "gcv", "gamma": 0.3}, Y, ("predict",)),
+    ("KernelRidge", {"standardize": True, "gamma": "scale", "alpha": 1.0}, Y, ("predict",)),
+    ("KernelRidge", {"solver": "cg", "gamma": 0.3, "alpha": 0.01}, Y, ("predict",)),
     ("KernelRidge", {"method": "nadaraya-watson", "map": "positive", "gamma": 0.05}, Y, ("predict",)),
     ("KernelClassifier", {"class_weight": "balanced"}, LABELS, ("predict", "decision_function")),
     ("KernelClassifier", {"class_weight": {True: 3.0}}, LABELS == "a", ("predict", "decision_function")),
@@ -96,6 +98,13 @@ def test_weights(client, method):
 def test_precision_is_kept(dtype):
     ours = fitted(distributed, "RandomFeatures", {}, blocks(X.astype(dtype)), None)
     check_close(ours.transform(blocks(X.astype(dtype))), ours.transform(X.astype(dtype)))
+
+
+def test_weights_of_a_process(client):
+    options = {"n_components": 24, "optimize_rows": 300, "ard": True, "random_state": 0, "gamma": 0.1}
+    ours = distributed.GaussianProcess(**options).fit(blocks(X), blocks(NOISY), blocks(WEIGHTS))
+    single = learn.GaussianProcess(**options).fit(X, NOISY, WEIGHTS)
+    check_close(ours.predict(blocks(X)), single.predict(X))
 
 
 def test_processes_take_single_precision_in_double():

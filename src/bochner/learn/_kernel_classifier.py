@@ -36,7 +36,9 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     Parameters
     ----------
-    kernel, gamma, map, projection, n_components, alpha, alphas, fit_intercept, solver, random_state, n_jobs, verbose
+    kernel, gamma, map, projection, n_components, standardize, alpha, alphas, fit_intercept, solver
+        See `KernelRidge`.
+    random_state, n_jobs, verbose
         See `KernelRidge`.
     method : {"ridge", "nadaraya-watson"}
         Ridge regression on the classes, or weighted votes.
@@ -49,8 +51,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         The classes, sorted.
     coef_, intercept_, alpha_ : arrays or numbers
         The ridge fit on the features, one row per class, or a single row for two classes.
-    features_ : FeatureMap
-        The drawn features.
+    features_, coordinates_ : FeatureMap, and Coordinates or None
+        The drawn features, and the change of coordinates before them.
     kernel_ : Kernel
         The kernel that they estimate.
 
@@ -90,6 +92,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         map: Any = None,
         projection: Any = None,
         n_components: int = 256,
+        standardize: bool | None = None,
         alpha: Any = 1.0,
         alphas: Any = None,
         fit_intercept: bool = True,
@@ -105,6 +108,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         self.map = map
         self.projection = projection
         self.n_components = n_components
+        self.standardize = standardize
         self.alpha = alpha
         self.alphas = alphas
         self.fit_intercept = fit_intercept

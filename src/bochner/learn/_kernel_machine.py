@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._validation import check_flag, check_option
 from ..kernels import Gaussian
 from ..maps import OptimalPositive
+from ._coordinates import Coordinates, moved_features, moved_rows
 from ._estimator import FeatureEstimator
 from ._feature_parameters import FeatureParameters
 from ._linear.moments import Moments
@@ -25,7 +26,12 @@ GAUSSIAN_NAMES = ("gaussian", "rbf")
 
 
 def streams(machine: Any) -> bool:
-    """Whether `partial_fit` is available; leave-one-out selection needs all rows again."""
+    """Whether `partial_fit` is available; leave-one-out selection and conjugate gradients need all rows again."""
+    if machine.solver == "cg" and machine.method == "ridge":
+        raise AttributeError(
+            f"{type(machine).__name__}: solver='cg' looks at every row again, and partial_fit keeps none; use "
+            f"solver='primal'."
+        )
     if isinstance(machine.alpha, str) and machine.alpha == "loo" and machine.method == "ridge":
         raise AttributeError(
             f"{type(machine).__name__}: alpha='loo' looks at every row again, and partial_fit keeps none; use alpha='gcv'."
@@ -51,6 +57,8 @@ class KernelMachine(FeatureEstimator, ABC):
     verbose: Any
 
     model_: RidgeModel | KernelAverage
+    standardize: Any = None
+    coordinates_: Coordinates | None = None
 
     @property
     def coef_(self) -> np.ndarray:
@@ -100,9 +108,10 @@ class KernelMachine(FeatureEstimator, ABC):
         """Draw features and learn all rows, or only the first of them if ``begin``."""
         method = self._method()
         with self._threads():
-            self.features_ = self._drawn(rows, symmetric=method.symmetric)
+            self.coordinates_ = self._coordinates(rows)
+            self.features_ = self._drawn(moved_rows(self.coordinates_, rows), symmetric=method.symmetric)
             learn = method.begin if begin else method.fit
-            self.model_ = learn(self.features_, rows, verbose=self.verbose)
+            self.model_ = learn(self._moved_features(), rows, verbose=self.verbose)
 
     def _add_rows(self, rows: RowSource) -> None:
         """Learn more rows; features are drawn at the first call."""
@@ -112,7 +121,18 @@ class KernelMachine(FeatureEstimator, ABC):
         method: Any = self._method()
         self._check_goes_on_from(method, rows.n_targets)
         with self._threads():
-            self.model_ = method.extend(self.model_, self.features_, rows, verbose=self.verbose)
+            self.model_ = method.extend(self.model_, self._moved_features(), rows, verbose=self.verbose)
+
+    def _coordinates(self, rows: RowSource) -> Coordinates | None:
+        """The change of coordinates before the features; None if there is none."""
+        if self.standardize is None:
+            return None
+        check_flag(type(self).__name__, "standardize", self.standardize)
+        return Coordinates.standard(rows) if self.standardize else None
+
+    def _moved_features(self) -> Any:
+        """The features of rows as they were given."""
+        return moved_features(self.coordinates_, self.features_, self.n_features_in_)
 
     def _check_goes_on_from(self, method: Any, n_targets: int) -> None:
         """Raise a ValueError for another method, or another number of targets, than were learned."""
@@ -127,7 +147,7 @@ class KernelMachine(FeatureEstimator, ABC):
 
     def _after(self, finish: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
         """Return a picklable function from rows X (n, d) to ``finish`` of the predicted targets (n, t)."""
-        return partial(_then, first=self.model_.predictor(self.features_), second=finish)
+        return partial(_then, first=self.model_.predictor(self._moved_features()), second=finish)
 
     def _each(self, X: Any, work: Callable[[np.ndarray], np.ndarray], tail: tuple[int, ...], dtype: Any = None) -> Any:
         """``work`` of all rows: (n, *tail), in the precision of X or in ``dtype``."""

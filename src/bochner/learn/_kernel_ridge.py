@@ -26,6 +26,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
     kernel, gamma, map, projection, n_components
         See `RandomFeatures`.  With ``method="nadaraya-watson"`` the default map of the Gaussian kernel is
         `maps.OptimalPositive`.
+    standardize : bool or None
+        Whether columns are brought to mean zero and variance one before the features, so that no unit of measurement
+        decides which columns matter; sparse rows are only scaled, and stay sparse.  In `partial_fit` the means and
+        variances are those of the first call.  None means no.
     alpha : float, array (t,), "gcv" or "loo", default 1.0
         Regularisation strength, or one per target.  ``"gcv"`` and ``"loo"`` choose among ``alphas`` by generalised or
         leave-one-out cross-validation, in closed form from one decomposition.
@@ -33,8 +37,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         Regularisation strengths to choose among; None for 19 values from 1e-6 to 1e3.
     fit_intercept : bool, default True
         Whether to fit an unpenalised intercept.
-    solver : {"auto", "primal", "dual"}
-        The system to solve; "auto" chooses the smaller one, which is the dual if there are fewer rows than features.
+    solver : {"auto", "primal", "dual", "cg"}
+        How to solve: the normal equations of the features, the dual ones of the rows, or conjugate gradients, for many
+        features on many rows.  "auto" chooses the smaller system, or conjugate gradients for rows in memory and a fixed
+        ``alpha`` if an estimate of the costs says that they take less than half of the time.
     method : {"ridge", "nadaraya-watson"}
         Ridge regression, or the kernel average of the targets.
     random_state : int, RandomState, Generator or None
@@ -49,7 +55,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
     coef_, intercept_, alpha_ : arrays or numbers
         The ridge fit on the features; after `partial_fit` it is solved on first access.
     features_ : FeatureMap
-        The drawn features.
+        The drawn features, of rows in the coordinates ``coordinates_``.
+    coordinates_ : Coordinates or None
+        The change of coordinates before the features, a function of rows: a centre, a scale of each column and a
+        matrix.  None if there is none.
     kernel_ : Kernel
         The kernel that they estimate.
     statistics_ : Moments
@@ -67,7 +76,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
     its predictions tend to those of exact kernel ridge regression with the same :math:`\alpha`, without the n x n
     matrix.  ``fit`` keeps means and second moments, but not the features; with fewer rows than features it solves the
     dual instead.  Statistics are accumulated in float64; for float32 data and a fixed ``alpha`` of at least 0.001, the
-    products within a chunk are computed in float32, which is faster.  An interrupted `fit` or `partial_fit` leaves the
+    products within a chunk are computed in float32, which is faster.  ``solver="cg"`` computes the features again in each
+    of some tens of passes over the rows, with a preconditioner from a sample of the rows; the solution is that of the
+    normal equations, to about 1e-5 of the predictions.  It keeps no statistics, so it does not support `partial_fit`, and
+    the criteria choose ``alpha`` on a sample of at most 2048 rows.  An interrupted `fit` or `partial_fit` leaves the
     estimator unchanged.
 
     ``method="nadaraya-watson"`` is the kernel average :math:`\sum_i k(x, x_i)y_i/\sum_i k(x, x_i)`, computed in one
@@ -94,6 +106,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         map: Any = None,
         projection: Any = None,
         n_components: int = 256,
+        standardize: bool | None = None,
         alpha: Any = 1.0,
         alphas: Any = None,
         fit_intercept: bool = True,
@@ -108,6 +121,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         self.map = map
         self.projection = projection
         self.n_components = n_components
+        self.standardize = standardize
         self.alpha = alpha
         self.alphas = alphas
         self.fit_intercept = fit_intercept

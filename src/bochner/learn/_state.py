@@ -12,8 +12,9 @@ from typing import Any
 from ..approximation import FeatureMap
 from ..approximation.files import from_state
 from ..approximation.log_features import KeySums
-from ._linear.evidence import Posterior
+from ._coordinates import Coordinates
 from ._linear.moments import Moments
+from ._linear.posterior import Posterior
 from ._linear.ridge import FewRows, Ridge, RidgeModel, Solution
 from ._linear.spectrum import Scaling
 from ._nadaraya_watson import KernelAverage, NadarayaWatson, TargetSums
@@ -23,6 +24,7 @@ FORMAT = 1
 _KINDS: dict[str, Any] = {
     cls.__name__: cls
     for cls in (
+        Coordinates,
         FewRows,
         KernelAverage,
         KeySums,
