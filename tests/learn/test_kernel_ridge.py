@@ -229,7 +229,7 @@ def test_progress_bar_is_drawn_when_asked(capfd, monkeypatch):
         ({"alpha": "cv"}, r"KernelRidge: alpha must be a number, one for each target, 'gcv' or 'loo', got 'cv'\."),
         ({"alpha": [1.0, 2.0, 3.0]}, r"KernelRidge: alpha has 3 entries, one for each target, for 2 targets\."),
         ({"alpha": "gcv", "alphas": [0.0, 1.0]}, r"KernelRidge: alphas must be positive numbers, got \[0\.0, 1\.0\]\."),
-        ({"solver": "svd"}, r"KernelRidge: solver must be one of 'auto', 'primal', 'dual', got 'svd'\."),
+        ({"solver": "svd"}, r"KernelRidge: solver must be one of 'auto', 'primal', 'dual', 'cg', got 'svd'\."),
         ({"method": "knn"}, r"KernelRidge: method must be one of 'ridge', 'nadaraya-watson', got 'knn'\."),
         (
             {"projection": projections.Quadrature(), "n_components": 41},

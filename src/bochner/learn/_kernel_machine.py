@@ -26,7 +26,12 @@ GAUSSIAN_NAMES = ("gaussian", "rbf")
 
 
 def streams(machine: Any) -> bool:
-    """Whether `partial_fit` is available; leave-one-out selection needs all rows again."""
+    """Whether `partial_fit` is available; leave-one-out selection and conjugate gradients need all rows again."""
+    if machine.solver == "cg" and machine.method == "ridge":
+        raise AttributeError(
+            f"{type(machine).__name__}: solver='cg' looks at every row again, and partial_fit keeps none; use "
+            f"solver='primal'."
+        )
     if isinstance(machine.alpha, str) and machine.alpha == "loo" and machine.method == "ridge":
         raise AttributeError(
             f"{type(machine).__name__}: alpha='loo' looks at every row again, and partial_fit keeps none; use alpha='gcv'."

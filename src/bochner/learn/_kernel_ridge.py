@@ -37,8 +37,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         Regularisation strengths to choose among; None for 19 values from 1e-6 to 1e3.
     fit_intercept : bool, default True
         Whether to fit an unpenalised intercept.
-    solver : {"auto", "primal", "dual"}
-        The system to solve; "auto" chooses the smaller one, which is the dual if there are fewer rows than features.
+    solver : {"auto", "primal", "dual", "cg"}
+        How to solve: the normal equations of the features, the dual ones of the rows, or conjugate gradients, for many
+        features on many rows.  "auto" chooses the smaller system, or conjugate gradients for rows in memory and a fixed
+        ``alpha`` if an estimate of the costs says that they take less than half of the time.
     method : {"ridge", "nadaraya-watson"}
         Ridge regression, or the kernel average of the targets.
     random_state : int, RandomState, Generator or None
@@ -74,7 +76,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
     its predictions tend to those of exact kernel ridge regression with the same :math:`\alpha`, without the n x n
     matrix.  ``fit`` keeps means and second moments, but not the features; with fewer rows than features it solves the
     dual instead.  Statistics are accumulated in float64; for float32 data and a fixed ``alpha`` of at least 0.001, the
-    products within a chunk are computed in float32, which is faster.  An interrupted `fit` or `partial_fit` leaves the
+    products within a chunk are computed in float32, which is faster.  ``solver="cg"`` computes the features again in each
+    of some tens of passes over the rows, with a preconditioner from a sample of the rows; the solution is that of the
+    normal equations, to about 1e-5 of the predictions.  It keeps no statistics, so it does not support `partial_fit`, and
+    the criteria choose ``alpha`` on a sample of at most 2048 rows.  An interrupted `fit` or `partial_fit` leaves the
     estimator unchanged.
 
     ``method="nadaraya-watson"`` is the kernel average :math:`\sum_i k(x, x_i)y_i/\sum_i k(x, x_i)`, computed in one
