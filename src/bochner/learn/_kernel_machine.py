@@ -15,7 +15,7 @@ from ..kernels import Gaussian
 from ..maps import OptimalPositive
 from ._automatic import Choice, Settings, choose, is_auto
 from ._coordinates import Coordinates, moved_features, moved_rows
-from ._estimator import FeatureEstimator
+from ._estimator import Compactable, FeatureEstimator
 from ._feature_parameters import FeatureParameters, draw_features
 from ._linear.moments import Moments
 from ._linear.ridge import Ridge, RidgeModel
@@ -48,7 +48,7 @@ def _then(
     return second(first(X))
 
 
-class KernelMachine(FeatureEstimator, ABC):
+class KernelMachine(Compactable, FeatureEstimator, ABC):
     """Base class of regression and classification; a subclass converts its y to a matrix of targets and back."""
 
     method: str
@@ -171,6 +171,11 @@ class KernelMachine(FeatureEstimator, ABC):
     def _moved_features(self) -> Any:
         """The features of rows as they were given."""
         return moved_features(self.coordinates_, self.features_, self.n_features_in_)
+
+    def _drop_statistics(self) -> None:
+        """The sums of a weighted average are what it predicts with, and stay."""
+        if isinstance(self.model_, RidgeModel):
+            self.model_ = self.model_.compact()
 
     def _check_goes_on_from(self, method: Any, n_targets: int) -> None:
         """Raise a ValueError for another method, or another number of targets, than were learned."""

@@ -248,7 +248,8 @@ class RandomFeatureAttention(nn.Module):
         q, k, v = (self._heads(self._batched(x), part, start) for part, x in enumerate((query, key, value)))
         if self.features.waits:
             self.features.fit_call(q, k, mask, self.current_scale())
-        call = HeadCall(self, q, k, extra, causal, mask, key_bias(key_padding_mask), state)
+        bias = key_bias(key_padding_mask)
+        call = HeadCall(self, q, k, extra, causal, mask if bias is None else bias, state)
         out = self.out_proj(call.of(v).transpose(1, 2).flatten(2))
         weights = call.weights(average_attn_weights) if need_weights else None
         return self._as_given(out, weights, query.ndim == 3)

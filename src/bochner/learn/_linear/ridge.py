@@ -26,7 +26,10 @@ SAFE_ALPHA = 1e-3
 """From here on a fixed strength is far above the rounding of products in float32."""
 _SAMPLE_NUMBERS, _SAMPLE_ROWS = 1 << 25, 2048
 """Features on which a criterion chooses the strength for conjugate gradients, 256 MB in float64, and most rows of them."""
-_NOTHING_KEPT = "a fit by conjugate gradients keeps no statistics to which rows could be added; use solver='primal'."
+_NOTHING_KEPT = (
+    "a fit by conjugate gradients keeps no statistics to which rows could be added, and compact() drops them; call fit, "
+    "with solver='primal' if rows are to be added."
+)
 _ROUNDING = 1e-14
 """Of the squares of the targets: a residual of minus so much may be that of a perfect fit."""
 
@@ -81,7 +84,8 @@ class Ridge:
         if isinstance(self.alpha, str):
             if self.alpha not in CRITERIA:
                 raise ValueError(
-                    f"{self.owner}: alpha must be 'auto', a number, one for each target, 'loo' or 'gcv', got {shown(self.alpha)}."
+                    f"{self.owner}: alpha must be 'auto', a number, one for each target, 'loo' or 'gcv', got "
+                    f"{shown(self.alpha)}."
                 )
             self.grid()
             return
@@ -186,7 +190,7 @@ class RidgeModel:
     alpha : float, optional
         The strength that a second pass over the rows has chosen.
     found : Solution, optional
-        What was found by conjugate gradients, or before the model was saved.
+        What was found by conjugate gradients, or before the model was saved or its data were dropped.
     """
 
     options: Ridge
@@ -246,6 +250,10 @@ class RidgeModel:
     def remembered(self) -> RidgeModel:
         """A model that holds its solution, if there is one already, and need not be solved again."""
         return replace(self, found=vars(self).get("solution", self.found))
+
+    def compact(self) -> RidgeModel:
+        """The solution alone."""
+        return replace(self, data=None, found=self.solution)
 
     def solved(self) -> RidgeModel:
         """Itself, once its solution is known."""
