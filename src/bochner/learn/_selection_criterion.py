@@ -150,3 +150,28 @@ def walk(score: Callable[[float], Score], grid: np.ndarray, start: float, longes
         known[fresh[0]] = score(float(grid[fresh[0]]))
         best = min(known, key=lambda k: known[k].error)
     return known[best]
+
+
+def weighted_median_distance(X: np.ndarray, weights: np.ndarray | None, metric: str) -> float:
+    """Median distance between rows, where a weight counts as repetitions of a row; one on constant data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> weighted_median_distance(np.array([[0.0], [1.0], [3.0]]), None, "euclidean")
+    2.0
+    """
+    from scipy.spatial.distance import pdist
+
+    X = X.astype(np.float64)
+    size = float(2.0 ** min(int(np.frexp(np.abs(X).max(initial=0.0))[1]), 1023))  # squares would overflow
+    distances = pdist(X / size, metric)
+    if not distances.any():
+        return 1.0
+    w = np.ones(len(X)) if weights is None else weights
+    i, j = np.triu_indices(len(X), 1)
+    pairs, same = w[i] * w[j], float((w * np.maximum(w - 1, 0)).sum()) / 2
+    order = np.argsort(distances, kind="stable")
+    reached = same + np.cumsum(pairs[order])
+    median = float(distances[order[np.searchsorted(reached, reached[-1] / 2)]])
+    return (median or float(distances[distances > 0].min())) * size
