@@ -21,6 +21,8 @@ STEP = math.sqrt(10)
 LEAST, MOST = 1e-9, 1e4
 """Bounds of the strengths, in units of the mean square of the features of a row."""
 _EPS = float(np.finfo(np.float64).eps)
+_TIE = 0.01
+"""Share of the standard error within which errors are as good as equal."""
 _ONE = 1 - 1e-10
 """A leverage above it leaves no error to know."""
 
@@ -99,12 +101,12 @@ def best_of_many(equations: Equations, judged: Judged, alphas: np.ndarray) -> tu
     with blas_for(equations.order):
         P = judged.features @ spectrum.vectors
         squares, best = P**2, None
-        for alpha in alphas:
+        for alpha in np.sort(alphas):
             shifted = spectrum.values + alpha
             leverage = squares @ ((spectrum.values > 0) / shifted)
             gaps = _left_out(equations, judged, leverage, judged.targets - P @ (spectrum.z / shifted[:, None]))
             score = Score.of(float(alpha), gaps, judged)
-            best = score if best is None or score.error < best.error or not np.isfinite(best.error) else best
+            best = score if best is None or _better(score, best) else best
     assert best is not None
     return best, spectrum.values[::-1]
 
@@ -148,8 +150,16 @@ def walk(score: Callable[[float], Score], grid: np.ndarray, start: float, longes
         if not fresh:
             break
         known[fresh[0]] = score(float(grid[fresh[0]]))
-        best = min(known, key=lambda k: known[k].error)
+        best = fresh[0] if _better(known[fresh[0]], known[best]) else best
     return known[best]
+
+
+def _better(one: Score, other: Score) -> bool:
+    """Whether the error is lower; of errors that are as good as equal, that of the larger strength is."""
+    if not np.isfinite(other.error):
+        return bool(np.isfinite(one.error)) or one.alpha > other.alpha
+    tie = _TIE * other.standard_error
+    return one.error < other.error + (tie if one.alpha > other.alpha else -tie)
 
 
 def weighted_median_distance(X: np.ndarray, weights: np.ndarray | None, metric: str) -> float:
