@@ -96,11 +96,10 @@ def _notes(task: Task, race: Race, budget: float, searched: bool) -> list[str]:
         f"{FOLDS}-fold cross-validation on {sampled} in {seconds(race.seconds)}; {chosen}, and all settings of the others, "
         f"were chosen on the training rows of each fold."
     ]
-    if not race.in_time:
-        left = sum(not record.settings and not record.failure for record in race.records)
-        missing = f", and {left} estimators were not judged" if left else ""
+    if race.n_cut or race.n_unjudged:
+        missing = f", and {race.n_unjudged} were not judged" if race.n_unjudged else ""
         notes.append(
-            f"The budget of {budget:g} s ended after {race.n_folds} of {FOLDS} folds{missing}; a larger budget decides "
-            f"more."
+            f"To keep the budget of {budget:g} s, {race.n_cut} estimators were judged on fewer folds{missing}; a larger "
+            f"budget decides more."
         )
     return notes
