@@ -72,6 +72,18 @@ class FeatureMap:
         """
         return self._evaluate("queries", X, key=False)
 
+    def fill_queries(self, X: np.ndarray, out: np.ndarray) -> None:
+        """Write the features of checked NumPy rows into ``out``, as a single tile: for callers with tiles of their own.
+
+        Parameters
+        ----------
+        X : array (n, d)
+            Points as rows.
+        out : array (n, n_features_out)
+            Of the precision of X.
+        """
+        self._fill(X, out, key=False)
+
     def keys(self, Y: Any) -> Any:
         """Return the features of keys.
 
