@@ -237,7 +237,14 @@ def test_compare_by_a_target_prints_a_decision_and_code_that_runs(shop, capsys, 
     out = capsys.readouterr().out
     assert "119 rows x 6 columns, columns standardised, colour, zone one-hot encoded, 1 rows with missing values" in out
     assert "laplacian kernel, its bandwidth chosen; regression" in out and "Report: report/index.html" in out
-    for line in ("exact kernel ridge", "Nystroem + Ridge", "SVR", "HistGradientBoostingRegressor", "Landmarks()"):
+    for line in (
+        "exact kernel ridge",
+        "Nystroem + Ridge",
+        "SVR",
+        "HistGradientBoostingRegressor",
+        "Landmarks()",
+        "KernelRidge, automatic",
+    ):
         assert line in out
     assert re.search(r"\nThese \d+ are equal within .* standard errors of paired differences: ", out)
     code, names = out[out.index("\nfrom bochner") : out.index("\nReport:")], {}

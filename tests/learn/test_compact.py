@@ -80,7 +80,7 @@ def test_rows_in_parts_are_solved_first():
 
 def test_a_wide_ridge_is_small():
     rows = RNG.standard_normal((2100, 11))
-    model = KernelRidge(gamma=0.1, n_components=2048, alpha=1.0, random_state=0).fit(rows, rows[:, 0])
+    model = KernelRidge(gamma=0.1, map=None, n_components=2048, alpha=1.0, random_state=0).fit(rows, rows[:, 0])
     assert len(pickle.dumps(model)) > 2**24
     assert len(pickle.dumps(model.compact())) < 250_000
     assert model.coef_.shape == (2048,) and model.alpha_ == 1.0

@@ -176,7 +176,7 @@ class FeatureEstimator(RowEstimator):
         Parameters
         ----------
         spec : Approximation
-            Its kernel, map, projection and width become the parameters of the same names.
+            Its kernel, map, projection and width become the parameters of the same names, and its bandwidth stays.
         **parameters
             All other parameters.
 
@@ -185,13 +185,8 @@ class FeatureEstimator(RowEstimator):
         estimator
         """
         check_instance(f"{cls.__name__}.from_spec", "spec", spec, Approximation, "recommend(X).best")
-        return cls(
-            kernel=spec.kernel,
-            map=spec.map,
-            projection=spec.projection,
-            n_components=spec.n_features_out,
-            **parameters,
-        )
+        given = {"gamma": None, "map": spec.map, "projection": spec.projection, "n_components": spec.n_features_out}
+        return cls(kernel=spec.kernel, **given | parameters)
 
     @property
     def kernel_(self) -> Kernel | None:
