@@ -11,7 +11,8 @@ from .._validation import check_count, shown
 from ..approximation import Approximation
 from ..catalogue import as_specification
 from ._attention_checks import check_generator, root_of_scale
-from ._drawn import DrawnFeatures, attention_spec
+from ._drawn import DrawnFeatures
+from ._head_spec import attention_spec
 from ._tensor_features import TensorFeatures
 
 

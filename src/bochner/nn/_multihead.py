@@ -14,7 +14,8 @@ from .._validation import check_count, check_flag, check_positive, shown
 from ..approximation import Approximation
 from ._attention_checks import check_generator, check_state_type
 from ._attention_state import AttentionState
-from ._drawn import DrawnFeatures, check_heads, head_spec
+from ._drawn import DrawnFeatures
+from ._head_spec import check_heads, head_spec
 from ._layer_plan import near
 from ._multihead_call import HeadCall
 from ._multihead_checks import OWNER, check_inputs, check_options, is_causal_mask, key_bias, key_mask, warn_of_dropout
