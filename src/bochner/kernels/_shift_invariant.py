@@ -115,7 +115,7 @@ class Radial(ShiftInvariant):
         """Return the profile at all squared distances."""
         return self.profile(xp, squared_distances(xp, X, Y, self.lengthscale))
 
-    def columns(self, points: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    def columns(self, points: np.ndarray) -> Callable[[Any], np.ndarray]:
         """Return the profile at the distances to the points, with their norms computed once."""
         distances = DistancesTo(points, self.lengthscale)
         return lambda X: np.asarray(self.profile(np, distances(X)))
