@@ -69,9 +69,9 @@ def test_features_of_sparse_rows(spec, dtype):
         RandomFeatures(gamma=0.1, n_components=30, projection=GIVENS, random_state=0),
         RandomFeatures("softmax", gamma=0.1, map="positive", n_components=30, random_state=0),
         RandomProjection(20, random_state=0),
-        KernelRidge(gamma=0.1, n_components=30, map="trigonometric", random_state=0),
+        KernelRidge(gamma=0.1, n_components=30, alpha=0.1, map="trigonometric", random_state=0),
         KernelRidge(method="nadaraya-watson", gamma=0.1, map="positive", n_components=30, random_state=0),
-        KernelClassifier(gamma=0.1, n_components=30, map="trigonometric", random_state=0),
+        KernelClassifier(gamma=0.1, n_components=30, alpha=0.1, map="trigonometric", random_state=0),
         GaussianProcess(gamma=0.1, n_components=30, noise=0.1, amplitude=1.0, optimize=False, random_state=0),
     ],
     ids=lambda e: type(e).__name__,
@@ -84,6 +84,14 @@ def test_estimators_never_make_sparse_rows_dense(estimator, never_dense):
         results.append(fitted.transform(X) if hasattr(fitted, "transform") else fitted.predict(X).astype(float))
     np.testing.assert_allclose(results[1], results[0], rtol=0, atol=1e-9)
     np.testing.assert_array_equal(results[1], results[2])
+
+
+@pytest.mark.parametrize("kernel", ("gaussian", "arc-cosine-1"))
+def test_spreads_of_a_gaussian_process_on_landmarks(kernel):
+    model = GaussianProcess(kernel, map="landmarks", n_components=20, optimize=False, random_state=0).fit(DENSE, Y)
+    np.testing.assert_allclose(
+        model.predict(SPARSE, return_std=True), model.predict(DENSE, return_std=True), rtol=0, atol=1e-8
+    )
 
 
 @pytest.mark.parametrize("spec", [SPECS[0], SPECS[3], SPECS[14]], ids=["dense", "fast", "landmarks"])

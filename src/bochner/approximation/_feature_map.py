@@ -72,6 +72,18 @@ class FeatureMap:
         """
         return self._evaluate("queries", X, key=False)
 
+    def fill_queries(self, X: Any, out: np.ndarray) -> None:
+        """Write the features of checked rows into ``out``, as a single tile: for callers with tiles of their own.
+
+        Parameters
+        ----------
+        X : NumPy array or sparse matrix (n, d)
+            Points as rows.
+        out : array (n, n_features_out)
+            Of the precision of X.
+        """
+        self._fill(X, out, key=False)
+
     def keys(self, Y: Any) -> Any:
         """Return the features of keys.
 
@@ -212,7 +224,8 @@ class FeatureMap:
         if type(kernel) is not type(self.spec.kernel):
             raise TypeError(f"FeatureMap.with_kernel: expected a kernel such as {self.spec.kernel!r}, got {kernel!r}.")
         kernel.check_columns(self.n_features_in)
-        return FeatureMap(replace(self.spec, kernel=kernel), self._draws)
+        rescaled = self.spec.map.rescaled(self.spec.kernel, kernel)
+        return FeatureMap(replace(self.spec, kernel=kernel, map=rescaled), self._draws)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the features to a file that `bochner.load` reads: a versioned ``.npz`` without pickled objects.
@@ -258,11 +271,13 @@ class FeatureMap:
         held = self.n_features_out if self.features.sparse_rows else max(self.n_features_out, self.n_features_in)
 
         def tile(i: int, j: int) -> None:
-            part = X[i:j]
-            self.features.fill(part if self.features.sparse_rows else part.toarray(), out[i:j], key=key)
+            self._fill_sparse(X[i:j], out[i:j], key=key)
 
         for_each_tile(X.shape[0], rows_per_tile(held * X.dtype.itemsize), tile)
         return out
+
+    def _fill_sparse(self, X: Any, out: np.ndarray, *, key: bool) -> None:
+        self.features.fill(X if self.features.sparse_rows else X.toarray(), out, key=key)
 
     def _sparse_at_unit_scale(self, method: str, X: Any) -> Any:
         """Checked rows in CSR format, divided by the lengthscale, which leaves zeros as they are."""
@@ -272,8 +287,11 @@ class FeatureMap:
         factors = self.spec.kernel.at_unit_scale(np.ones((1, X.shape[1]), X.dtype))[0]
         return type(X)((X.data * factors[X.indices], X.indices, X.indptr), X.shape)
 
-    def _fill(self, rows: np.ndarray, out: np.ndarray, *, key: bool) -> None:
+    def _fill(self, rows: Any, out: np.ndarray, *, key: bool) -> None:
         """Write the features of a tile of rows; half precision is computed in float32."""
+        if is_sparse(rows):
+            self._fill_sparse(self._sparse_at_unit_scale("queries", rows), out, key=key)
+            return
         x = self.spec.at_unit_scale(rows)
         if x.dtype == out.dtype:
             self.features.fill(x, out, key=key)

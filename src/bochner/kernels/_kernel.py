@@ -89,13 +89,16 @@ class Kernel(Catalogued, ABC):
 
         Parameters
         ----------
-        X : array of shape (..., n, d)
+        X : array of shape (..., n, d), or sparse matrix (n, d)
             Points as rows.
 
         Returns
         -------
         array of shape (..., n)
         """
+        if is_sparse(X):
+            tiles = (X[i : i + FEWEST].toarray() for i in range(0, X.shape[0], FEWEST))
+            return np.concatenate([np.empty(0, X.dtype), *(self.diagonal(tile) for tile in tiles)])
         return self.paired(X, X)
 
     def scaled(self, X: Any) -> Any:

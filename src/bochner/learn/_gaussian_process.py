@@ -32,7 +32,8 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
     gamma : "scale", "median", float or None
         Initial bandwidth of a kernel of unit scale, as in `RandomFeatures`; None leaves the kernel unchanged.
     map, projection : Map, Projection, str or None
-        Map and projection; None for the default of the kernel and the map.  The map must be symmetric.
+        Map and projection; None for the default of the kernel and the map.  The map must be symmetric.  With
+        ``"landmarks"`` the standard deviations contain what the landmarks leave out.
     n_components : int, default 256
         Width D of the features.
     noise : float, default 0.1
@@ -98,10 +99,13 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
 
     Noise and amplitude are chosen by maximising the marginal likelihood on all rows, from one eigendecomposition of
     these sums.  Lengthscales are chosen by L-BFGS-B in their logarithms with W held fixed, on at most ``optimize_rows``
-    rows, with gradients through the features (analytic for trigonometric features, finite differences for other maps).
+    rows, with gradients through the features (analytic for trigonometric features and landmarks, finite differences for
+    other maps).
 
-    With fewer features than the data have degrees of freedom, the posterior is overconfident far from the data
-    (variance starvation); increase ``n_components`` until the standard deviations no longer change.
+    With fewer random features than the data have degrees of freedom, the posterior is overconfident far from the data
+    (variance starvation); increase ``n_components`` until the standard deviations no longer change.  Landmarks leave out
+    the prior variance :math:`a(k(x, x) - |\phi(x)|^2)`, which is added to the posterior variance: this is the
+    deterministic training conditional of quinonero2005, whose variance far from the landmarks is that of the prior.
 
     Examples
     --------
@@ -193,17 +197,18 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
         -------
         self
         """
-        first = not hasattr(self, "statistics_")
+        first = not hasattr(self, "posterior_")
         rows = self._rows(X, y, sample_weight, reset=first)
         if first:
             return self._start(rows)
-        if rows.n_targets != self.statistics_.n_targets:
+        seen = self.statistics_
+        if rows.n_targets != seen.n_targets:
             raise ValueError(
-                f"GaussianProcess: expected {self.statistics_.n_targets} targets as in the first call of partial_fit, got "
+                f"GaussianProcess: expected {seen.n_targets} targets as in the first call of partial_fit, got "
                 f"{rows.n_targets}."
             )
         with self._computing():
-            return self._finish(self.features_, self.statistics_ + self._moments(self.features_, rows))
+            return self._finish(self.features_, seen + self._moments(self.features_, rows))
 
     def predict(
         self, X: Any, return_std: bool = False, return_cov: bool = False, *, include_noise: bool = False

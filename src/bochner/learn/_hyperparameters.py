@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from .._progress import progress
 from .._validation import check_count, check_flag, check_positive, shown
 from ..approximation import Approximation, FeatureMap
-from ._estimator import FeatureEstimator
+from ._estimator import Compactable, FeatureEstimator
 from ._linear.evidence import Evidence
 from ._linear.spectrum import blas_for
 
@@ -27,7 +27,7 @@ _STEP = 1e-5
 """Step of central differences in the logarithm: the cube root of the rounding error of float64."""
 
 
-class GaussianEstimator(FeatureEstimator):
+class GaussianEstimator(Compactable, FeatureEstimator):
     """Base class of Gaussian processes; a subclass names the hyperparameters that it can optimise.
 
     Rows are converted to float64: the marginal likelihood depends on eigenvalues below the rounding error of float32.
@@ -136,21 +136,16 @@ def stretched(phi: FeatureMap, values: np.ndarray) -> FeatureMap:
 
 
 def pull_back(phi: FeatureMap, X: np.ndarray, Phi: np.ndarray, G: np.ndarray, n_scales: int) -> np.ndarray:
-    r"""Gradient in the logarithms of the lengthscales, from the gradient G (n, D) in the features Phi (n, D) of X.
+    """Gradient in the logarithms of the lengthscales, from the gradient G (n, D) in the features Phi (n, D) of X.
 
-    Notes
-    -----
-    Features are functions of :math:`\tilde x = x/\ell`, so :math:`\partial/\partial\log\ell_j = -\sum_n\tilde x_{nj}\,
-    \partial/\partial\tilde x_{nj}`.  Trigonometric features give the gradient in their rows; other maps have central
-    differences of their features, with two evaluations per lengthscale.
+    Trigonometric features and landmarks have it in closed form; other maps have central differences of their features,
+    with two evaluations per lengthscale.
     """
     if not n_scales:
         return np.empty(0)
-    x = phi.spec.at_unit_scale(X)
-    in_rows = phi.features.pull_back(x, Phi, G)
-    if in_rows is None:
+    each = phi.features.stretch(phi.spec.at_unit_scale(X), Phi, G)
+    if each is None:
         return _by_differences(phi, X, G, n_scales)
-    each: np.ndarray = -np.einsum("nd,nd->d", x, in_rows)  # x is divided by the lengthscales
     return each if n_scales > 1 else each.sum(keepdims=True)
 
 

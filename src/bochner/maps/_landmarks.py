@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from .._arrays import as_numpy, is_numpy, is_sparse, like
+from .._arrays import as_numpy, is_numpy
 from .._validation import check_option, shown
 from ..kernels import Kernel
-from ..linalg.engine import single_threaded_blas
 from ..projections import Projection
 from ._data import Data
 from ._drawing import Draws
 from ._error import ErrorCase
-from ._features import Features, Scaled
+from ._features import Features
+from ._landmark_features import LandmarkFeatures, whitening
 from ._map import Coupling, Layout, Map
 from ._pivots import distinct, rpcholesky
 
@@ -29,10 +28,6 @@ _JUDGED = 512
 """Rows of the data that the trace error is measured on, at most."""
 _SHOWN = 64
 """Numbers up to which ``repr`` shows landmarks in full."""
-_BLOCK = 128
-"""Columns that are whitened at a time: the triangle below the block is not multiplied."""
-_JITTERS = (0.0, 1e-12, 1e-10, 1e-8)
-"""Shares of the mean diagonal tried in turn until K_SS has a Cholesky factor."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +93,7 @@ class Landmarks(Map):
     requirement: ClassVar[str] = "a kernel"
     uses_rows: ClassVar[bool] = False
     keeps_points: ClassVar[bool] = True
+    from_below: ClassVar[bool] = True
     references: ClassVar[tuple[str, ...]] = ("williams2001", "chen2025", "epperly2024")
 
     def __post_init__(self) -> None:
@@ -182,6 +178,17 @@ class Landmarks(Map):
         )
         return np.asarray(found.cluster_centers_, dtype=np.float64)
 
+    def rescaled(self, old: Kernel, new: Kernel) -> Map:
+        """The same points of the data; what they leave out at the new bandwidth is not known."""
+        if self.points is None or old == new:
+            return self
+        one = np.ones((1, self.points.shape[1]))
+        points = self.points * (new.at_unit_scale(one) / old.at_unit_scale(one))
+        T, jitter = whitening(_at_unit(new), points)
+        moved = replace(self, points=points, jitter=jitter, trace_error=None)
+        object.__setattr__(moved, "_whitening", T)
+        return moved
+
     def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
         if self.points.shape[1] != draws.d:
             raise ValueError(f"Landmarks: they have {self.points.shape[1]} columns, the data has {draws.d}.")
@@ -216,85 +223,6 @@ class Landmarks(Map):
 def _in_short(points: np.ndarray) -> str:
     """All numbers of a few points, which rebuild them; the number of many."""
     return repr(points.tolist()) if points.size <= _SHOWN else f"<{len(points)} landmarks>"
-
-
-class LandmarkFeatures(Features):
-    """The kernel between points and landmarks, whitened; columns that the landmarks do not fill are zero."""
-
-    symmetric = True
-    positive = False
-    sparse_rows = True
-
-    def __init__(
-        self, unit: Kernel, points: np.ndarray, jitter: float, width: int, whitened: np.ndarray | None = None
-    ) -> None:
-        self.unit, self.points, self.width = unit, points[:width], width
-        whitened = whitening(unit, self.points, jitter)[0] if whitened is None else whitened
-        self.transform = np.zeros((len(self.points), width))
-        self.transform[:, : whitened.shape[1]] = whitened
-        self.triangular = not np.tril(self.transform, -1).any()
-        self._prepared: dict[np.dtype, tuple[Callable[[Any], np.ndarray], np.ndarray]] = {}
-
-    def scaled(self, X: Any, *, key: bool) -> Scaled:
-        """One Gram matrix with the landmarks, and one product."""
-        lead = tuple(X.shape[:-1])
-        rows = X if is_sparse(X) else X.reshape(-1, X.shape[-1])
-        if is_numpy(X) or is_sparse(X):
-            values = np.empty((rows.shape[0], self.width), X.dtype)
-            self.fill(rows, values, key=key)
-        else:
-            values = self.unit(rows, like(self.points, X)) @ like(self.transform, X)
-        return values.reshape(*lead, self.width), None
-
-    def fill(self, X: Any, out: np.ndarray, *, key: bool) -> None:
-        """Write the product by blocks of columns, without the zeros of a triangle."""
-        columns, T = self._in(X.dtype)
-        values = columns(X)
-        for start in range(0, self.width, _BLOCK):
-            stop = min(start + _BLOCK, self.width)
-            some = slice(stop) if self.triangular else slice(None)
-            np.matmul(values[:, some], T[some, start:stop], out=out[:, start:stop])
-
-    def _in(self, dtype: np.dtype) -> tuple[Callable[[Any], np.ndarray], np.ndarray]:
-        """The kernel with the landmarks, and the product, in one type; made once."""
-        if dtype not in self._prepared:
-            self._prepared[dtype] = (
-                self.unit.columns(self.points.astype(dtype, copy=False)),
-                self.transform.astype(dtype, copy=False),
-            )
-        return self._prepared[dtype]
-
-
-def whitening(unit: Kernel, points: np.ndarray, jitter: float | None = None) -> tuple[np.ndarray, float]:
-    """T with T T^T the inverse of K_SS, (m, rank), and the jitter in use.
-
-    A Cholesky factor with the least jitter that gives one; where none does (duplicates, a flat kernel), the
-    eigenvectors of the eigenvalues that rounding leaves.  On one thread: the number of threads cannot change a bit, and
-    threads of a factorisation stall each other on a busy machine.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        K = np.asarray(unit(points), dtype=np.float64)
-    if not np.isfinite(K).all():
-        raise ValueError(f"Landmarks: {unit!r} overflows between the landmarks; rescale the data.")
-    with single_threaded_blas:
-        return _inverse_root(K, _JITTERS if jitter is None else (jitter,))
-
-
-def _inverse_root(K: np.ndarray, jitters: tuple[float, ...]) -> tuple[np.ndarray, float]:
-    from scipy.linalg import lapack
-
-    size = float(np.trace(K)) / len(K) or 1.0
-    for share in jitters:
-        try:
-            L = np.linalg.cholesky(K + share * size * np.eye(len(K)))
-        except np.linalg.LinAlgError:
-            continue
-        diagonal = np.diag(L)
-        if diagonal.min() > 1e-7 * diagonal.max() or share == _JITTERS[-1]:
-            return lapack.dtrtri(L.T, overwrite_c=True)[0], share
-    values, vectors = np.linalg.eigh(K)
-    kept = values > len(K) * np.finfo(np.float64).eps * values.max()
-    return vectors[:, kept] / np.sqrt(values[kept]), 0.0
 
 
 def _trace_error(unit: Kernel, rows: np.ndarray, points: np.ndarray, T: np.ndarray) -> float:

@@ -19,8 +19,8 @@ class Posterior(NamedTuple):
     Attributes
     ----------
     mean : float64 array (D, t)
-    root : float64 array (D, D)
-        R.
+    root : float64 array (D, D) or None
+        R; None if only the mean was kept.
     noise, amplitude : float
         :math:`\sigma^2` and a.
     log_marginal_likelihood : float
@@ -43,15 +43,25 @@ class Posterior(NamedTuple):
     log_marginal_likelihood: float
     lost: int = 0
 
+    @property
+    def kept_root(self) -> np.ndarray:
+        """R, or an error if it was dropped."""
+        if self.root is None:
+            raise ValueError(
+                "GaussianProcess: compact(std=False) has dropped the covariance of the weights, which standard deviations "
+                "and samples need; fit again, or call compact()."
+            )
+        return np.asarray(self.root)
+
     def variance(self, Phi: np.ndarray) -> np.ndarray:
         """Variance of the function at rows of features, (n,)."""
-        V = Phi @ self.root
+        V = Phi @ self.kept_root
         variance: np.ndarray = self.noise * np.einsum("nk,nk->n", V, V)
         return variance
 
     def covariance(self, Phi: np.ndarray) -> np.ndarray:
         """Covariance of the function at rows of features, (n, n)."""
-        V = Phi @ self.root
+        V = Phi @ self.kept_root
         covariance: np.ndarray = self.noise * (V @ V.T)
         return covariance
 
@@ -59,7 +69,7 @@ class Posterior(NamedTuple):
         """Weights drawn from it, (D, t, n_samples): each is one function on the whole space."""
         D, t = self.mean.shape
         z = rng.standard_normal((n_samples, t, D)).transpose(2, 1, 0)
-        drawn: np.ndarray = self.mean[:, :, None] + np.sqrt(self.noise) * np.tensordot(self.root, z, axes=1)
+        drawn: np.ndarray = self.mean[:, :, None] + np.sqrt(self.noise) * np.tensordot(self.kept_root, z, axes=1)
         return drawn
 
 
@@ -91,6 +101,18 @@ def _by_spectrum(equations: NormalEquations, noise: float, amplitude: float) -> 
     return Posterior(mean, root, noise, amplitude, SpectralEvidence(spectrum).value(noise, amplitude), lost)
 
 
+def left_out(phi: FeatureMap, X: np.ndarray, Phi: np.ndarray) -> Any:
+    r"""The part :math:`k(x, x) - |\phi(x)|^2` of the prior variance that features from below leave out, (n,) or zero.
+
+    With landmarks it makes the variance that of the deterministic training conditional of quinonero2005, which is the
+    prior's far from all landmarks.
+    """
+    kernel = phi.spec.kernel
+    if kernel is None or not phi.spec.map.from_below:
+        return 0.0
+    return np.maximum(kernel.diagonal(X) - np.einsum("nk,nk->n", Phi, Phi), 0)
+
+
 def means(X: np.ndarray, *, phi: FeatureMap, fitted: Posterior, scaling: Scaling, single: bool) -> np.ndarray:
     """Means at rows, (n, t) or (n,), in the units of the targets."""
     values = scaling.shift + scaling.scale * (phi.queries(X) @ fitted.mean)
@@ -102,7 +124,7 @@ def means_and_spreads(
 ) -> np.ndarray:
     """Means and standard deviations side by side, (n, 2t), in the units of the targets."""
     Phi = phi.queries(X)
-    spread = np.sqrt(fitted.variance(Phi) + noise)
+    spread = np.sqrt(fitted.variance(Phi) + fitted.amplitude * left_out(phi, X, Phi) + noise)
     return np.hstack([scaling.shift + scaling.scale * (Phi @ fitted.mean), spread[:, None] * scaling.scale])
 
 
@@ -112,5 +134,8 @@ def means_and_covariance(
     """Means (n, t), and the covariance between all rows, (n, n, t), in the units of the targets."""
     Phi = phi.queries(X)
     covariance = fitted.covariance(Phi)
+    kernel = phi.spec.kernel
+    if phi.spec.map.from_below and kernel is not None:
+        covariance += fitted.amplitude * (kernel(X) - Phi @ Phi.T)
     covariance[np.diag_indices(len(Phi))] += noise
     return scaling.shift + scaling.scale * (Phi @ fitted.mean), covariance[..., None] * scaling.scale**2
