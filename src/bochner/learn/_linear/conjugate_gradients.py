@@ -200,7 +200,7 @@ def _cross_sums(chunks: Iterator[Chunk], *, phi: FeatureMap, target_mean: np.nda
     """Sums over rows of features and one, times the weight and the weighted targets: (D + 1, 1 + t)."""
     total: np.ndarray = np.zeros((phi.n_features_out + 1, 1 + len(target_mean)))
     for X, Y, weights in chunks:
-        V = np.column_stack([np.ones(len(X)), Y - target_mean])
+        V = np.column_stack([np.ones(len(Y)), Y - target_mean])
         V = V if weights is None else weights[:, None] * V
         total += FeatureTiles(phi, X, exact=exact).sums(partial(_rows_of, V), V.shape[1])
     return total
