@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..._progress import note, progress
 from ...approximation import FeatureMap
 from .._row_source import Chunk, RowSource
-from .nystrom import Preconditioner, building_cost, sample_size
+from .nystrom import Preconditioner, building_cost, sample_size, sampled
 from .tiles import FeatureTiles
 
 TOLERANCE = 1e-6
@@ -29,8 +29,8 @@ _DELAY = 4
 """Steps by which the estimate of the error lags behind."""
 _FEATURE = 50.0
 """Operations of a feature besides its product with the row, counted at the speed of matrix products."""
-_FEWEST_PASSES, _PASSES_PER_ROOT = 18.0, 8.0
-"""Steps to `TOLERANCE`, measured: at least so many, and so many more for a larger stretch of the preconditioner."""
+_FEWEST_PASSES, _PASSES_PER_ROOT = 16.0, 10.0
+"""Passes to `TOLERANCE`, measured: at least so many, and so many more, times the root of the preconditioner's stretch."""
 
 
 class Iterated(NamedTuple):
@@ -79,13 +79,13 @@ def iterated_ridge(
     exact : bool
         Whether the products of a tile are computed in float64 even for float32 rows.
     at_most : float
-        Operations that it may cost, by an estimate from the sample.
+        Operations that it may cost, by an estimate from the sample and by the passes that were made.
     verbose : int
         If positive, a progress bar shows the error.
 
     Returns
     -------
-    Iterated, or None if it would cost more
+    Iterated, or None if it costs more
 
     Notes
     -----
@@ -118,7 +118,7 @@ def iterated_ridge(
         return None
     weight, *sums = rows.reduce_targets(_target_sums)
     rows.check_weight(weight)
-    preconditioner = Preconditioner.of(phi, rows, alphas, size, weight=weight, intercept=intercept)
+    preconditioner = sampled(phi, rows, alphas, size, weight=weight, intercept=intercept)
     if cost(_FEWEST_PASSES + _PASSES_PER_ROOT * np.sqrt(preconditioner.stretch.max())) > at_most:
         return None
     target_mean = np.array(sums) / weight if intercept else np.zeros(t)
@@ -133,6 +133,8 @@ def iterated_ridge(
         work = partial(_normal_sums, phi=phi, directions=descent.directions, centre=centre, exact=exact)
         total = rows.reduce(work, width=t)
         descent.step(total[:-1] - np.outer(centre, total[-1]))
+        if len(descent.active) and cost(descent.steps) > at_most:
+            return None
         note(bar, f"error {descent.error.max():.1e}")
     _warn_unless_converged(rows.owner, alphas, descent)
     return Iterated(descent.B, centre, target_mean, descent.steps, descent.error)
