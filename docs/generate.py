@@ -149,6 +149,7 @@ def pages() -> dict[str, str]:
         "optimization.md": optimization_page(),
         "references.md": references(),
         "wrong_tool.md": wrong_tool_page(),
+        "../README.md": insert((DOCS.parent / "README.md").read_text(), "peers", peer_table()),
         **reference_pages(),
         **gallery_pages(),
     }
@@ -173,12 +174,29 @@ def wrong_tool_page() -> str:
     """The page of cases in which something else wins, with its numbers."""
     page = between((DOCS / "wrong_tool.md").read_text(), "landmarks", _evidence("ours-landmarks-downstream"))
     page = between(page, "boosted trees", f"*Measured.* {captions()['boosted_trees']}")
-    rows = [
-        cells[:2] + cells[4:]
-        for line in (DOCS / "speed.md").read_text().splitlines()
-        if "shortest sequence" in line and (cells := [cell.strip() for cell in line.strip("| ").split("|")])
-    ]
+    rows = [cells[:2] + cells[4:] for cells in measured("speed.md", "shortest sequence")]
     return insert(page, "short sequences", table("case | measured | lengths tried", rows))
+
+
+PEERS = {
+    "accuracy.md": r"^(RBFSampler|(RMSE|error rate) above|peak memory|test error at width|the same)|/ Nystroem",
+    "speed.md": r"^(performer-pytorch|scaled_dot_product_attention) / ",
+    "attention.md": r"softmax with its cache / LinearCache.* context 8192",
+}
+"""Rows of the committed benchmarks that compare with other libraries, by page."""
+
+
+def peer_table() -> str:
+    """Our measurements against other libraries, for the README."""
+    rows = [[case, value, details] for page in PEERS for case, value, _, _, details in measured(page, PEERS[page])]
+    return table("case | measured | details", rows)
+
+
+def measured(page: str, pattern: str) -> list[list[str]]:
+    """Rows of the benchmark tables of a page whose first cell has the pattern: case, value, goal, met, details."""
+    lines = (line.strip("| ").split("|") for line in (DOCS / page).read_text().splitlines() if line.startswith("|"))
+    rows = ([cell.strip() for cell in cells] for cells in lines if len(cells) == 5)
+    return [cells for cells in rows if re.search(pattern, cells[0])]
 
 
 def _evidence(name: str) -> str:

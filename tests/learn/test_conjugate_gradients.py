@@ -25,7 +25,9 @@ W = RNG.integers(0, 4, N) * RNG.uniform(0.1, 2.0, N)
 
 
 def model(**parameters):
-    return KernelRidge(**({"gamma": 0.2, "n_components": D, "random_state": 0, "solver": "cg"} | parameters))
+    return KernelRidge(
+        **({"gamma": 0.2, "map": None, "n_components": D, "random_state": 0, "solver": "cg"} | parameters)
+    )
 
 
 def difference(ours, direct, Z=X):

@@ -87,7 +87,7 @@ def our_fit(width: int, alpha: float = ALPHA, solver: str = "auto") -> Any:
     """Our estimator."""
     from ..learn import KernelRidge
 
-    return KernelRidge(Gaussian(LENGTHSCALE), alpha=alpha, n_components=width, solver=solver, random_state=0)
+    return KernelRidge(Gaussian(LENGTHSCALE), map=None, alpha=alpha, n_components=width, solver=solver, random_state=0)
 
 
 class SamplerFit:

@@ -197,17 +197,18 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
         -------
         self
         """
-        first = not hasattr(self, "statistics_")
+        first = not hasattr(self, "posterior_")
         rows = self._rows(X, y, sample_weight, reset=first)
         if first:
             return self._start(rows)
-        if rows.n_targets != self.statistics_.n_targets:
+        seen = self.statistics_
+        if rows.n_targets != seen.n_targets:
             raise ValueError(
-                f"GaussianProcess: expected {self.statistics_.n_targets} targets as in the first call of partial_fit, got "
+                f"GaussianProcess: expected {seen.n_targets} targets as in the first call of partial_fit, got "
                 f"{rows.n_targets}."
             )
         with self._computing():
-            return self._finish(self.features_, self.statistics_ + self._moments(self.features_, rows))
+            return self._finish(self.features_, seen + self._moments(self.features_, rows))
 
     def predict(
         self, X: Any, return_std: bool = False, return_cov: bool = False, *, include_noise: bool = False

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import LinAlgWarning
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_flag, check_positive
@@ -36,7 +37,42 @@ class GaussianRegression(GaussianEstimator):
     verbose: Any
     scaling_: Scaling
     posterior_: Posterior
-    statistics_: Moments
+
+    @property
+    def statistics_(self) -> Moments:
+        """Sums over all rows seen."""
+        check_is_fitted(self)
+        kept: Moments | None = vars(self).get("statistics_")
+        if kept is None:
+            raise NotFittedError(
+                "GaussianProcess: compact() has dropped the statistics, to which rows could be added; call fit."
+            )
+        return kept
+
+    def compact(self, *, std: bool = True) -> Self:
+        """Drop the statistics, which only further fitting needs, and keep what prediction needs.
+
+        As `KernelRidge.compact`: the estimator is changed itself, and `partial_fit`, ``statistics_`` and the marginal
+        likelihood of other hyperparameters raise an error from then on.
+
+        Parameters
+        ----------
+        std : bool
+            Whether to keep the covariance of the weights, n_components^2 numbers, which standard deviations, covariances
+            and samples need.
+
+        Returns
+        -------
+        self
+        """
+        check_flag("GaussianProcess.compact", "std", std)
+        super().compact()
+        if not std:
+            self.posterior_ = self.posterior_._replace(root=None)
+        return self
+
+    def _drop_statistics(self) -> None:
+        self.__dict__["statistics_"] = None
 
     def log_marginal_likelihood(
         self, theta: Any = None, X: Any = None, y: Any = None, sample_weight: Any = None, *, eval_gradient: bool = False
@@ -62,6 +98,8 @@ class GaussianRegression(GaussianEstimator):
             Its gradient, if requested.
         """
         check_is_fitted(self)
+        if theta is None and X is None and not eval_gradient:
+            return self.log_marginal_likelihood_value_
         theta = self._theta(theta, X)
         with self._computing():
             if X is None:
@@ -71,6 +109,10 @@ class GaussianRegression(GaussianEstimator):
             else:
                 found = self._value_on(self._rows(X, y, sample_weight), theta)
         return found if eval_gradient else found[0]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Before there was an intercept, only normalised targets had one."""
+        super().__setstate__({"fit_intercept": state.get("normalize_y", False)} | state)
 
     def _theta(self, theta: Any, X: Any) -> np.ndarray:
         """Checked logarithms."""
@@ -164,7 +206,8 @@ class GaussianRegression(GaussianEstimator):
                 LinAlgWarning,
                 stacklevel=4,
             )
-        self.features_, self.statistics_, self.scaling_, self.posterior_ = phi, moments, scaling, fitted
+        self.features_, self.scaling_, self.posterior_ = phi, scaling, fitted
+        self.__dict__["statistics_"] = moments
         self.noise_, self.amplitude_ = noise, amplitude
         self.log_marginal_likelihood_value_ = fitted.log_marginal_likelihood
         return self

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from .._progress import progress
 from .._validation import check_count, check_flag, check_positive, shown
 from ..approximation import Approximation, FeatureMap
-from ._estimator import FeatureEstimator
+from ._estimator import Compactable, FeatureEstimator
 from ._linear.evidence import Evidence
 from ._linear.spectrum import blas_for
 
@@ -27,7 +27,7 @@ _STEP = 1e-5
 """Step of central differences in the logarithm: the cube root of the rounding error of float64."""
 
 
-class GaussianEstimator(FeatureEstimator):
+class GaussianEstimator(Compactable, FeatureEstimator):
     """Base class of Gaussian processes; a subclass names the hyperparameters that it can optimise.
 
     Rows are converted to float64: the marginal likelihood depends on eigenvalues below the rounding error of float32.

@@ -144,7 +144,7 @@ class Preconditioner:
         return np.asarray(sums[:-1] - np.outer(self.centre, sums[-1]))
 
     def probes(self) -> np.ndarray:
-        r"""Random columns g, (D, 16), of covariance :math:`M^{-1}`: :math:`\phi^Tg` has the variance :math:`\phi^TM^{-1}\phi`."""
+        r"""Random columns g (D, 16) of covariance :math:`M^{-1}`, so that :math:`E(\phi^Tg)^2=\phi^TM^{-1}\phi`."""
         rng, target = np.random.default_rng(2), int(np.argmin(self.shift))
         noise = np.sqrt(self.shift[target]) * rng.standard_normal((len(self.centre), _PROBES))
         rows = self._back(self.roots[:, None] * rng.standard_normal((len(self.roots), _PROBES)))

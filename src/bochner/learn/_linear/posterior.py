@@ -19,8 +19,8 @@ class Posterior(NamedTuple):
     Attributes
     ----------
     mean : float64 array (D, t)
-    root : float64 array (D, D)
-        R.
+    root : float64 array (D, D) or None
+        R; None if only the mean was kept.
     noise, amplitude : float
         :math:`\sigma^2` and a.
     log_marginal_likelihood : float
@@ -43,15 +43,25 @@ class Posterior(NamedTuple):
     log_marginal_likelihood: float
     lost: int = 0
 
+    @property
+    def kept_root(self) -> np.ndarray:
+        """R, or an error if it was dropped."""
+        if self.root is None:
+            raise ValueError(
+                "GaussianProcess: compact(std=False) has dropped the covariance of the weights, which standard deviations "
+                "and samples need; fit again, or call compact()."
+            )
+        return np.asarray(self.root)
+
     def variance(self, Phi: np.ndarray) -> np.ndarray:
         """Variance of the function at rows of features, (n,)."""
-        V = Phi @ self.root
+        V = Phi @ self.kept_root
         variance: np.ndarray = self.noise * np.einsum("nk,nk->n", V, V)
         return variance
 
     def covariance(self, Phi: np.ndarray) -> np.ndarray:
         """Covariance of the function at rows of features, (n, n)."""
-        V = Phi @ self.root
+        V = Phi @ self.kept_root
         covariance: np.ndarray = self.noise * (V @ V.T)
         return covariance
 
@@ -59,7 +69,7 @@ class Posterior(NamedTuple):
         """Weights drawn from it, (D, t, n_samples): each is one function on the whole space."""
         D, t = self.mean.shape
         z = rng.standard_normal((n_samples, t, D)).transpose(2, 1, 0)
-        drawn: np.ndarray = self.mean[:, :, None] + np.sqrt(self.noise) * np.tensordot(self.root, z, axes=1)
+        drawn: np.ndarray = self.mean[:, :, None] + np.sqrt(self.noise) * np.tensordot(self.kept_root, z, axes=1)
         return drawn
 
 

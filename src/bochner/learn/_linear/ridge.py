@@ -22,11 +22,14 @@ from .spectrum import Equations, NormalEquations, RowEquations, Solved, Spectrum
 DEFAULT_ALPHAS = np.logspace(-6, 3, 19)
 CRITERIA = ("gcv", "loo")
 SOLVERS = ("auto", "primal", "dual", "cg")
-_SAFE_ALPHA = 1e-3
+SAFE_ALPHA = 1e-3
 """From here on a fixed strength is far above the rounding of products in float32."""
 _SAMPLE_NUMBERS, _SAMPLE_ROWS = 1 << 25, 2048
 """Features on which a criterion chooses the strength for conjugate gradients, 256 MB in float64, and most rows of them."""
-_NOTHING_KEPT = "a fit by conjugate gradients keeps no statistics to which rows could be added; use solver='primal'."
+_NOTHING_KEPT = (
+    "a fit by conjugate gradients keeps no statistics to which rows could be added, and compact() drops them; call fit, "
+    "with solver='primal' if rows are to be added."
+)
 _ROUNDING = 1e-14
 """Of the squares of the targets: a residual of minus so much may be that of a perfect fit."""
 
@@ -81,7 +84,8 @@ class Ridge:
         if isinstance(self.alpha, str):
             if self.alpha not in CRITERIA:
                 raise ValueError(
-                    f"{self.owner}: alpha must be a number, one for each target, 'gcv' or 'loo', got {shown(self.alpha)}."
+                    f"{self.owner}: alpha must be 'auto', a number, one for each target, 'loo' or 'gcv', got "
+                    f"{shown(self.alpha)}."
                 )
             self.grid()
             return
@@ -106,14 +110,15 @@ class Ridge:
     @property
     def exact(self) -> bool:
         """Whether products must be taken in float64: criteria and small strengths look below the rounding of float32."""
-        return isinstance(self.alpha, str) or bool((np.asarray(self.alpha) < _SAFE_ALPHA).any())
+        return isinstance(self.alpha, str) or bool((np.asarray(self.alpha) < SAFE_ALPHA).any())
 
     def fit(self, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel:
         """Fit features and targets of all rows at once."""
         self.check(rows.n_targets, in_memory=rows.in_memory)
-        wide = self._iterated(phi, rows, verbose)
-        if wide is not None:
-            return wide
+        return self.iterated(phi, rows, verbose=verbose) or self.direct(phi, rows, verbose=verbose)
+
+    def direct(self, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel:
+        """A fit by moments, or by the rows themselves where they are fewer than features."""
         few = rows.in_memory and (
             self.solver == "dual" or (self.solver == "auto" and rows.shape[0] < phi.n_features_out)
         )
@@ -141,7 +146,7 @@ class Ridge:
     def _collected(self, phi: FeatureMap, rows: RowSource, verbose: Any) -> RidgeModel:
         return RidgeModel(self, collect_moments(phi, rows, exact=self.exact, verbose=verbose))
 
-    def _iterated(self, phi: FeatureMap, rows: RowSource, verbose: Any) -> RidgeModel | None:
+    def iterated(self, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel | None:
         """A fit by conjugate gradients, if it was asked for, or if it is expected to take less than half of the time."""
         alpha, at_most = self.alpha, np.inf
         if self.solver != "cg":
@@ -185,7 +190,7 @@ class RidgeModel:
     alpha : float, optional
         The strength that a second pass over the rows has chosen.
     found : Solution, optional
-        What was found by conjugate gradients, or before the model was saved.
+        What was found by conjugate gradients, or before the model was saved or its data were dropped.
     """
 
     options: Ridge
@@ -245,6 +250,10 @@ class RidgeModel:
     def remembered(self) -> RidgeModel:
         """A model that holds its solution, if there is one already, and need not be solved again."""
         return replace(self, found=vars(self).get("solution", self.found))
+
+    def compact(self) -> RidgeModel:
+        """The solution alone."""
+        return replace(self, data=None, found=self.solution)
 
     def solved(self) -> RidgeModel:
         """Itself, once its solution is known."""
