@@ -201,6 +201,16 @@ def test_the_preconditioner_is_the_inverse_of_its_matrix():
     assert 0.7 * 60 < (values / (values + M.shift[0])).sum() < 1.1 * 60 and M.shift[1] <= 50.0 < 4 * M.shift[1]
 
 
+def test_a_sample_whose_features_are_not_held(monkeypatch):
+    sample, R = Sample(X[:200], np.full(200, 4.5)), RNG.standard_normal((D, 2))
+    held = Preconditioner.of(features(), sample, np.full(2, 0.1), intercept=True)
+    monkeypatch.setattr(nystrom, "_HELD_NUMBERS", 0)
+    monkeypatch.setattr(nystrom, "_BLOCK_NUMBERS", 64 * D)
+    other = Preconditioner.of(features(), sample, np.full(2, 0.1), intercept=True)
+    assert other.tiles.held is None and held.tiles.held is not None
+    np.testing.assert_allclose(other.solve(R, np.arange(2)), held.solve(R, np.arange(2)), rtol=1e-9, atol=1e-10)
+
+
 def test_leverage_is_estimated():
     """By the mean of sixteen squares, whose relative standard deviation is a third."""
     phi = features()

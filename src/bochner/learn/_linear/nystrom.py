@@ -18,8 +18,8 @@ from .tiles import FeatureTiles
 
 MOST_ROWS = 8192
 """Of a sample; its Gram matrix then has 512 MB."""
-_BLOCK_NUMBERS = 1 << 25
-"""Features that are held at a time while they are multiplied with each other: 256 MB."""
+_BLOCK_NUMBERS, _HELD_NUMBERS = 1 << 24, 1 << 26
+"""Features multiplied with each other at a time, 128 MB, and most features kept for all passes, 256 MB in float32."""
 _PRODUCT, _FACTORISATIONS = 2.5, 4.5
 """Operations in float64 of both Gram matrices, per s^2 D, and of their factorisations, per s^3, in those of float32."""
 _PROBES, _CALIBRATION = 16, 1000
@@ -115,7 +115,8 @@ class Preconditioner:
         dimensions : float
             Largest number of dimensions that :math:`\mu` may leave, per row of the sample.
         """
-        tiles, w = FeatureTiles(phi, sample.X, exact=True), sample.weights
+        w, few = sample.weights, len(sample.X) * phi.n_features_out <= _HELD_NUMBERS
+        tiles = FeatureTiles(phi, sample.X, exact=True, held=phi.queries(sample.X) if few else None)
         centre, roots = np.zeros(phi.n_features_out), np.sqrt(w)
         if intercept:
             share = w[:, None] / w.sum()

@@ -1,4 +1,4 @@
-"""Features of rows, computed tile by tile when they are used, and sums over rows that need no more of them."""
+"""Features of rows, computed tile by tile whenever they are used, and sums over the rows that are made from them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Work = Callable[[np.ndarray, int, int], np.ndarray]
 
 @dataclass(frozen=True)
 class FeatureTiles:
-    """Features of rows that are never all in memory.
+    """Features of rows that need not be in memory all at once.
 
     Parameters
     ----------
@@ -31,6 +31,8 @@ class FeatureTiles:
         Of float32 or float64, as `FeatureMap.fill_queries` takes them.
     exact : bool
         Whether features are given in float64 even for float32 rows; they are computed in the precision of the rows.
+    held : array (n, D), optional
+        The features in the precision of the rows, for few rows that are used again and again.
 
     Examples
     --------
@@ -48,9 +50,12 @@ class FeatureTiles:
     phi: FeatureMap
     X: Any = field(repr=False)
     exact: bool
+    held: np.ndarray | None = field(default=None, repr=False)
 
     def rows(self, i: int, j: int, room: np.ndarray | None = None) -> np.ndarray:
         """Features of rows i to j - 1, (j - i, D), in ``room`` if there is any."""
+        if self.held is not None:
+            return self.held[i:j].astype(np.float64 if self.exact else self.held.dtype, copy=False)
         X, D = self.X[i:j], self.phi.n_features_out
         F = np.empty((X.shape[0], D), X.dtype) if room is None else room[: X.shape[0]]
         self.phi.fill_queries(X, F)
