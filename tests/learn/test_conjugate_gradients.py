@@ -186,7 +186,7 @@ def test_too_many_passes_are_too_expensive(small_sample, monkeypatch):
 def test_costs_of_the_goal():
     """200000 rows of 64 columns at width 32768: forty passes are less than a quarter of the normal equations."""
     n, width, each = 200_000, 32_768, 50 + 64 + 4
-    assert 40 * each * n * width + building_cost(sample_size(n, width, each), width) < direct_cost(n, width) / 4
+    assert 40 * each * n * width + building_cost(sample_size(n, 64, width, each), width) < direct_cost(n, width) / 4
 
 
 def test_the_preconditioner_is_the_inverse_of_its_matrix():

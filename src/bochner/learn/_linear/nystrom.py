@@ -19,7 +19,7 @@ from .tiles import FeatureTiles
 MOST_ROWS = 8192
 """Of a sample; its Gram matrix then has 512 MB."""
 _BLOCK_NUMBERS, _HELD_NUMBERS = 1 << 24, 1 << 26
-"""Features multiplied with each other at a time, 128 MB, and most features kept for all passes, 256 MB in float32."""
+"""Features multiplied with each other at a time, 128 MB; most features, or rows, kept for all passes, 256 MB in float32."""
 _PRODUCT, _FACTORISATIONS = 2.5, 4.5
 """Operations in float64 of both Gram matrices, per s^2 D, and of their factorisations, per s^3, in those of float32."""
 _PROBES, _CALIBRATION = 16, 1000
@@ -39,23 +39,23 @@ class Sample:
         return Sample(np.concatenate([self.X, other.X]), np.concatenate([self.weights, other.weights]))
 
 
-def sample_size(n: int, n_features: int, pass_cost: float) -> int:
+def sample_size(n: int, n_columns: int, n_features: int, pass_cost: float) -> int:
     """Rows of a sample that costs about as much as eight passes over all rows.
 
     Parameters
     ----------
-    n, n_features : int
-        Number of rows n and of features D.
+    n, n_columns, n_features : int
+        Number of rows n, of their columns d and of features D.
     pass_cost : float
         Operations of a pass, per row and feature.
 
     Examples
     --------
-    >>> sample_size(200_000, 32_768, 114.0), sample_size(20_000, 4096, 114.0)
+    >>> sample_size(200_000, 64, 32_768, 114.0), sample_size(20_000, 64, 4096, 114.0)
     (6039, 1909)
     """
-    half = 4 * pass_cost * n
-    return int(min(n, MOST_ROWS, (half / _PRODUCT) ** (1 / 2), (half * n_features / _FACTORISATIONS) ** (1 / 3)))
+    half, fits = 4 * pass_cost * n, max(min(MOST_ROWS, _HELD_NUMBERS // n_columns), 64)
+    return int(min(n, fits, (half / _PRODUCT) ** (1 / 2), (half * n_features / _FACTORISATIONS) ** (1 / 3)))
 
 
 def building_cost(size: int, n_features: int) -> float:

@@ -27,8 +27,8 @@ class FeatureTiles:
     Parameters
     ----------
     phi : FeatureMap
-    X : rows (n, d)
-        Of float32 or float64, as `FeatureMap.fill_queries` takes them.
+    X : array or CSR matrix (n, d)
+        Of float32 or float64.
     exact : bool
         Whether features are given in float64 even for float32 rows; they are computed in the precision of the rows.
     held : array (n, D), optional
