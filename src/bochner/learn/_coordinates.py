@@ -88,6 +88,10 @@ class MovedFeatures:
         """Return the features of queries."""
         return self.features.queries(self.coordinates(X))
 
+    def fill_queries(self, X: np.ndarray, out: np.ndarray) -> None:
+        """Write the features of a tile of queries."""
+        self.features.fill_queries(self.coordinates(X), out)
+
     def keys(self, Y: Any) -> Any:
         """Return the features of keys."""
         return self.features.keys(self.coordinates(Y))

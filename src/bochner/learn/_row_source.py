@@ -35,6 +35,11 @@ class Chunk(NamedTuple):
     targets: Any
     weights: np.ndarray | None
 
+    def taken(self, which: Any) -> Chunk:
+        """The rows of a slice, or of these numbers."""
+        targets, weights = (None if part is None else part[which] for part in self[1:])
+        return Chunk(self.X[which], targets, weights)
+
 
 class RowSource(Protocol):
     """Rows of data, with optional targets and weights, in memory or elsewhere.
@@ -194,7 +199,8 @@ class _RowsInMemory(ABC):
     def sample_weighted(self, n: int, rng: np.random.Generator) -> Chunk:
         """As `sample_with_targets`, with weights."""
         chosen = self._drawn(n, rng)
-        return Chunk(self.dense(chosen), self.targets[chosen], None if self.weights is None else self.weights[chosen])
+        weights = None if self.weights is None else self.weights[chosen]
+        return Chunk(self.dense(chosen), self.targets[chosen], weights)
 
     def _drawn(self, n: int, rng: np.random.Generator) -> np.ndarray:
         counted = np.arange(self.count()) if self.weights is None else np.flatnonzero(self.weights > 0)
