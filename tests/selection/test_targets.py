@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import numpy as np
 import pytest
@@ -87,7 +88,7 @@ def test_no_contender_sees_the_targets_of_its_test_rows_and_folds_cover_all_rows
     task = Task.of(X, Y, None, 0, owner="test")
     guess = Guess("a", 0.1)
     race = run_race(task, [guess], 0, 60.0, shown=False)
-    assert race.in_time and race.n_folds == 5 and race.records[0].judged.all()
+    assert race.n_cut == race.n_unjudged == 0 and race.records[0].judged.all()
     for (rows, part), seen in zip(task.parts(), guess.seen, strict=True):
         assert not set(map(tuple, seen.X)) & set(map(tuple, seen.X_test)) and len(seen.X) == len(seen.y) == len(
             X
@@ -113,10 +114,24 @@ def test_what_is_equal_is_decided_by_paired_differences():
     assert worse.difference == pytest.approx(task.error(records[2].losses) - task.error(records[0].losses))
 
 
-def test_a_budget_ends_the_race_after_what_was_done():
-    task = Task.of(X, Y, None, 0, owner="test")
-    race = run_race(task, [Guess("a", 0.1), Guess("b", 0.1)], 0, 1e-9, shown=False)
-    assert not race.in_time and race.n_folds == 0
+class Slow(Guess):
+    """Takes a hundredth of a second."""
+
+    def judge(self, part, task, seed, known):
+        time.sleep(0.01)
+        return super().judge(part, task, seed, known)
+
+
+def test_a_budget_runs_all_folds_of_the_best_mechanisms_and_of_the_others():
+    task, spec = Task.of(X, Y, None, 0, owner="test"), bochner.mechanism("rff")
+    contenders = [Slow(str(k), 0.5 - 0.02 * k, spec) for k in range(20)] + [Slow("peer", 0.1)]
+    race = run_race(task, contenders, 0, 1.0, shown=False)
+    folds = [len(record.settings) for record in race.records]
+    assert (
+        folds[-1] == folds[19] == 5 and folds[0] == 1 and race.n_unjudged == 0 and race.n_cut > 0 and race.seconds < 2
+    )
+    none = run_race(task, contenders, 0, 1e-9, shown=False)
+    assert none.n_unjudged == 21 and none.n_cut == 0
 
 
 def test_every_mechanism_and_its_rivals_are_judged(decision):

@@ -74,17 +74,22 @@ def run(options: argparse.Namespace) -> int:
 
 def decide(problem: Problem, options: argparse.Namespace) -> Decision:
     """Cross-validate every mechanism and its rivals on the target of a problem."""
+    from .automatic import AutomaticMachine  # loads the estimators, which other commands do not need
+
     assert problem.task is not None
+    width = options.features or DEFAULT_FEATURES
+    automatic = [AutomaticMachine(problem.task, problem.searched, width)] if problem.searched else []
     return judge(
         problem.task,
         problem.kernel,
-        options.features or DEFAULT_FEATURES,
+        width,
         options.seed,
         searched=bool(problem.searched),
         positive=getattr(options, "positive", False),
         budget=options.budget,
         shown=True,
         source=problem.source,
+        others=automatic,
         owner=f"--target {options.target}",
     )
 

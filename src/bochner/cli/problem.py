@@ -47,7 +47,8 @@ class Problem:
         keys = f" and {len(self.Y)} keys" if self.Y is not None else ""
         scaled = ", columns standardised" if self.standardized else ""
         encoded = f", {', '.join(self.encoded)} one-hot encoded" if self.encoded else ""
-        left_out = f", {self.n_left_out} rows with missing values left out" if self.n_left_out else ""
+        rows = "row" if self.n_left_out == 1 else "rows"
+        left_out = f", {self.n_left_out} {rows} with missing values left out" if self.n_left_out else ""
         kernel = f"{self.searched} kernel, its bandwidth chosen" if self.searched else repr(self.kernel)
         task = f"; {self.task.kind}" if self.task is not None else ""
         shape = f"{len(self.X)} rows{keys} x {self.X.shape[1]} columns"

@@ -153,5 +153,3 @@ document.getElementById("filter").addEventListener("input", event => {
     for (const row of table.tBodies[0].rows) row.hidden = !row.cells[0].dataset.value.toLowerCase().includes(words);
   if (folded && words) folded.open = [...folded.querySelectorAll("tbody tr")].some(row => !row.hidden);
 });
-for (const button of document.querySelectorAll("button.copy"))
-  button.addEventListener("click", () => navigator.clipboard && navigator.clipboard.writeText(document.getElementById("code").textContent));

@@ -1,6 +1,7 @@
 """Cross-validation of many contenders as a race, within a budget of time.
 
-All contenders are judged on the same folds.  After each fold, mechanisms that are clearly worse than good ones are
+All contenders are judged on the same folds.  The first fold may take a part of the budget, and the others are run with
+as many of the best mechanisms as time allows.  After each fold, mechanisms that are clearly worse than good ones are
 dropped, so that time is spent where the decision is close.
 """
 
@@ -25,6 +26,8 @@ _TYPICAL = 5
 """It is compared with the mechanism at this place: the best of a hundred owes its place to luck."""
 _WORSE = 1.05
 """Factor by which its error must also be larger."""
+_FIRST = 0.4
+"""Share of the budget for the first fold; contenders that are not reached are not judged."""
 _SHARE = 0.25
 """Largest share of the budget for one contender; it is not judged on further folds beyond that."""
 
@@ -49,12 +52,12 @@ class Record:
 
 
 class Race(NamedTuple):
-    """The records of a race, the seconds it took, and how many folds every remaining contender ran."""
+    """The records of a race, its seconds, and how many contenders the budget kept from some or from all folds."""
 
     records: list[Record]
     seconds: float
-    n_folds: int
-    in_time: bool
+    n_cut: int
+    n_unjudged: int
 
 
 class Gap(NamedTuple):
@@ -65,21 +68,44 @@ class Gap(NamedTuple):
 
 
 def run_race(task: Task, contenders: Sequence[Contender], seed: int, budget: float, *, shown: bool) -> Race:
-    """Judge all contenders, in the given order within each fold, until all folds are done or the budget is spent."""
-    start, n_folds = time.perf_counter(), 0
+    """Judge all contenders, in the given order within each fold, as far as the budget allows."""
+    start = time.perf_counter()
     records = [Record(contender, np.full(len(task.y), np.nan)) for contender in contenders]
+    cut: set[int] = set()
     for k, (rows, part) in enumerate(task.parts()):
         known: dict[Any, Any] = {}
         (stream,) = streams(seed, f"fold/{k}")
         draw = int(stream.integers(2**31))
         running = [record for record in records if record.running]
+        if k:
+            left = start + budget - time.perf_counter()
+            affordable = _affordable(running, left / (task.n_folds - k))
+            cut |= {id(record) for record in running if not any(record is one for one in affordable)}
+            running = affordable
+        end = start + (budget if k else _FIRST * budget)
         for record in progress(running, label=f"fold {k + 1} of {task.n_folds}", shown=shown, delay=0.0):
-            if time.perf_counter() - start > budget:
-                return Race(records, time.perf_counter() - start, n_folds, False)
-            _judge(record, task, rows, part, draw, known, budget)
-        n_folds += 1
+            if time.perf_counter() > end:
+                cut |= {id(record)}
+            else:
+                _judge(record, task, rows, part, draw, known, budget)
+        for record in records:
+            record.running = record.running and id(record) not in cut
         _drop(task, records)
-    return Race(records, time.perf_counter() - start, n_folds, True)
+    unjudged = sum(not record.settings and not record.failure for record in records)
+    return Race(records, time.perf_counter() - start, len(cut) - unjudged, unjudged)
+
+
+def _affordable(running: list[Record], seconds: float) -> list[Record]:
+    """Those whose next fold takes that many seconds together: all that are no mechanisms, then the best of these."""
+    mechanisms = [record for record in running if record.contender.spec is not None]
+    best = sorted(mechanisms, key=lambda record: float(np.nanmean(record.losses)))
+    first = best[:1] + [record for record in running if record.contender.spec is None]
+    total, kept = 0.0, []
+    for place, record in enumerate([*first, *best[1:]]):
+        total += record.spent / max(len(record.settings), 1)
+        if place == 0 or total <= seconds:
+            kept.append(record)
+    return [record for record in running if any(record is one for one in kept)]
 
 
 def _judge(

@@ -41,7 +41,7 @@ class Judged:
     gap : Gap
         Difference to the lowest error on the same rows, with the standard error of the paired difference.
     equal : bool
-        Whether that difference is within ``Decision.critical`` standard errors.
+        Whether that difference is within ``Decision.critical`` standard errors, and it was tested on all folds.
     n_folds : int
         Number of folds on which it was tested; clearly worse mechanisms are dropped early.
     width : int or None
@@ -236,7 +236,8 @@ def decide(task: Task, race: Race, source: Source, notes: Sequence[str]) -> Deci
     mechanisms = [record for record in judged if record.contender.spec is not None]
     lead = _lowest(mechanisms)
     gaps = {id(record): difference(task, record, lead) for record in mechanisms}
-    equal = [record for record in mechanisms if _equals(gaps[id(record)], width)]
+    run = len(lead.settings)
+    equal = [record for record in mechanisms if _equals(gaps[id(record)], width) and len(record.settings) == run]
     close = _CLOSE * task.error(lead.losses[lead.judged]) + (_POINT if task.kind == "classification" else 0.0)
     good = [record for record in equal if gaps[id(record)].difference <= min(close, gaps[id(record)].standard_error)]
     chosen = _plain_and_fast(good)
@@ -273,7 +274,7 @@ def _line(task: Task, record: Record, best: Record, width: float) -> Judged:
         error=task.error(best.losses[best.judged]) + gap.difference,
         standard_error=standard_error(task, record),
         gap=gap,
-        equal=_equals(gap, width),
+        equal=_equals(gap, width) and len(record.settings) == len(best.settings),
         n_folds=len(record.settings),
         width=record.contender.width,
         fit_seconds=float(np.median(record.fit_seconds)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .._table import seconds
 from ..approximation import Approximation
 from ..kernels import Kernel
@@ -29,6 +31,7 @@ def judge(
     budget: float = BUDGET,
     shown: bool = False,
     source: Source | None = None,
+    others: Sequence[Contender] = (),
     owner: str = "recommend",
 ) -> Decision:
     """Cross-validate every mechanism for a kernel at one width, and the estimators of scikit-learn.
@@ -53,6 +56,8 @@ def judge(
         Whether to show progress bars.
     source : Source, optional
         Where X and y come from, for the code to paste.
+    others : sequence of Contender
+        Further estimators to judge, beside those of scikit-learn.
     owner : str
         Name of the caller, for error messages.
 
@@ -67,7 +72,7 @@ def judge(
         raise ValueError(f"{owner}: a width of {width} is too small for any {kind} of {kernel!r}; allow more features.")
     mechanisms: list[Contender] = [MechanismContender(spec, width, bandwidths) for spec in specs]
     n_first = sum(plainness(spec) < 2 for spec in specs)
-    contenders = [*mechanisms[:n_first], *peers(task, bandwidths, width), *mechanisms[n_first:]]
+    contenders = [*mechanisms[:n_first], *others, *peers(task, bandwidths, width), *mechanisms[n_first:]]
     race = run_race(task, contenders, seed, budget, shown=shown)
     if not any(record.settings and record.contender.spec is not None for record in race.records):
         raise ValueError(f"{owner}: no mechanism could be judged within {budget:g} s; allow a larger budget.")
@@ -96,11 +101,10 @@ def _notes(task: Task, race: Race, budget: float, searched: bool) -> list[str]:
         f"{FOLDS}-fold cross-validation on {sampled} in {seconds(race.seconds)}; {chosen}, and all settings of the others, "
         f"were chosen on the training rows of each fold."
     ]
-    if not race.in_time:
-        left = sum(not record.settings and not record.failure for record in race.records)
-        missing = f", and {left} estimators were not judged" if left else ""
+    if race.n_cut or race.n_unjudged:
+        missing = f", and {race.n_unjudged} were not judged" if race.n_unjudged else ""
         notes.append(
-            f"The budget of {budget:g} s ended after {race.n_folds} of {FOLDS} folds{missing}; a larger budget decides "
-            f"more."
+            f"To keep the budget of {budget:g} s, {race.n_cut} estimators were judged on fewer folds{missing}; a larger "
+            f"budget decides more."
         )
     return notes

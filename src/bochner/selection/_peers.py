@@ -107,8 +107,8 @@ def gamma_of(kernel: Kernel) -> float:
     return float(0.5 / np.asarray(kernel.bandwidth) ** 2)
 
 
-class _ScikitContender(Contender):
-    """An estimator of scikit-learn, whose settings are chosen on a part of the training rows that is held out."""
+class ScikitContender(Contender):
+    """An estimator with the interface of scikit-learn."""
 
     def __init__(self, task: Task) -> None:
         self.classifies = task.kind == "classification"
@@ -123,14 +123,15 @@ class _ScikitContender(Contender):
             return np.asarray(2.0 * (predicted[:, None] == np.unique(task.y)) - 1)
         return np.asarray(predicted, dtype=np.float64)[:, None]
 
-    def _outcome(self, model: Any, part: Part, task: Task, settings: dict[str, Any]) -> Outcome:
+    def outcome(self, model: Any, part: Part, task: Task, settings: dict[str, Any]) -> Outcome:
+        """Fit an estimator with chosen settings, and predict the test rows."""
         model, seconds = self._fitted(model, part.X, part.y)
         start = time.perf_counter()
         scores = self._scores(model, part.X_test, task)
         return Outcome(scores, settings, seconds, (time.perf_counter() - start) / len(part.X_test))
 
     def _held_out(self, part: Part, seed: int, most: int) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of the rows to fit and to judge."""
+        """Numbers of the rows to fit and of those held out to judge settings."""
         from sklearn.model_selection import train_test_split
 
         rows = np.random.default_rng(seed).permutation(len(part.X))[:most]
@@ -140,7 +141,7 @@ class _ScikitContender(Contender):
         return fit, judge
 
 
-class SupportVectors(_ScikitContender):
+class SupportVectors(ScikitContender):
     """SVR or SVC with the Gaussian kernel."""
 
     def __init__(self, task: Task, bandwidths: Bandwidths) -> None:
@@ -164,7 +165,7 @@ class SupportVectors(_ScikitContender):
         if kernel not in costs:
             loss(kernel)
         settings = {"gamma": gamma_of(kernel), "C": costs[kernel]}
-        return self._outcome(self._model(kernel, costs[kernel]), part, task, settings)
+        return self.outcome(self._model(kernel, costs[kernel]), part, task, settings)
 
     def snippet(self, settings: Mapping[str, Any], task: Task) -> Snippet:
         """See `Contender.snippet`."""
@@ -186,7 +187,7 @@ class SupportVectors(_ScikitContender):
         return TransformedTargetRegressor(SVR(C=C, epsilon=_TUBE, gamma=gamma_of(kernel)), transformer=StandardScaler())
 
 
-class Boosting(_ScikitContender):
+class Boosting(ScikitContender):
     """Gradient boosting of trees on histograms; the number of trees is chosen by early stopping."""
 
     def __init__(self, task: Task) -> None:
@@ -206,7 +207,7 @@ class Boosting(_ScikitContender):
         rate = min(found, key=lambda rate: found[rate][0])
         settings = {"learning_rate": rate, "max_iter": found[rate][1]}
         final = self._model(rate, seed, early_stopping=False, max_iter=found[rate][1])
-        return self._outcome(final, part, task, settings)
+        return self.outcome(final, part, task, settings)
 
     def snippet(self, settings: Mapping[str, Any], task: Task) -> Snippet:
         """See `Contender.snippet`."""

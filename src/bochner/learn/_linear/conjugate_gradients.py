@@ -63,6 +63,8 @@ def iterated_ridge(
     intercept: bool = True,
     exact: bool = True,
     at_most: float = np.inf,
+    plus: Any = 0.0,
+    remedy: str = "Raise alpha, or use solver='primal'.",
     verbose: Any = 0,
 ) -> Iterated | None:
     r"""Minimise :math:`\sum_i w_i|y_i - b - B^T\phi_i|^2 + \alpha|B|^2` in passes over the rows.
@@ -80,6 +82,10 @@ def iterated_ridge(
         Whether the products of a tile are computed in float64 even for float32 rows.
     at_most : float
         Operations that it may cost, by an estimate from the sample.
+    plus : array (D, t) or 0.0
+        Added to the products of features and targets, on the right of the normal equations.
+    remedy : str
+        What a warning advises if it does not converge.
     verbose : int
         If positive, a progress bar shows the error.
 
@@ -125,7 +131,7 @@ def iterated_ridge(
     work = partial(_cross_sums, phi=phi, target_mean=target_mean, exact=exact)
     total = rows.reduce(work, width=t, label="fit", verbose=verbose)
     centre = total[:-1, 0] / weight if intercept else np.zeros(D)
-    descent = _Descent(total[:-1, 1:] - np.outer(centre, total[-1, 1:]), alphas, preconditioner)
+    descent = _Descent(total[:-1, 1:] - np.outer(centre, total[-1, 1:]) + plus, alphas, preconditioner)
     bar = progress(range(MAX_PASSES), label="conjugate gradients", shown=bool(verbose))
     for _ in bar:
         if not len(descent.active):
@@ -134,17 +140,17 @@ def iterated_ridge(
         total = rows.reduce(work, width=t)
         descent.step(total[:-1] - np.outer(centre, total[-1]))
         note(bar, f"error {descent.error.max():.1e}")
-    _warn_unless_converged(rows.owner, alphas, descent)
+    _warn_unless_converged(rows.owner, alphas, descent, remedy)
     return Iterated(descent.B, centre, target_mean, descent.steps, descent.error)
 
 
-def _warn_unless_converged(owner: str, alpha: np.ndarray, descent: _Descent) -> None:
+def _warn_unless_converged(owner: str, alpha: np.ndarray, descent: _Descent, remedy: str) -> None:
     worst = int(np.argmax(descent.error))
     if descent.error[worst] > TOLERANCE:
         warnings.warn(
             f"{owner}: conjugate gradients stopped after {descent.steps} passes over the rows at a relative error of about "
             f"{descent.error[worst]:.1e}, above {TOLERANCE:.0e}: alpha={alpha[worst]:.3g} is small for these features. "
-            f"Raise alpha, or use solver='primal'.",
+            f"{remedy}",
             ConvergenceWarning,
             stacklevel=3,
         )
