@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ class FeatureTiles:
     Parameters
     ----------
     phi : FeatureMap
-    X : array (n, d)
+    X : array or CSR matrix (n, d)
         Of float32 or float64.
     exact : bool
         Whether features are given in float64 even for float32 rows; they are computed in the precision of the rows.
@@ -45,7 +46,7 @@ class FeatureTiles:
     """
 
     phi: FeatureMap
-    X: np.ndarray = field(repr=False)
+    X: Any = field(repr=False)
     exact: bool
 
     def __len__(self) -> int:
@@ -65,7 +66,7 @@ class FeatureTiles:
         does not depend on the number of threads, and parts are added in their order.
         """
         n, D = len(self.X), self.phi.n_features_out
-        tile = max(rows_per_tile(D * self.X.itemsize), _TILE_ROWS)
+        tile = max(rows_per_tile(D * self.X.dtype.itemsize), _TILE_ROWS)
         parts = int(np.clip(_PART_NUMBERS // (n_columns * D), 4, _PARTS))
         part_rows = max(-(-n // (parts * tile)), 1) * tile
         totals = np.zeros((-(-n // part_rows), n_columns, D + 1))
@@ -89,5 +90,5 @@ class FeatureTiles:
         def tile(i: int, j: int) -> None:
             np.matmul(self.rows(i, j), R, out=out[i:j])
 
-        for_each_tile(len(out), max(rows_per_tile(self.phi.n_features_out * self.X.itemsize), _TILE_ROWS), tile)
+        for_each_tile(len(out), max(rows_per_tile(self.phi.n_features_out * self.X.dtype.itemsize), _TILE_ROWS), tile)
         return out
