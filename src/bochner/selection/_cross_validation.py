@@ -28,6 +28,10 @@ _WORSE = 1.05
 """Factor by which its error must also be larger."""
 _FIRST = 0.4
 """Share of the budget for the first fold; contenders that are not reached are not judged."""
+_CAREFUL = 0.9
+"""Share of the time left for which later folds are planned."""
+_LATE = 1.2
+"""Share of the budget after which a later fold, though planned within the budget, is given up."""
 _SHARE = 0.25
 """Largest share of the budget for one contender; it is not judged on further folds beyond that."""
 
@@ -44,6 +48,13 @@ class Record:
     spent: float = 0.0
     running: bool = True
     failure: str = ""
+
+    def forget(self, rows: np.ndarray) -> None:
+        """Take back the latest fold, if these are its test rows."""
+        if self.judged[rows].any():
+            self.losses[rows] = np.nan
+            for results in (self.settings, self.fit_seconds, self.seconds_per_row):
+                results.pop()
 
     @property
     def judged(self) -> np.ndarray:
@@ -79,15 +90,22 @@ def run_race(task: Task, contenders: Sequence[Contender], seed: int, budget: flo
         running = [record for record in records if record.running]
         if k:
             left = start + budget - time.perf_counter()
-            affordable = _affordable(running, left / (task.n_folds - k))
+            affordable = _affordable(running, _CAREFUL * left / (task.n_folds - k))
             cut |= {id(record) for record in running if not any(record is one for one in affordable)}
             running = affordable
-        end = start + (budget if k else _FIRST * budget)
+        end = start + (_LATE if k else _FIRST) * budget
+        late = []
         for record in progress(running, label=f"fold {k + 1} of {task.n_folds}", shown=shown, delay=0.0):
             if time.perf_counter() > end:
-                cut |= {id(record)}
+                late.append(record)
             else:
                 _judge(record, task, rows, part, draw, known, budget)
+        if late and k:  # a fold that only some have run would decide by who they are
+            for record in running:
+                record.forget(rows)
+            cut |= {id(record) for record in running}
+            break
+        cut |= {id(record) for record in late}
         for record in records:
             record.running = record.running and id(record) not in cut
         _drop(task, records)
