@@ -17,6 +17,7 @@ import numpy as np
 
 from .._progress import progress
 from .._random import streams
+from ._applicable import plainness
 from ._contenders import Contender
 from ._task import Task
 
@@ -24,6 +25,8 @@ _CLEARLY = 4.0
 """Standard errors by which a mechanism must be worse to be dropped."""
 _TYPICAL = 5
 """It is compared with the mechanism at this place: the best of a hundred owes its place to luck."""
+_PLAIN = 2
+"""Mechanisms that are plainer than this, the kernel's default and landmarks, are judged on all folds in any case."""
 _WORSE = 1.05
 """Factor by which its error must also be larger."""
 _FIRST = 0.4
@@ -114,16 +117,26 @@ def run_race(task: Task, contenders: Sequence[Contender], seed: int, budget: flo
 
 
 def _affordable(running: list[Record], seconds: float) -> list[Record]:
-    """Those whose next fold takes that many seconds together: all that are no mechanisms, then the best of these."""
+    """Those whose next fold takes that many seconds together, the plainest and the few best mechanisms in any case.
+
+    Then come the estimators that are no mechanisms, the quick ones first, and further mechanisms by their error.
+    """
     mechanisms = [record for record in running if record.contender.spec is not None]
-    best = sorted(mechanisms, key=lambda record: float(np.nanmean(record.losses)))
-    first = best[:1] + [record for record in running if record.contender.spec is None]
-    total, kept = 0.0, []
-    for place, record in enumerate([*first, *best[1:]]):
-        total += record.spent / max(len(record.settings), 1)
-        if place == 0 or total <= seconds:
-            kept.append(record)
-    return [record for record in running if any(record is one for one in kept)]
+    mechanisms.sort(key=lambda record: float(np.nanmean(record.losses)))
+    plain = [r for r in mechanisms if r.contender.spec is not None and plainness(r.contender.spec) < _PLAIN]
+    others = sorted((record for record in running if record.contender.spec is None), key=_cost)
+    certain = list({id(record): record for record in [*plain, *mechanisms[:_TYPICAL]]}.values())
+    order = {id(record): record for record in [*certain, *others, *mechanisms]}
+    kept, total = {id(record) for record in certain}, sum(map(_cost, certain))
+    for key, record in order.items():
+        if key not in kept and total + _cost(record) <= seconds:
+            kept.add(key)
+            total += _cost(record)
+    return [record for record in running if id(record) in kept]
+
+
+def _cost(record: Record) -> float:
+    return record.spent / max(len(record.settings), 1)
 
 
 def _judge(
