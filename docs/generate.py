@@ -15,8 +15,6 @@ import re
 import sys
 from pathlib import Path
 
-import numpy as np
-
 from bochner import Approximation, catalogue
 from bochner._citation import bibliography
 from bochner._table import label
@@ -29,7 +27,7 @@ sys.path.insert(0, str(DOCS))
 from black_box_tables import black_box_tables  # noqa: E402
 from gallery_pages import captions, gallery_pages  # noqa: E402
 from gallery_pages import run as run_gallery  # noqa: E402
-from reference_pages import pair_rows, reference_pages  # noqa: E402
+from reference_pages import POINTS, pair_rows, reference_pages  # noqa: E402
 from reproduction_pages import (  # noqa: E402
     PAGES,
     absent_table,
@@ -84,19 +82,18 @@ def rotation_table() -> str:
 
 def map_table() -> str:
     """Every map by name, with its facts, planned on a few points."""
-    X, rows = np.random.default_rng(0).standard_normal((50, 4)) / 2, []
+    rows = []
     for name, m in catalogue.maps().items():
         served = [kernel for kernel in dict.fromkeys(catalogue.kernels().values()) if m.serves(kernel)]
         spec = Approximation(served[0], m, n_projections=8)
-        plan = spec.plan(X, rng=0)
-        facts = [yes(fact) for fact in (plan.symmetric, plan.positive, not spec.planned)]
+        plan = spec.plan(POINTS, rng=0)
+        facts = {"symmetric": plan.symmetric, "positive": plan.positive, "plans on data": not spec.planned}
         kinds = ", ".join(dict.fromkeys(type(kernel).__name__ for kernel in served))
-        rows.append(
-            [f"`{name}`", f"`{label(m)}`", kinds, str(plan.layout.per_row), *facts, f"`{label(spec.projection)}`"]
-        )
-    return table(
-        "name | map | kernels | features per row | symmetric | positive | plans on data | default projection", rows
-    )
+        kinds = "every kernel" if len(served) == len(set(catalogue.kernels().values())) else kinds
+        said = ", ".join(fact for fact, holds in facts.items() if holds) or "-"
+        row = [kinds, str(plan.layout.per_row), said, f"`{label(spec.projection)}`"]
+        rows.append([f"`{name}`", f"`{label(m)}`", *row])
+    return table("name | map | kernels | features per row | facts | default projection", rows)
 
 
 def mechanism_table() -> str:

@@ -15,6 +15,16 @@ def test_fits_of_the_scale_case_learn_its_function(monkeypatch):
     assert len(results) == 3 and all(r["time"] > 0 and r["error"] < 0.7 for r in results)
 
 
+def test_both_solvers_find_the_same(monkeypatch):
+    monkeypatch.setattr(bench_scale, "WIDE_BOTH", (1500, 256))
+    monkeypatch.setattr(bench_scale, "WIDE", (1500, 256))
+    both, alone = bench_scale.both_solvers(), bench_scale.wide_fit()
+    assert both["difference"] < 1e-4 and min(both["cg"], both["primal"], alone["time"], alone["memory"]) > 0
+    monkeypatch.setattr(bench_scale, "_in_process", {"both_solvers": both, "wide_fit": alone}.get)
+    results = list(bench_scale.wide_features())
+    assert results[1].met and results[3].met and np.isclose(results[2].value, both["primal"] / alone["time"])
+
+
 def test_streaming_normal_equations_are_ridge_on_the_features():
     X, y = bench_scale.data(5000, 3)
     fit = bench_scale.SamplerFit(64).partial_fit(X[:3000], y[:3000]).partial_fit(X[3000:], y[3000:])

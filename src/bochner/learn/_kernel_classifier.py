@@ -37,7 +37,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     Parameters
     ----------
-    kernel, gamma, map, projection, n_components, standardize, alpha, alphas, fit_intercept, solver
+    kernel, gamma, map, projection, n_components, standardize, metric, ard, alpha, alphas, fit_intercept, solver
         See `KernelRidge`.
     random_state, n_jobs, verbose
         See `KernelRidge`.
@@ -98,6 +98,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         projection: Any = None,
         n_components: int = 1024,
         standardize: bool | None = None,
+        metric: Any = None,
+        ard: bool = False,
         alpha: Any = "auto",
         alphas: Any = None,
         fit_intercept: bool = True,
@@ -114,6 +116,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         self.projection = projection
         self.n_components = n_components
         self.standardize = standardize
+        self.metric = metric
+        self.ard = ard
         self.alpha = alpha
         self.alphas = alphas
         self.fit_intercept = fit_intercept

@@ -36,6 +36,8 @@ class Selection:
         A table, one row for each candidate: what it was, and its error on how many rows, at which width.
     seconds : float
         How long the search took.
+    metric_errors : list of float
+        Held-out errors of the iterates of a learned metric, without a metric first.
     """
 
     map: str
@@ -48,6 +50,7 @@ class Selection:
     edges: tuple[str, ...] = ()
     candidates: dict[str, list[Any]] = field(default_factory=dict, repr=False)
     seconds: float = 0.0
+    metric_errors: list[float] = field(default_factory=list, repr=False)
 
     def __repr__(self) -> str:
         columns = "standardised" if self.standardize else "as they are"

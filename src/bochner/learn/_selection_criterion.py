@@ -21,6 +21,8 @@ STEP = math.sqrt(10)
 LEAST, MOST = 1e-9, 1e4
 """Bounds of the strengths, in units of the mean square of the features of a row."""
 _EPS = float(np.finfo(np.float64).eps)
+_TIE = 0.01
+"""Share of the standard error within which errors are as good as equal."""
 _ONE = 1 - 1e-10
 """A leverage above it leaves no error to know."""
 
@@ -99,12 +101,12 @@ def best_of_many(equations: Equations, judged: Judged, alphas: np.ndarray) -> tu
     with blas_for(equations.order):
         P = judged.features @ spectrum.vectors
         squares, best = P**2, None
-        for alpha in alphas:
+        for alpha in np.sort(alphas):
             shifted = spectrum.values + alpha
             leverage = squares @ ((spectrum.values > 0) / shifted)
             gaps = _left_out(equations, judged, leverage, judged.targets - P @ (spectrum.z / shifted[:, None]))
             score = Score.of(float(alpha), gaps, judged)
-            best = score if best is None or score.error < best.error or not np.isfinite(best.error) else best
+            best = score if best is None or _better(score, best) else best
     assert best is not None
     return best, spectrum.values[::-1]
 
@@ -148,5 +150,38 @@ def walk(score: Callable[[float], Score], grid: np.ndarray, start: float, longes
         if not fresh:
             break
         known[fresh[0]] = score(float(grid[fresh[0]]))
-        best = min(known, key=lambda k: known[k].error)
+        best = fresh[0] if _better(known[fresh[0]], known[best]) else best
     return known[best]
+
+
+def _better(one: Score, other: Score) -> bool:
+    """Whether the error is lower; of errors that are as good as equal, that of the larger strength is."""
+    if not np.isfinite(other.error):
+        return bool(np.isfinite(one.error)) or one.alpha > other.alpha
+    tie = _TIE * other.standard_error
+    return one.error < other.error + (tie if one.alpha > other.alpha else -tie)
+
+
+def weighted_median_distance(X: np.ndarray, weights: np.ndarray | None, metric: str) -> float:
+    """Median distance between rows, where a weight counts as repetitions of a row; one on constant data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> weighted_median_distance(np.array([[0.0], [1.0], [3.0]]), None, "euclidean")
+    2.0
+    """
+    from scipy.spatial.distance import pdist
+
+    X = X.astype(np.float64)
+    size = float(2.0 ** min(int(np.frexp(np.abs(X).max(initial=0.0))[1]), 1023))  # squares would overflow
+    distances = pdist(X / size, metric)
+    if not distances.any():
+        return 1.0
+    w = np.ones(len(X)) if weights is None else weights
+    i, j = np.triu_indices(len(X), 1)
+    pairs, same = w[i] * w[j], float((w * np.maximum(w - 1, 0)).sum()) / 2
+    order = np.argsort(distances, kind="stable")
+    reached = same + np.cumsum(pairs[order])
+    median = float(distances[order[np.searchsorted(reached, reached[-1] / 2)]])
+    return (median or float(distances[distances > 0].min())) * size

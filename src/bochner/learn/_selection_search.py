@@ -18,7 +18,17 @@ from ._linear.ridge import RidgeModel, about
 from ._linear.spectrum import NormalEquations
 from ._row_source import Chunk, rows_in_memory
 from ._selection import Selection
-from ._selection_criterion import Judged, Score, best_of_many, fitted, score_of, strengths, units_of, walk
+from ._selection_criterion import (
+    Judged,
+    Score,
+    best_of_many,
+    fitted,
+    score_of,
+    strengths,
+    units_of,
+    walk,
+    weighted_median_distance,
+)
 
 FIRST_ROWS, FIRST_WIDTH = 2048, 512
 """Rows and features of the first trials."""
@@ -349,28 +359,3 @@ def sampled_alpha(phi: Any, sample: Chunk, freedom: Freedom) -> Score:
     units = units_of(Y, weights, alike=freedom.alike)
     equations, judged = fitted(phi.queries(X), Y, weights, units, freedom.intercept, freedom.whole)
     return best_of_many(equations, judged, strengths(equations) if freedom.alphas is None else freedom.alphas)[0]
-
-
-def weighted_median_distance(X: np.ndarray, weights: np.ndarray | None, metric: str) -> float:
-    """Median distance between rows, where a weight counts as repetitions of a row; one on constant data.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> weighted_median_distance(np.array([[0.0], [1.0], [3.0]]), None, "euclidean")
-    2.0
-    """
-    from scipy.spatial.distance import pdist
-
-    X = X.astype(np.float64)
-    size = float(2.0 ** min(int(np.frexp(np.abs(X).max(initial=0.0))[1]), 1023))  # squares would overflow
-    distances = pdist(X / size, metric)
-    if not distances.any():
-        return 1.0
-    w = np.ones(len(X)) if weights is None else weights
-    i, j = np.triu_indices(len(X), 1)
-    pairs, same = w[i] * w[j], float((w * np.maximum(w - 1, 0)).sum()) / 2
-    order = np.argsort(distances, kind="stable")
-    reached = same + np.cumsum(pairs[order])
-    median = float(distances[order[np.searchsorted(reached, reached[-1] / 2)]])
-    return (median or float(distances[distances > 0].min())) * size

@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..._progress import note, progress
 from ...approximation import FeatureMap
 from .._row_source import Chunk, RowSource
-from .nystrom import Preconditioner, building_cost, sample_size
+from .nystrom import Preconditioner, building_cost, sample_size, sampled
 from .tiles import FeatureTiles
 
 TOLERANCE = 1e-6
@@ -29,8 +29,8 @@ _DELAY = 4
 """Steps by which the estimate of the error lags behind."""
 _FEATURE = 50.0
 """Operations of a feature besides its product with the row, counted at the speed of matrix products."""
-_FEWEST_PASSES, _PASSES_PER_ROOT = 18.0, 8.0
-"""Steps to `TOLERANCE`, measured: at least so many, and so many more for a larger stretch of the preconditioner."""
+_FEWEST_PASSES, _PASSES_PER_ROOT = 16.0, 10.0
+"""Passes to `TOLERANCE`, measured: at least so many, and so many more, times the root of the preconditioner's stretch."""
 
 
 class Iterated(NamedTuple):
@@ -81,7 +81,7 @@ def iterated_ridge(
     exact : bool
         Whether the products of a tile are computed in float64 even for float32 rows.
     at_most : float
-        Operations that it may cost, by an estimate from the sample.
+        Operations that it may cost, by an estimate from the sample and by the passes that were made.
     plus : array (D, t) or 0.0
         Added to the products of features and targets, on the right of the normal equations.
     remedy : str
@@ -91,7 +91,7 @@ def iterated_ridge(
 
     Returns
     -------
-    Iterated, or None if it would cost more
+    Iterated, or None if it costs more
 
     Notes
     -----
@@ -115,7 +115,7 @@ def iterated_ridge(
     n, D, t = rows.count(), phi.n_features_out, rows.n_targets
     alphas = np.broadcast_to(np.asarray(alpha, np.float64), (t,)).copy()
     each = _FEATURE + phi.n_features_in + 4 * t
-    size = sample_size(n, D, each)
+    size = sample_size(n, phi.n_features_in, D, each)
 
     def cost(steps: float) -> float:
         return steps * each * n * D + building_cost(size, D)
@@ -124,7 +124,7 @@ def iterated_ridge(
         return None
     weight, *sums = rows.reduce_targets(_target_sums)
     rows.check_weight(weight)
-    preconditioner = Preconditioner.of(phi, rows, alphas, size, weight=weight, intercept=intercept)
+    preconditioner = sampled(phi, rows, alphas, size, weight=weight, intercept=intercept)
     if cost(_FEWEST_PASSES + _PASSES_PER_ROOT * np.sqrt(preconditioner.stretch.max())) > at_most:
         return None
     target_mean = np.array(sums) / weight if intercept else np.zeros(t)
@@ -139,6 +139,8 @@ def iterated_ridge(
         work = partial(_normal_sums, phi=phi, directions=descent.directions, centre=centre, exact=exact)
         total = rows.reduce(work, width=t)
         descent.step(total[:-1] - np.outer(centre, total[-1]))
+        if len(descent.active) and cost(descent.steps) > at_most:
+            return None
         note(bar, f"error {descent.error.max():.1e}")
     _warn_unless_converged(rows.owner, alphas, descent, remedy)
     return Iterated(descent.B, centre, target_mean, descent.steps, descent.error)
@@ -206,7 +208,7 @@ def _cross_sums(chunks: Iterator[Chunk], *, phi: FeatureMap, target_mean: np.nda
     """Sums over rows of features and one, times the weight and the weighted targets: (D + 1, 1 + t)."""
     total: np.ndarray = np.zeros((phi.n_features_out + 1, 1 + len(target_mean)))
     for X, Y, weights in chunks:
-        V = np.column_stack([np.ones(len(X)), Y - target_mean])
+        V = np.column_stack([np.ones(len(Y)), Y - target_mean])
         V = V if weights is None else weights[:, None] * V
         total += FeatureTiles(phi, X, exact=exact).sums(partial(_rows_of, V), V.shape[1])
     return total
