@@ -51,7 +51,7 @@ def test_the_solution_is_that_of_the_normal_equations(dtype, intercept, weights,
     options = {"alpha": alpha, "fit_intercept": intercept}
     ours = model(**options).fit(Z, T, weights)
     direct = model(**options, solver="primal").fit(X, T.astype(float), weights)
-    assert difference(ours, direct) < 2e-5
+    assert difference(ours, direct) < (2e-5 if dtype is np.float64 else 1e-4)
     loss = 2e-5 if dtype is np.float64 else 2e-3  # in directions that hardly matter; it is as large by the products
     assert np.linalg.norm(ours.coef_ - direct.coef_) < loss * np.linalg.norm(direct.coef_)
     np.testing.assert_allclose(ours.intercept_, direct.intercept_, atol=1e-3)
