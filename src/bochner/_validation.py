@@ -34,6 +34,8 @@ def shown(value: Any) -> str:
 
 def check_count(owner: str, name: str, value: Any, minimum: int = 1) -> int:
     """Return ``value`` as an int of at least ``minimum``."""
+    if type(value) is int and minimum <= value <= LARGEST_COUNT:
+        return value
     sentence = f"{owner}: {name} must be an integer of at least {minimum}, got {shown(value)}."
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(sentence)
@@ -125,6 +127,20 @@ def check_rows(owner: str, X: Any, width: int, *, remedy: str = "") -> Any:
         total = X.sum(dtype=X.dtype if X.dtype in FLOAT_DTYPES else np.float32)
     if not np.isfinite(total):
         _refuse_non_finite(owner, X)
+    return X
+
+
+def check_sparse_rows(owner: str, X: Any, width: int) -> Any:
+    """Return a sparse matrix as a finite float32 or float64 one in CSR format, with each entry stored once."""
+    if X.dtype.kind not in "fiub":
+        raise TypeError(f"{owner}: expected a sparse matrix of real numbers, got {X.dtype}.")
+    _check_width(owner, X.shape, width, "")
+    X = X.tocsr() if X.dtype in FLOAT_DTYPES else X.tocsr().astype(np.float64)
+    if not np.isfinite(X.data.sum()) and not np.isfinite(X.data).all():
+        raise ValueError(f"{owner}: expected finite numbers, got NaN or infinity in a sparse matrix.")
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
     return X
 
 
