@@ -1,7 +1,7 @@
 """Where boosted trees win.
 
 On tables whose columns mean different things and whose targets jump, boosted trees predict better than a kernel machine with
-one lengthscale; on smooth targets the kernel machine is better. Without the folder that BOCHNER_DATA names, the two tables
+one lengthscale; on smooth targets the kernel machine is better. Both are used as they come, without tuning. Without the folder that BOCHNER_DATA names, the two tables
 are made up.
 """
 
@@ -13,13 +13,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import train_test_split
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from bochner import datasets
 from bochner.learn import KernelRidge
 
-REAL = ("cpu_act", "ccpp", "abalone", "wine-quality-white", "parkinsons")
+REAL = ("cpu_act", "abalone", "wine-quality-white", "parkinsons")
 
 
 def draw(smoke: bool = False) -> tuple[Figure, str]:
@@ -28,7 +26,7 @@ def draw(smoke: bool = False) -> tuple[Figure, str]:
     tables = {"smooth": made_up(smooth=True), "steps": made_up(smooth=False)}
     tables |= {name: (found.X, found.y.astype(float)) for name in names for found in [datasets.load(name)]}
     models = {
-        "kernel machine": make_pipeline(StandardScaler(), KernelRidge(n_components=1024, alpha="gcv", random_state=0)),
+        "kernel machine": KernelRidge(n_components=256 if smoke else 1024, random_state=0),
         "boosted trees": HistGradientBoostingRegressor(random_state=0),
     }
     errors = {name: [error(model, *table) for table in tables.values()] for name, model in models.items()}
