@@ -21,7 +21,7 @@ LENGTHSCALE = float(np.sqrt(2 * COLUMNS))
 ALPHA = 1e-3
 SEGMENTS = 20
 _CHUNK = 4096
-WIDE_ALPHA, WIDE_BOTH, WIDE = 0.1, (20_000, 12_288), (200_000, 32_768)
+WIDE_ALPHA, WIDE_BOTH, WIDE = 1.0, (20_000, 12_288), (200_000, 32_768)
 """Rows and features on which conjugate gradients meet the normal equations, and on which they are alone."""
 
 
@@ -53,7 +53,7 @@ def wide_features() -> Iterator[Result]:
     from ..learn._linear.conjugate_gradients import direct_cost
 
     both, alone = _in_process("both_solvers"), _in_process("wide_fit")
-    shape = f"{WIDE_BOTH[0]} x {COLUMNS} float32 -> {WIDE_BOTH[1]}"
+    shape = f"{WIDE_BOTH[0]} x {COLUMNS} float32 -> {WIDE_BOTH[1]}, alpha {WIDE_ALPHA:g}"
     ratio = both["primal"] / both["cg"]
     times = f"{seconds(both['cg'])}; normal equations {seconds(both['primal'])}"
     yield at_least(f"normal equations / conjugate gradients, {shape}", ratio, 2, "x", times)

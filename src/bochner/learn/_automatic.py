@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,18 +92,21 @@ class Choice:
             return method.fit(phi, rows, verbose=verbose), self.selection
         _prepared(method, start).check(rows.n_targets, in_memory=rows.in_memory)
         if phi.n_features_out > LARGEST_ORDER or method.solver == "cg":
+            begun = perf_counter()
             score = sampled_alpha(phi, self.sample, self.freedom) if start is None else None
-            alpha = start if score is None else score.alpha
+            alpha, spent = start if score is None else score.alpha, perf_counter() - begun
             wide = replace(method, alpha=alpha).iterated(phi, rows, verbose=verbose)
             if wide is not None:
-                return wide, self._selection(alpha, score)
+                return wide, self._selection(alpha, score, spent)
         model = _prepared(method, start).direct(phi, rows, verbose=verbose)
+        begun = perf_counter()
         score = refined_alpha(model, phi, self.sample, start, self.freedom)
+        spent = perf_counter() - begun
         model = replace(model, options=replace(method, alpha=score.alpha), found=None).solved()
-        return model, self._selection(score.alpha, score)
+        return model, self._selection(score.alpha, score, spent)
 
-    def _selection(self, alpha: Any, score: Score | None) -> Selection:
-        """The selection, with the strength of the final fit and its score."""
+    def _selection(self, alpha: Any, score: Score | None, spent: float = 0.0) -> Selection:
+        """The selection, with the strength of the final fit, its score, and the seconds spent to find it."""
         assert self.sample is not None
         selection = self.selection
         if selection is None:
@@ -110,7 +114,8 @@ class Choice:
             selection = Selection(GIVEN, self.coordinates is not None, None, alpha, np.nan, np.nan, reason)
         if score is None:
             return selection
-        return replace(selection, alpha=alpha, error=score.error, standard_error=score.standard_error)
+        found = {"alpha": alpha, "error": score.error, "standard_error": score.standard_error}
+        return replace(selection, seconds=selection.seconds + spent, **found)
 
 
 def _prepared(method: Ridge, start: float | None) -> Ridge:

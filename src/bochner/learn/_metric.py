@@ -175,7 +175,8 @@ class _Task:
         phi = draw_features(parameters, rows_in_memory(self.owner, X), np.random.default_rng(self.seed), symmetric=True)
         units = units_of(Y, weights, alike=self.alike)
         F = phi.queries(X)
-        equations, judged = fitted(F, Y, weights, units, self.intercept, False)
+        options = {"intercept": self.intercept, "whole": False, "classes": False}
+        equations, judged = fitted(F, Y, weights, units, **options)
         score, _ = best_of_many(equations, judged, strengths(equations))
         B = equations.solve(score.alpha).coefficients / units
         w = np.ones(len(F)) if weights is None else weights

@@ -27,7 +27,8 @@ class Selection:
     alpha : float or array
         Regularisation strength.
     error, standard_error : float
-        Leave-one-out error of the choice, in units of the variance of the targets, and its standard error.
+        Leave-one-out error of the choice, in units of the variance of the targets, and its standard error.  For
+        classes, the share of wrong ones plus a tenth of that.
     reason : str
         Why, in words.
     edges : tuple of str
@@ -56,8 +57,7 @@ class Selection:
         columns = "standardised" if self.standardize else "as they are"
         head = (
             f"Selection(map={self.map!r}, columns {columns}, bandwidth={_number(self.bandwidth)}, "
-            f"alpha={_number(self.alpha)}, leave-one-out error={self.error:.3g} +- {self.standard_error:.1g} of the "
-            f"variance)"
+            f"alpha={_number(self.alpha)}, leave-one-out error={self.error:.3g} +- {self.standard_error:.1g})"
         )
         return "\n".join([head, self.reason, *self.edges, *([self.table()] if self.candidates else [])])
 

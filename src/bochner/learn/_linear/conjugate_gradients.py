@@ -22,8 +22,8 @@ from .._row_source import Chunk, RowSource
 from .nystrom import Preconditioner, building_cost, sample_size, sampled
 from .tiles import FeatureTiles
 
-TOLERANCE = 1e-6
-"""Error at which a fit ends, relative to the fit, in the norm of S + alpha."""
+TOLERANCE, FLOAT32_TOLERANCE = 1e-6, 1e-5
+"""Errors at which a fit ends, relative to the fit, in the norm of S + alpha; products in float32 round at the second."""
 MAX_PASSES = 500
 _DELAY = 4
 """Steps by which the estimate of the error lags behind."""
@@ -98,7 +98,7 @@ def iterated_ridge(
     All targets share a pass, which leaves out those that have converged; the recurrences are in float64.  Step j lowers
     the squared error, in the norm of :math:`S + \alpha`, by :math:`a_j\,r_j^TM^{-1}r_j` (Hestenes and Stiefel 1952,
     Theorem 6:1).  These terms add up to the squared norm of the fit, and the last four of them are the squared error four
-    steps ago less the present one.  A fit ends where this is below `TOLERANCE`, or where the residual is, as the
+    steps ago less the present one.  A fit ends where this is below the tolerance, or where the residual is, as the
     preconditioner sees it.
 
     Examples
@@ -131,7 +131,8 @@ def iterated_ridge(
     work = partial(_cross_sums, phi=phi, target_mean=target_mean, exact=exact)
     total = rows.reduce(work, width=t, label="fit", verbose=verbose)
     centre = total[:-1, 0] / weight if intercept else np.zeros(D)
-    descent = _Descent(total[:-1, 1:] - np.outer(centre, total[-1, 1:]) + plus, alphas, preconditioner)
+    tolerance = FLOAT32_TOLERANCE if rows.dtype == np.float32 and not exact else TOLERANCE
+    descent = _Descent(total[:-1, 1:] - np.outer(centre, total[-1, 1:]) + plus, alphas, preconditioner, tolerance)
     bar = progress(range(MAX_PASSES), label="conjugate gradients", shown=bool(verbose))
     for _ in bar:
         if not len(descent.active):
@@ -148,11 +149,11 @@ def iterated_ridge(
 
 def _warn_unless_converged(owner: str, alpha: np.ndarray, descent: _Descent, remedy: str) -> None:
     worst = int(np.argmax(descent.error))
-    if descent.error[worst] > TOLERANCE:
+    if descent.error[worst] > descent.tolerance:
         warnings.warn(
             f"{owner}: conjugate gradients stopped after {descent.steps} passes over the rows at a relative error of about "
-            f"{descent.error[worst]:.1e}, above {TOLERANCE:.0e}: alpha={alpha[worst]:.3g} is small for these features. "
-            f"{remedy}",
+            f"{descent.error[worst]:.1e}, above {descent.tolerance:.0e}: alpha={alpha[worst]:.3g} is small for these "
+            f"features. {remedy}",
             ConvergenceWarning,
             stacklevel=3,
         )
@@ -161,9 +162,9 @@ def _warn_unless_converged(owner: str, alpha: np.ndarray, descent: _Descent, rem
 class _Descent:
     """The recurrences of all targets: coefficients, residuals and directions, (D, t) each, in float64."""
 
-    def __init__(self, cross: np.ndarray, alpha: np.ndarray, preconditioner: Preconditioner) -> None:
+    def __init__(self, cross: np.ndarray, alpha: np.ndarray, preconditioner: Preconditioner, tolerance: float) -> None:
         t = len(alpha)
-        self.alpha, self.preconditioner, self.steps = alpha, preconditioner, 0
+        self.alpha, self.preconditioner, self.tolerance, self.steps = alpha, preconditioner, tolerance, 0
         self.B, self.R = np.zeros_like(cross), cross
         self.P = preconditioner.solve(cross, np.arange(t))
         self.rz = (self.R * self.P).sum(axis=0)
@@ -195,7 +196,7 @@ class _Descent:
         seen = 4 * self.preconditioner.stretch * np.maximum(self.rz, 0)  # twice the error that M can hide
         left = np.minimum(sum(self.lowered), seen)
         self.error[k] = np.sqrt(left[k] / np.maximum(self.energy[k], np.finfo(float).tiny))
-        self.active = k[(self.error[k] > TOLERANCE) & (a > 0) & (self.rz[k] > 0)]
+        self.active = k[(self.error[k] > self.tolerance) & (a > 0) & (self.rz[k] > 0)]
 
 
 def _target_sums(targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
