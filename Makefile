@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test fuzz lint bench docs clean
+.PHONY: demo test fuzz lint bench docs package clean
 
 demo: $(VENV)/.demo
 	$(BIN)/bochner compare --out demo
@@ -30,8 +30,13 @@ docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
+package: $(VENV)/.test
+	rm -rf dist
+	$(BIN)/python -m build
+	@packaging/smoke_test.sh $(BIN)/python
+
 clean:
-	rm -rf $(VENV) demo docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) demo dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:

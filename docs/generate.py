@@ -2,7 +2,8 @@
 
 Tables of facts come from the catalogue, verdicts and figures of experiments from ``results/``, the table of speeds from a
 run of ``bochner bench --json`` on the machine at hand, only with ``--speed`` (``--accuracy``, ``--decode`` and
-``--hashing`` for the others).  A test holds the written facts to the code.
+``--hashing`` for the others), and figures of the gallery from its scripts, only with ``--gallery``.
+A test holds the written facts to the code.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
 
 from black_box_tables import black_box_tables  # noqa: E402
+from gallery_pages import captions, gallery_pages  # noqa: E402
+from gallery_pages import run as run_gallery  # noqa: E402
+from reference_pages import pair_rows, reference_pages  # noqa: E402
 from reproduction_pages import (  # noqa: E402
     PAGES,
     absent_table,
@@ -33,10 +37,12 @@ from reproduction_pages import (  # noqa: E402
     conversion_table,
     dense_table,
     errata_table,
+    escape,
     experiment_table,
     long_context_table,
     outcome,
     paper_page,
+    results,
     summary,
     table,
     training_table,
@@ -49,12 +55,19 @@ def yes(fact: bool) -> str:
 
 
 def projection_table() -> str:
-    """Every projection by name, with its facts."""
-    rows = [
-        [f"`{name}`", f"`{label(P)}`", yes(P.unbiased), yes(P.consistent), yes(P.scales), ", ".join(P.references)]
-        for name, P in catalogue.projections().items()
-    ]
-    return table("name | projection | unbiased | bias vanishes | tried above d = 1024 | references", rows)
+    """Every projection by name, with its facts, and the operations that a row of W takes."""
+    rows = []
+    for name, P in catalogue.projections().items():
+        cost = P.rotation.flops(1024) / 1024 if hasattr(P, "rotation") else 2 * 1024 - 1
+        facts = [yes(fact) for fact in (P.unbiased, P.consistent, P.scales)]
+        rows.append([f"`{name}`", f"`{label(P)}`", *facts, f"{cost:,.0f}", ", ".join(P.references)])
+    header = "name | projection | unbiased | bias vanishes | tried above d = 1024 | operations per row | references"
+    return table(header, rows)
+
+
+def pair_table() -> str:
+    """Every map with every projection."""
+    return table("map | works with | error in closed form with | positive with | symmetric with", pair_rows())
 
 
 def rotation_table() -> str:
@@ -123,7 +136,7 @@ def pages() -> dict[str, str]:
     papers = {name: paper_page(paper, (DOCS / name).read_text()) for paper, name in PAGES.items()}
     return papers | {
         "projections.md": insert(projections, "rotations", rotation_table()),
-        "maps.md": insert(page, "mechanisms", mechanism_table()),
+        "maps.md": insert(insert(page, "pairs", pair_table()), "mechanisms", mechanism_table()),
         "reproduction.md": insert(reproduction, "absent", absent_table()),
         "uptraining.md": insert(uptraining, "text", training_table("crt-table2-text", 1)),
         "frames.md": insert((DOCS / "frames.md").read_text(), "dense", dense_table()),
@@ -135,6 +148,10 @@ def pages() -> dict[str, str]:
         "errata.md": errata(),
         "optimization.md": optimization_page(),
         "references.md": references(),
+        "wrong_tool.md": wrong_tool_page(),
+        "../README.md": insert((DOCS.parent / "README.md").read_text(), "peers", peer_table()),
+        **reference_pages(),
+        **gallery_pages(),
     }
 
 
@@ -151,6 +168,41 @@ def optimization_page() -> str:
     for marker, found in black_box_tables(DOCS.parent / "results").items():
         page = insert(page, marker, found)
     return page
+
+
+def wrong_tool_page() -> str:
+    """The page of cases in which something else wins, with its numbers."""
+    page = between((DOCS / "wrong_tool.md").read_text(), "landmarks", _evidence("ours-landmarks-downstream"))
+    page = between(page, "boosted trees", f"*Measured.* {captions()['boosted_trees']}")
+    rows = [cells[:2] + cells[4:] for cells in measured("speed.md", "shortest sequence")]
+    return insert(page, "short sequences", table("case | measured | lengths tried", rows))
+
+
+PEERS = {
+    "accuracy.md": r"^(RBFSampler|(RMSE|error rate) above|peak memory|test error at width|the same)|/ Nystroem",
+    "speed.md": r"^(performer-pytorch|scaled_dot_product_attention) / ",
+    "attention.md": r"softmax with its cache / LinearCache.* context 8192",
+}
+"""Rows of the committed benchmarks that compare with other libraries, by page."""
+
+
+def peer_table() -> str:
+    """Our measurements against other libraries, for the README."""
+    rows = [[case, value, details] for page in PEERS for case, value, _, _, details in measured(page, PEERS[page])]
+    return table("case | measured | details", rows)
+
+
+def measured(page: str, pattern: str) -> list[list[str]]:
+    """Rows of the benchmark tables of a page whose first cell has the pattern: case, value, goal, met, details."""
+    lines = (line.strip("| ").split("|") for line in (DOCS / page).read_text().splitlines() if line.startswith("|"))
+    rows = ([cell.strip() for cell in cells] for cells in lines if len(cells) == 5)
+    return [cells for cells in rows if re.search(pattern, cells[0])]
+
+
+def _evidence(name: str) -> str:
+    """The first statement of an experiment with its numbers."""
+    first = results()[name]["statements"][0]
+    return f"{escape(first['sentence'])} *Measured.* {escape(first['evidence'].partition(':')[0])}."
 
 
 def references() -> str:
@@ -214,7 +266,10 @@ def accuracy() -> str:
 
 
 if __name__ == "__main__":
+    if "--gallery" in sys.argv[1:]:
+        run_gallery([name for name in sys.argv[1:] if not name.startswith("--")])
     for name, text in pages().items():
+        (DOCS / name).parent.mkdir(exist_ok=True)
         (DOCS / name).write_text(text)
     if "--speed" in sys.argv[1:]:
         (DOCS / "speed.md").write_text(speed())

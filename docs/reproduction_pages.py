@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ def table(header: str, rows: Iterable[Iterable[str]]) -> str:
     return "\n".join([f"| {header} |", "|---" * width + "|", *("| " + " | ".join(row) + " |" for row in lines)])
 
 
+@cache
 def results() -> dict[str, dict[str, Any]]:
     """Committed results of the full profile, by experiment."""
     found = experiments.read_results(ROOT / "results")
@@ -70,11 +72,17 @@ def errata_table(paper: str | None = None) -> str:
     rows = []
     for e in theory.errata():
         if paper in (None, e.paper):
-            numbers = (f"{value:.4g}" for value in (e.printed_value, e.right_value))
+            numbers = apart(e.printed_value, e.right_value)
             where = [e.equation] if paper else [e.paper.upper(), e.equation]
             rows.append([*where, e.printed, e.right, e.example, *numbers])
     head = "where | printed | right | example | printed value | true value"
     return table(head if paper else f"paper | {head}", rows)
+
+
+def apart(*values: float) -> list[str]:
+    """Numbers to four digits, or to as many as tell them apart."""
+    digits = next(n for n in range(4, 18) if len({f"{value:.{n}g}" for value in values}) == len(values) or n == 17)
+    return [f"{value:.{digits}g}" for value in values]
 
 
 def sections(paper: str) -> str:

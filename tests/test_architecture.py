@@ -75,7 +75,6 @@ def attention(tmp_path):
 
 
 def compare(tmp_path):
-    pytest.importorskip("matplotlib")
     from bochner.cli import main
 
     np.savetxt(tmp_path / "rows.csv", X, delimiter=",")
@@ -85,6 +84,10 @@ def compare(tmp_path):
 
 def recommend(tmp_path):
     return bochner.recommend(X[:20], kernel=bochner.kernels.Laplacian(10.0), n_features=8, rng=0)
+
+
+def recommend_for_a_target(tmp_path):
+    return bochner.recommend(X, kernel="laplacian", n_features=8, rng=0, y=X[:, 0], budget=1.0)
 
 
 def dask(tmp_path):
@@ -102,6 +105,7 @@ PATHS = {
     "Attention": attention,
     "Compare": compare,
     "Recommend": recommend,
+    "Recommend for a target": recommend_for_a_target,
     "Dask fit": dask,
 }
 

@@ -45,3 +45,16 @@ def progress(
     wait = SECONDS_BEFORE_SHOWN if delay is None else delay
     bar: Any = tqdm(items, total=total, desc=label, delay=wait, dynamic_ncols=True, leave=False)
     return bar  # type: ignore[no-any-return]
+
+
+def note(bar: Iterable[Any], text: str) -> None:
+    """Write a text behind the bar of `progress`, if there is one.
+
+    Examples
+    --------
+    >>> steps = progress(range(3), shown=False)
+    >>> note(steps, "error 1e-3")                              # no bar, no text
+    """
+    write = getattr(bar, "set_postfix_str", None)
+    if write is not None:
+        write(text, refresh=False)

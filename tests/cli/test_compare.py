@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from bochner import Approximation, datasets, kernels, maps, projections, radii, 
 from bochner.cli import compare, main
 from bochner.cli.main import parser
 from bochner.cli.problem import read_problem
+from bochner.selection import _peers
 
 PARTS = {
     name: value for module in (kernels, maps, projections, radii, rotations) for name, value in vars(module).items()
@@ -47,6 +49,7 @@ def test_compare_prints_json_that_rebuilds_the_mechanisms(table, tmp_path, capsy
         spec = eval(m["spec"], PARTS)
         assert isinstance(spec, Approximation) and m["n_features"] <= 32 and m["measured"] > 0 and m["nbytes"] > 0
     assert [m["measured"] for m in printed["measurements"]] == sorted(m["measured"] for m in printed["measurements"])
+    assert printed["best"] in {m["spec"] for m in printed["measurements"] if m["label"] in printed["equal"]}
 
 
 def test_predicted_and_measured_errors_agree(tmp_path, capsys):
@@ -166,22 +169,36 @@ def test_names_of_files_and_columns_are_printed_without_escape_sequences(table, 
 
 
 def test_help_names_the_defaults_that_are_used(capsys):
-    for command, width in (("recommend", 512), ("compare", 256)):
+    for command in ("recommend", "compare"):
         with pytest.raises(SystemExit):
             main([command, "--help"])
-        assert f"(default {width})" in " ".join(capsys.readouterr().out.split())
+        assert "(default 512)" in " ".join(capsys.readouterr().out.split())
     assert main(["recommend", "iris", "--kernel", "laplacian", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["ranking"][0]["n_features"] == 512
+    assert parser().parse_args(["compare"]).features == 512
 
 
 def test_pictures_of_the_report_show_the_errors_of_its_table(table):
     options = parser().parse_args(["compare", str(table), "--kernel", "matern-3/2"])
     found = compare.compare(read_problem(options), 32, 40, 6, 0, shown=False)
-    errors = {m.label: m.measured for m in found.measurements}
-    assert [picture.error for picture in found.pictures[1:]] == [errors[p.label] for p in found.pictures[1:]]
-    exact, *drawn = (picture.gram for picture in found.pictures)
-    seen = [np.linalg.norm(gram - exact) / np.linalg.norm(exact) for gram in drawn]
-    assert np.all(np.abs(np.log(seen) - np.log([p.error for p in found.pictures[1:]])) < np.log(1.5))
+    errors = {m.label: m.typical for m in found.measurements}
+    exact, *drawn = found.pictures
+    assert drawn[0].label == found.best.label == found.curves[0].label
+    for picture in drawn:  # the rows of the picture are all rows here, so that it has the very error of the table
+        seen = np.linalg.norm(picture.gram - exact.gram) / np.linalg.norm(exact.gram)
+        assert picture.error == errors[picture.label] == pytest.approx(seen)
+    assert len(drawn) > 1 and drawn[0].error < min(picture.error for picture in drawn[1:])
+
+
+def test_close_mechanisms_are_drawn_more_often_and_equal_ones_are_named(table):
+    options = parser().parse_args(["compare", str(table), "--kernel", "matern-3/2"])
+    found = compare.compare(read_problem(options), 32, 40, 6, 0, shown=False)
+    best, n = found.measurements[0], len(found.equal)
+    assert n > 1 and {m.n_draws for m in found.equal} == {96} and found.measurements[-1].n_draws < 96
+    spreads = [np.hypot(m.standard_error, best.standard_error) for m in found.measurements]
+    assert all(m.measured - best.measured > 2 * s for m, s in zip(found.measurements[n:], spreads[n:], strict=True))
+    assert found.sentences[0].startswith(f"These {n} are equal") and found.best in found.equal
+    assert found.sentences[1].startswith(f"Recommended: {found.best.label}")
 
 
 def test_names_of_data_sets(capsys, monkeypatch):
@@ -189,11 +206,79 @@ def test_names_of_data_sets(capsys, monkeypatch):
     assert main(["recommend", "wikitext-2"]) == 2
     assert "BOCHNER_DATA is not set" in capsys.readouterr().err
     assert main(["recommend", "iris", "--drop", "1"]) == 2
-    assert "--drop is for files" in capsys.readouterr().err
+    assert "--drop and --categorical are for files" in capsys.readouterr().err
 
 
-def test_without_matplotlib_the_table_is_printed_and_the_report_explained(table, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert main(["compare", str(table), *FEW, "--kernel", "laplacian", "--out", str(tmp_path / "r")]) == 2
-    printed = capsys.readouterr()
-    assert "measured error" in printed.out and "pip install 'bochner[plot]'" in printed.err
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    """A table with a column of text, one of codes, a missing value, and a target."""
+    monkeypatch.setattr(_peers, "_RATES", (0.2,))
+    monkeypatch.setattr(_peers, "_MOST_TREES", 10)
+    monkeypatch.setattr(_peers, "_COSTS", (10.0,))
+    rng = np.random.default_rng(0)
+    size, colour, zone = rng.uniform(0, 3, 120), rng.choice(["red", "blue"], 120), rng.integers(3, size=120)
+    price = np.sin(2 * size) + (colour == "red") + 0.1 * rng.standard_normal(120)
+    cells = zip(size, colour, zone, price, strict=True)
+    rows = [f"{'' if k == 7 else size},{colour},{zone},{price}" for k, (size, colour, zone, price) in enumerate(cells)]
+    path = tmp_path / "shop.csv"
+    path.write_text("\n".join(["size,colour,zone,price", *rows]) + "\n")
+    monkeypatch.chdir(tmp_path)
+    return path
+
+
+TARGET = ["--target", "price", "--categorical", "zone", "--features", "16", "--kernel", "laplacian"]
+
+
+def test_compare_by_a_target_prints_a_decision_and_code_that_runs(shop, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # the report does not need it
+    assert main(["compare", "shop.csv", *TARGET]) == 2
+    assert "Missing values are in 1 of 120 rows, in the columns 'size' (1)" in capsys.readouterr().err
+    assert main(["compare", "shop.csv", *TARGET, "--drop-missing"]) == 0
+    out = capsys.readouterr().out
+    assert "119 rows x 6 columns, columns standardised, colour, zone one-hot encoded, 1 rows with missing values" in out
+    assert "laplacian kernel, its bandwidth chosen; regression" in out and "Report: report/index.html" in out
+    for line in (
+        "exact kernel ridge",
+        "Nystroem + Ridge",
+        "SVR",
+        "HistGradientBoostingRegressor",
+        "Landmarks()",
+        "KernelRidge, automatic",
+    ):
+        assert line in out
+    assert re.search(r"\nThese \d+ are equal within .* standard errors of paired differences: ", out)
+    code, names = out[out.index("\nfrom bochner") : out.index("\nReport:")], {}
+    exec(code, names)
+    assert "make_column_transformer((StandardScaler(), slice(1))" in code and len(names["X"]) == 119
+    assert names["model"].score(names["X"], names["y"]) > 0.8
+
+
+def test_a_decision_as_json(shop, capsys):
+    command = ["recommend", "shop.csv", "--target", "colour", "--drop", "zone", "--features", "8", "--drop-missing"]
+    assert main([*command, "--kernel", "laplacian", "--lengthscale", "2", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["task"] == "classification" and "Laplacian(2.0)" in printed["code"]
+    errors = [line["error"] for line in printed["estimators"] if line["n_folds"] == 5]
+    assert errors == sorted(errors) and "SVC (scikit-learn)" in {line["label"] for line in printed["estimators"]}
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--target", "cost"], r"there is no column 'cost' to predict; the columns are size, colour, zone, price"),
+        (["--target", "colour", "--task", "regression", "--drop-missing"], r"y holds text such as 'blue'"),
+        (["--task", "regression"], r"--task regression needs the column to predict; give --target COLUMN"),
+        (["--target", "price", "--budget", "-1"], r"--budget must be a positive number of seconds, got -1"),
+        (["--categorical", "hue"], r"there is no column 'hue' to encode"),
+    ],
+)
+def test_targets_that_do_not_work_are_explained(shop, capsys, arguments, message):
+    assert main(["compare", "shop.csv", *arguments]) == 2
+    assert re.search(message, capsys.readouterr().err)
+
+
+def test_the_target_of_a_named_data_set(capsys):
+    assert main(["recommend", "iris", "--target", "species"]) == 2
+    assert "this data set has one target; name it by --target y" in capsys.readouterr().err
+    problem = read_problem(parser().parse_args(["compare", "iris", "--target", "y"]))
+    assert problem.task.kind == "classification" and problem.searched == "gaussian" and len(problem.task.y) == 150

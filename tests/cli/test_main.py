@@ -10,8 +10,9 @@ import sys
 import numpy as np
 import pytest
 
-from bochner.cli import bench, bench_projections, main
+from bochner.cli import bench, bench_projections, info, main
 from bochner.cli.bench import at_least, at_most, best_of
+from bochner.cli.self_test import self_test
 
 
 def test_info_shows_every_projection_and_draws_a_picture(tmp_path, capsys):
@@ -120,3 +121,23 @@ def test_module_runs_as_a_script():
         [sys.executable, "-m", "bochner.cli", "--version"], capture_output=True, text=True, check=True
     )
     assert done.stdout.startswith("bochner ")
+
+
+def test_without_arguments_shows_what_there_is(capsys):
+    assert main([]) == 0
+    out = capsys.readouterr().out
+    assert all(f"bochner {command}" in out for command in ("compare", "recommend", "reproduce", "bench", "info"))
+    assert "bochner recommend wine --features 64" in out
+
+
+def test_info_ends_in_a_self_test(monkeypatch, capsys):
+    assert main(["info", "--dimension", "4", "--rows", "4"]) == 0
+    assert capsys.readouterr().out.endswith("all well\n")
+
+    def broken():
+        raise ValueError("two is not three")
+
+    monkeypatch.setattr(info, "self_test", lambda: self_test({"numbers": (broken, "count again")}))
+    assert main(["info", "--dimension", "4", "--rows", "4"]) == 1
+    out = capsys.readouterr().out
+    assert "FAILED: ValueError: two is not three. To mend it, count again." in out and out.endswith("1 checks failed\n")

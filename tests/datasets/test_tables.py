@@ -52,8 +52,11 @@ def test_parquet(tmp_path):
     frame["name"] = "Ada"
     frame.to_parquet(tmp_path / "data.parquet")
     np.testing.assert_array_equal(read_table(tmp_path / "data.parquet", drop=["name"]).X, X)
-    with pytest.raises(TableError, match=r"row 1, column 'name' \(number 4\) holds 'Ada', which is not a number"):
+    with pytest.raises(TableError, match=r"column 'name' \(number 4\) is constant: every row has 'Ada'"):
         read_table(tmp_path / "data.parquet")
+    frame["name"] = ["Ada", "Emmy", None] * 4
+    frame.to_parquet(tmp_path / "data.parquet")
+    assert read_table(tmp_path / "data.parquet").columns[3:] == ("name=missing", "name=Ada", "name=Emmy")
 
 
 def test_parquet_missing_values(tmp_path):
@@ -274,3 +277,68 @@ def test_long_cells_are_cut_in_messages(tmp_path):
     with pytest.raises(TableError) as caught:
         read_table(path)
     assert len(str(caught.value)) < 400 and "holds the text 'longlong" in str(caught.value)
+
+
+COLOURS = ["red", "blue", "", "red", "green", "blue"] * 2
+
+
+def coloured(path, colours=COLOURS):
+    rows = [f"{a:.17g},{c},{b:.17g},{k % 3}" for k, ((a, b, _), c) in enumerate(zip(X, colours, strict=True))]
+    path.write_text("\n".join(["a,colour,b,kind", *rows]) + "\n")
+    return path
+
+
+def test_columns_of_text_are_encoded_after_the_numbers(tmp_path):
+    table = read_table(coloured(tmp_path / "data.csv"), drop=["kind"])
+    assert table.columns == ("a", "b", "colour=missing", "colour=blue", "colour=green", "colour=red")
+    assert table.encoded == ("colour",) and table.n_numbers == 2
+    np.testing.assert_array_equal(table.X[:, :2], X[:, :2])
+    for k, name in enumerate(("", "blue", "green", "red")):
+        np.testing.assert_array_equal(table.X[:, 2 + k], [colour == name for colour in COLOURS])
+
+
+def test_numbers_and_mixed_columns_are_encoded_if_they_are_named(tmp_path):
+    table = read_table(coloured(tmp_path / "data.csv"), categorical=["kind"], drop=["colour"])
+    assert table.columns == ("a", "b", "kind=0", "kind=1", "kind=2")
+    mixed = coloured(tmp_path / "mixed.csv", ["1", "two"] * 6)
+    with pytest.raises(TableError, match=r"holds the text 'two'.*encode it with --categorical colour"):
+        read_table(mixed)
+    assert read_table(mixed, categorical=["2"], drop=["kind"]).columns[2:] == ("colour=1", "colour=two")
+
+
+def test_an_identifier_is_not_encoded(tmp_path):
+    path = write(tmp_path / "data.csv", np.tile(X, (5, 1)), "a,b,c")
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([f"{line},{'name' if k == 0 else f'n{k}'}" for k, line in enumerate(lines)]))
+    message = r"column 'name' \(number 4\) holds 60 different texts in 60 rows.*--drop name, or encode it"
+    with pytest.raises(TableError, match=message):
+        read_table(path)
+    assert read_table(path, categorical=["name"]).X.shape == (60, 63)
+
+
+def test_the_target_is_a_column_or_a_vector(tmp_path):
+    table = read_table(coloured(tmp_path / "data.csv"), target="kind", drop=["colour"])
+    assert table.columns == ("a", "b") and table.y.tolist() == [k % 3 for k in range(12)]
+    texts = coloured(tmp_path / "text.csv", ["yes", "no"] * 6)
+    assert read_table(texts, target="colour", drop=["kind"]).y.tolist() == ["yes", "no"] * 6
+    np.savez(tmp_path / "data.npz", X=X, y=np.arange(12))
+    table = read_table(tmp_path / "data.npz", target="y")
+    assert table.y.tolist() == list(range(12)) and table.X.shape == (12, 3)
+    with pytest.raises(TableError, match=r"there is no column 'z' to predict; the columns are x1, x2, x3"):
+        read_table(tmp_path / "data.npz", target="z")
+    with pytest.raises(TableError, match=r"column 'kind' is the target, and cannot be dropped"):
+        read_table(tmp_path / "data.csv", target="kind", drop=["4"])
+
+
+def test_missing_values_are_counted_and_their_rows_left_out(tmp_path):
+    path = write(tmp_path / "data.csv", X)
+    for row, column in ((3, 0), (5, 0), (5, 2)):
+        replaced(path, row, column, "")
+    message = r"Missing values are in 2 of 12 rows, in the columns 'a' \(2\), 'c' \(1\); .* with --drop-missing"
+    with pytest.raises(TableError, match=message):
+        read_table(path)
+    table = read_table(path, drop_missing=True)
+    assert table.n_left_out == 2
+    np.testing.assert_array_equal(table.X, np.delete(X, [2, 4], axis=0))
+    with pytest.raises(TableError, match=r"the target 'a' is missing in 2 rows, the first of them row 3 \(line 4"):
+        read_table(path, target="a")

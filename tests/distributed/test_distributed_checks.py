@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:RandomProjection. n_components=.
         RandomProjection(2),
         KernelRidge(map="positive", n_components=64),
         KernelClassifier(map="positive", n_components=64),
-        GaussianProcess(map="positive", n_components=32, optimize=("noise", "amplitude")),
+        GaussianProcess(map="positive", n_components=32, optimize="amplitude"),
     ]
 )
 def test_checks_of_scikit_learn(estimator, check):

@@ -31,6 +31,8 @@ CASES = [
     ("RandomProjection", {"n_components": 2}, None, ("transform",)),
     ("KernelRidge", {}, Y[:, 0], ("predict",)),
     ("KernelRidge", {"alpha": "gcv", "gamma": 0.3}, Y, ("predict",)),
+    ("KernelRidge", {"standardize": True, "gamma": "scale", "map": None, "alpha": 1.0}, Y, ("predict",)),
+    ("KernelRidge", {"solver": "cg", "gamma": 0.3, "alpha": 0.01}, Y, ("predict",)),
     ("KernelRidge", {"method": "nadaraya-watson", "map": "positive", "gamma": 0.05}, Y, ("predict",)),
     ("KernelClassifier", {"class_weight": "balanced"}, LABELS, ("predict", "decision_function")),
     ("KernelClassifier", {"class_weight": {True: 3.0}}, LABELS == "a", ("predict", "decision_function")),
@@ -98,6 +100,13 @@ def test_precision_is_kept(dtype):
     check_close(ours.transform(blocks(X.astype(dtype))), ours.transform(X.astype(dtype)))
 
 
+def test_weights_of_a_process(client):
+    options = {"n_components": 24, "optimize_rows": 300, "ard": True, "random_state": 0, "gamma": 0.1}
+    ours = distributed.GaussianProcess(**options).fit(blocks(X), blocks(NOISY), blocks(WEIGHTS))
+    single = learn.GaussianProcess(**options).fit(X, NOISY, WEIGHTS)
+    check_close(ours.predict(blocks(X)), single.predict(X))
+
+
 def test_processes_take_single_precision_in_double():
     rows = X.astype(np.float32)
     options = {"n_components": 24, "optimize": ("noise", "amplitude"), "random_state": 0, "gamma": 0.1}
@@ -122,7 +131,8 @@ def test_dataframes_of_unknown_lengths(client):
 
 def test_pieces_equal_the_whole(client):
     for name, y in (("KernelRidge", Y), ("GaussianProcess", Y), ("KernelClassifier", LABELS)):
-        options = {"gamma": 0.1, **({"optimize": ("noise", "amplitude")} if name == "GaussianProcess" else {})}
+        machine = {"map": None, "alpha": 1.0}
+        options = {"gamma": 0.1, **({"optimize": ("noise", "amplitude")} if name == "GaussianProcess" else machine)}
         whole = fitted(learn, name, options, X, y)
         parts = fitted(distributed, name, options, blocks(X)[:1200], blocks(y)[:1200])
         parts.partial_fit(blocks(X)[1200:], blocks(y)[1200:])
@@ -141,21 +151,23 @@ def test_scores(y, weights):
 
 def test_blocks_go_on_from_few_rows_in_memory():
     with dask.config.set(scheduler="synchronous"):
-        parts = distributed.KernelRidge(gamma=0.1, n_components=24, random_state=0).fit(X[:10], Y[:10])
+        parts = distributed.KernelRidge(gamma=0.1, map=None, n_components=24, alpha=1.0, random_state=0).fit(
+            X[:10], Y[:10]
+        )
         parts.partial_fit(da.asarray(X[10:]), da.asarray(Y[10:]))
-    whole = learn.KernelRidge(gamma=0.1, n_components=24, random_state=0).fit(X, Y)
+    whole = learn.KernelRidge(gamma=0.1, map=None, n_components=24, alpha=1.0, random_state=0).fit(X, Y)
     np.testing.assert_allclose(parts.predict(X), whole.predict(X), rtol=1e-6, atol=1e-8)
 
 
 def test_classes_that_come_later():
     rows = np.argsort(LABELS, kind="stable")  # the first blocks do not have all of them
     A, y = X[rows], LABELS[rows]
-    parts = distributed.KernelClassifier(gamma=0.1, n_components=24, random_state=0)
+    parts = distributed.KernelClassifier(gamma=0.1, map=None, n_components=24, alpha=1.0, random_state=0)
     with dask.config.set(scheduler="synchronous"):
         parts.partial_fit(da.asarray(A[:500]), da.asarray(y[:500]), classes=np.unique(y)).partial_fit(
             da.asarray(A[500:]), da.asarray(y[500:])
         )
-    whole = learn.KernelClassifier(gamma=0.1, n_components=24, random_state=0).fit(A, y)
+    whole = learn.KernelClassifier(gamma=0.1, map=None, n_components=24, alpha=1.0, random_state=0).fit(A, y)
     np.testing.assert_array_equal(parts.predict(A), whole.predict(A))
 
 

@@ -71,7 +71,8 @@ def test_the_fit_is_solved_once_and_its_statistics_stay(monkeypatch):
 
     solved, original = [], NormalEquations.cholesky
     monkeypatch.setattr(NormalEquations, "cholesky", lambda self, alpha: solved.append(alpha) or original(self, alpha))
-    model = distributed.KernelRidge(n_components=200, random_state=0).fit(blocks(X), blocks(Y))
+    options = {"gamma": "scale", "map": None, "n_components": 200, "alpha": 1.0, "random_state": 0}
+    model = distributed.KernelRidge(**options).fit(blocks(X), blocks(Y))
     lazy = model.predict(blocks(X))
     assert max(len(pickle.dumps(part)) for part in lazy.dask.values()) < 200 * 200 * 8
     lazy.compute()
@@ -88,7 +89,8 @@ def test_no_more_rows_are_gathered_than_the_rule_looks_at(monkeypatch, gamma, mo
         return found
 
     monkeypatch.setattr(DaskRows, "_drawn", recording)
-    distributed.KernelRidge(gamma=gamma, n_components=8, random_state=0).fit(blocks(X), blocks(Y))
+    options = {"gamma": gamma, "map": None, "n_components": 8, "alpha": 1.0, "random_state": 0}
+    distributed.KernelRidge(**options).fit(blocks(X), blocks(Y))
     assert sum(gathered) <= most
 
 

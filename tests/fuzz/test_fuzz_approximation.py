@@ -39,7 +39,10 @@ def used(**arguments: Any) -> np.ndarray:
 SPEC = target_of("Approximation", Approximation, GOOD)
 FUNCTIONS = [
     Target("Approximation", used, SPEC.good, required=("kernel",)),
-    *(target_of(name, thing, GOOD) for name, thing in public(selection, leave_out=("Candidate", "Recommendation"))),
+    *(
+        target_of(name, thing, GOOD)
+        for name, thing in public(selection, leave_out=("Candidate", "Decision", "Judged", "Recommendation"))
+    ),
     *(target_of(name, getattr(bochner, name), GOOD) for name in ("citation", "mechanism")),
 ]
 

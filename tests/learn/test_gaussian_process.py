@@ -22,27 +22,28 @@ class Exact:
     """The textbook formulas with the kernel matrix of the features."""
 
     def __init__(self, gp, X, y, noise, amplitude):
-        self.gp, self.amplitude = gp, amplitude
+        self.gp, self.amplitude, self.mean = gp, amplitude, y.mean() if gp.fit_intercept else 0.0
         self.Phi = gp.features_.queries(X)
         self.K = amplitude * self.Phi @ self.Phi.T + noise * np.eye(len(X))
-        self.y = y
+        self.y = y - self.mean
 
     def predict(self, X):
         Phi = self.gp.features_.queries(X)
         k = self.amplitude * Phi @ self.Phi.T
         covariance = self.amplitude * Phi @ Phi.T - k @ np.linalg.solve(self.K, k.T)
-        return k @ np.linalg.solve(self.K, self.y), covariance
+        return self.mean + k @ np.linalg.solve(self.K, self.y), covariance
 
     def log_marginal_likelihood(self):
         fit = self.y @ np.linalg.solve(self.K, self.y)
         return -0.5 * fit - 0.5 * np.linalg.slogdet(2 * np.pi * self.K)[1]
 
 
+@pytest.mark.parametrize("intercept", [True, False], ids=["mean of the targets", "zero mean"])
 @pytest.mark.parametrize("width", [16, 256], ids=["fewer features than rows", "more features than rows"])
 class TestAgainstTheKernelMatrixOfTheFeatures:
     @pytest.fixture
-    def gp(self, width):
-        return GaussianProcess(n_components=width, **FIXED).fit(X, Y[:, 0])
+    def gp(self, width, intercept):
+        return GaussianProcess(n_components=width, fit_intercept=intercept, **FIXED).fit(X, Y[:, 0])
 
     @pytest.fixture
     def exact(self, gp):
@@ -81,7 +82,7 @@ def test_tends_to_the_process_of_the_kernel():
     for width in (32, 512):
         gaps = []
         for state in range(10):
-            gp = GaussianProcess(n_components=width, **{**FIXED, "random_state": state}).fit(X, y)
+            gp = GaussianProcess(n_components=width, fit_intercept=False, **{**FIXED, "random_state": state}).fit(X, y)
             ours, our_std = gp.predict(NEW, return_std=True)
             gaps.append([ours - mean, np.sqrt(our_std**2 + 0.2) - std])  # the white kernel is in the peer's spread
         errors[width] = np.sqrt(np.mean(np.square(gaps), axis=(0, 2)))
@@ -93,7 +94,7 @@ def test_lengthscale_of_the_marginal_likelihood_is_that_of_the_exact_process():
     y = Y[:, 0] - 3
     peer = GaussianProcessRegressor(ConstantKernel() * RBF() + WhiteKernel(), random_state=0)
     exact = peer.fit(X, y).kernel_.k1.k2.length_scale
-    ours = GaussianProcess(n_components=512, random_state=0).fit(X, y).kernel_.lengthscale
+    ours = GaussianProcess(n_components=512, fit_intercept=False, random_state=0).fit(X, y).kernel_.lengthscale
     np.testing.assert_allclose(ours, exact, rtol=0.15)
 
 
@@ -120,6 +121,71 @@ def test_one_state_is_one_function():
     whole = gp.sample_y(NEW, 3, random_state=5)
     assert whole.shape == (7, 2, 3)
     np.testing.assert_allclose(gp.sample_y(NEW[2:4], 3, random_state=5), whole[2:4], rtol=1e-10)
+
+
+def test_functions_are_those_of_sample_y():
+    gp = GaussianProcess(n_components=64, **FIXED).fit(X, Y)
+    functions = gp.sample_functions(3, random_state=5)
+    assert functions.shape == (2, 3) and repr(functions) == "<3 functions of 3 columns>"
+    np.testing.assert_array_equal(functions(NEW), gp.sample_y(NEW, 3, random_state=5))
+    np.testing.assert_allclose(np.concatenate([functions(NEW[i : i + 1]) for i in range(7)]), functions(NEW))
+
+
+@pytest.mark.parametrize("noisy", [False, True], ids=["of the function", "of observations"])
+def test_intervals_cover_functions_of_the_prior(noisy):
+    # 400 functions of the prior itself as targets; the share of points covered, over functions, at |z| < 5
+    gp = GaussianProcess(n_components=32, fit_intercept=False, **FIXED).fit(X, X[:, 0])
+    rng, (a, noise) = np.random.default_rng(3), (gp.amplitude_, gp.noise_)
+    weights = np.sqrt(a) * rng.standard_normal((32, 400))
+    here, there = (gp.features_.queries(rows) @ weights for rows in (X, NEW))
+    gp.fit(X, here + np.sqrt(noise) * rng.standard_normal(here.shape))
+    mean, std = gp.predict(NEW, return_std=True, include_noise=noisy)
+    truth = there + noisy * np.sqrt(noise) * rng.standard_normal(there.shape)
+    shares = (np.abs(truth - mean) < 1.959964 * std).mean(axis=0)
+    assert abs(shares.mean() - 0.95) < 5 * shares.std() / 20
+
+
+@pytest.mark.parametrize("optimize", [False, ("noise", "amplitude"), True], ids=str)
+@pytest.mark.parametrize("width", [16, 128], ids=["by features", "by rows"])
+def test_weights_are_repetitions(optimize, width):
+    weights = np.random.default_rng(5).integers(0, 4, len(X))
+    options = {"n_components": width, "gamma": 0.3, "optimize": optimize, "normalize_y": True, "random_state": 0}
+    weighted = GaussianProcess(**options).fit(X, Y, weights)
+    repeated = GaussianProcess(**options).fit(np.repeat(X, weights, axis=0), np.repeat(Y, weights, axis=0))
+    tolerance = 1e-4 if optimize else 1e-9  # equal targets of equal rows have no noise: it goes to its floor
+    for ours, theirs in zip(
+        weighted.predict(NEW, return_std=True), repeated.predict(NEW, return_std=True), strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=tolerance)
+    np.testing.assert_allclose(weighted.noise_, repeated.noise_, rtol=tolerance)
+    value = weighted.log_marginal_likelihood_value_
+    np.testing.assert_allclose(value, repeated.log_marginal_likelihood_value_, rtol=tolerance)
+    theta = np.log([weighted.noise_, weighted.amplitude_])
+    np.testing.assert_allclose(weighted.log_marginal_likelihood(theta, X, Y, weights), value, rtol=tolerance)
+
+
+def test_weights_of_pieces():
+    weights = np.random.default_rng(6).uniform(0.1, 3, len(X))
+    whole = GaussianProcess(n_components=32, **FIXED).fit(X, Y, weights)
+    parts = GaussianProcess(n_components=32, **FIXED)
+    for rows in (slice(0, 20), slice(20, 60)):
+        parts.partial_fit(X[rows], Y[rows], weights[rows])
+    np.testing.assert_allclose(parts.predict(NEW), whole.predict(NEW), rtol=1e-9)
+
+
+def test_a_weight_divides_the_noise():
+    weights = np.random.default_rng(6).uniform(0.1, 3, len(X))
+    gp = GaussianProcess(n_components=32, **FIXED).fit(X, Y[:, 0], weights)
+    Phi, new, mean = gp.features_.queries(X), gp.features_.queries(NEW), np.average(Y[:, 0], weights=weights)
+    K, k = 1.7 * Phi @ Phi.T + np.diag(0.2 / weights), 1.7 * new @ Phi.T
+    np.testing.assert_allclose(gp.predict(NEW), mean + k @ np.linalg.solve(K, Y[:, 0] - mean), rtol=1e-9)
+
+
+def test_the_mean_of_the_targets_moves_nothing_else():
+    options = {"n_components": 32, "random_state": 0}
+    gp, moved = (GaussianProcess(**options).fit(X, y) for y in (Y[:, 0], Y[:, 0] + 1000))
+    np.testing.assert_allclose(moved.predict(NEW) - 1000, gp.predict(NEW), rtol=1e-5)
+    np.testing.assert_allclose(moved.noise_, gp.noise_, rtol=1e-5)
 
 
 @pytest.mark.parametrize("optimize", [False, ("noise", "amplitude")], ids=str)
@@ -154,12 +220,22 @@ def test_normalised_targets_carry_their_units():
     np.testing.assert_allclose(scaled_std, 10 * std, rtol=1e-9)
 
 
-def test_a_constant_target_keeps_its_unit():
-    fitted = GaussianProcess(n_components=8, normalize_y=True, optimize=False, random_state=0).fit(
-        X, np.full(len(X), 0.1)
-    )
+@pytest.mark.parametrize("normalize_y", [False, True], ids=["raw", "normalised"])
+@pytest.mark.parametrize("optimize", [False, True], ids=["fixed", "optimised"])
+def test_a_constant_target_keeps_its_unit(normalize_y, optimize):
+    options = {"n_components": 8, "normalize_y": normalize_y, "optimize": optimize, "random_state": 0}
+    fitted = GaussianProcess(**options).fit(X, np.full(len(X), 0.1))
     assert fitted.scaling_.scale == 1.0
-    np.testing.assert_allclose(fitted.predict(X), 0.1)
+    mean, std = fitted.predict(X, return_std=True)
+    np.testing.assert_allclose(mean, 0.1)
+    assert np.isfinite(std).all()
+
+
+def test_normalised_targets_without_an_intercept_have_mean_square_one():
+    options = {"n_components": 32, "optimize": False, "fit_intercept": False, "random_state": 0}
+    size = np.sqrt((Y[:, 0] ** 2).mean())
+    scaled = GaussianProcess(**options).fit(X, Y[:, 0] / size).predict(NEW)
+    np.testing.assert_allclose(GaussianProcess(normalize_y=True, **options).fit(X, Y[:, 0]).predict(NEW), size * scaled)
 
 
 def test_sparse_rows():

@@ -20,13 +20,22 @@ LABELS = (Y > 0).astype(int)
 PAIRS = [(GaussianProcess, Y), (GaussianProcessClassifier, LABELS)]
 
 
+def expected_failures(estimator):
+    """Where targets have no noise, it goes to its floor, and solutions to 1e-7: weights and repetitions round apart."""
+    if estimator.optimize is not True or isinstance(estimator, GaussianProcessClassifier):
+        return {}
+    reason = "agrees to 1e-6, as precisely as targets without noise can be fitted; with a fixed noise it passes"
+    return dict.fromkeys((f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")), reason)
+
+
 @parametrize_with_checks(
     [
         GaussianProcess(n_components=32),
-        GaussianProcess(map="positive", n_components=32, normalize_y=True),
+        GaussianProcess(map="positive", n_components=32, normalize_y=True, optimize="lengthscale"),
         GaussianProcessClassifier(n_components=8, optimize_rows=50),
         GaussianProcessClassifier(map="positive", n_components=16, optimize=False),
-    ]
+    ],
+    expected_failed_checks=expected_failures,
 )
 def test_checks_of_scikit_learn(estimator, check):
     check(estimator)
@@ -99,6 +108,14 @@ def test_number_of_samples():
     gp = GaussianProcess(n_components=8, optimize=False).fit(X, Y)
     with pytest.raises(ValueError, match="sample_y: n_samples must be an integer of at least 1, got 0"):
         gp.sample_y(X, 0)
+
+
+def test_functions_refuse_other_columns():
+    functions = GaussianProcess(n_components=8, optimize=False).fit(X, Y).sample_functions()
+    with pytest.raises(ValueError, match="sample_functions: X must have 3 columns, as in the fit, got 2"):
+        functions(X[:, :2])
+    with pytest.raises(ValueError, match="sample_functions: n_samples must be an integer of at least 1, got 0"):
+        GaussianProcess(n_components=8, optimize=False).fit(X, Y).sample_functions(0)
 
 
 def test_theta_of_another_size():

@@ -17,6 +17,8 @@ MAPS = [
     {"kernel": kernels.Matern(1.5), "projection": "fast-orthogonal"},
     {"kernel": kernels.Laplacian()},
     {"kernel": kernels.Gaussian((1.0, 2.0, 0.5)), "map": "positive"},
+    {"kernel": kernels.Matern(2.5), "map": "landmarks"},
+    {"kernel": kernels.Laplacian(), "map": "landmarks"},
 ]
 
 

@@ -40,6 +40,7 @@ ESTIMATORS = {
     "ridge by gcv": KernelRidge(alpha="gcv", **SMALL),
     "ridge by loo": KernelRidge(alpha="loo", **SMALL),
     "dual ridge": KernelRidge(solver="dual", **SMALL),
+    "ridge by conjugate gradients": KernelRidge(solver="cg", **SMALL),
     "kernel average": KernelRidge(method="nadaraya-watson", **SMALL),
     "classifier": KernelClassifier(class_weight={0.0: 1.0, 1.0: 2.0}, **SMALL),
     "votes": KernelClassifier(method="nadaraya-watson", **SMALL),

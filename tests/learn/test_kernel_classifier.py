@@ -22,7 +22,9 @@ W = RNG.integers(0, 3, 200).astype(float)
 
 
 def model(**parameters):
-    return KernelClassifier(**({"gamma": 0.3, "n_components": 60, "random_state": 0} | parameters))
+    return KernelClassifier(
+        **({"gamma": 0.3, "map": None, "alpha": 1.0, "n_components": 60, "random_state": 0} | parameters)
+    )
 
 
 @pytest.mark.parametrize("y", (THREE, TWO, LABELS), ids=["three", "two", "labels"])

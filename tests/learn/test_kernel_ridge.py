@@ -22,7 +22,9 @@ W = RNG.integers(0, 3, 150).astype(float)
 
 
 def model(**parameters):
-    return KernelRidge(**({"gamma": 0.2, "n_components": 40, "random_state": 0} | parameters))
+    return KernelRidge(
+        **({"gamma": 0.2, "map": None, "alpha": 1.0, "n_components": 40, "random_state": 0} | parameters)
+    )
 
 
 def features(Z=X, n_components=40):
@@ -200,7 +202,14 @@ def test_float32_with_a_tiny_penalty_does_not_break_down(alpha):
 def test_no_penalty_on_features_that_are_nearly_dependent(dtype, solver):
     Z = np.random.default_rng(1).standard_normal((400, 3)).astype(dtype)
     y = np.sin(Z[:, 0] / 20)
-    options = {"kernel": kernels.Gaussian(50.0), "n_components": 128, "alpha": 0.0, "random_state": 0, "solver": solver}
+    options = {
+        "kernel": kernels.Gaussian(50.0),
+        "map": None,
+        "n_components": 128,
+        "alpha": 0.0,
+        "random_state": 0,
+        "solver": solver,
+    }
     with pytest.warns(LinAlgWarning, match=r"KernelRidge: alpha=0\.0 is below the rounding .* Raise alpha"):
         ours = KernelRidge(**options).fit(Z[:300], y[:300])
     np.testing.assert_allclose(ours.predict(Z[300:]), y[300:], atol=2e-3)
@@ -226,10 +235,13 @@ def test_progress_bar_is_drawn_when_asked(capfd, monkeypatch):
     "parameters, message",
     [
         ({"alpha": -1.0}, r"KernelRidge: alpha must be a non-negative number or a list of them, got -1\.0\."),
-        ({"alpha": "cv"}, r"KernelRidge: alpha must be a number, one for each target, 'gcv' or 'loo', got 'cv'\."),
+        (
+            {"alpha": "cv"},
+            r"KernelRidge: alpha must be 'auto', a number, one for each target, 'loo' or 'gcv', got 'cv'\.",
+        ),
         ({"alpha": [1.0, 2.0, 3.0]}, r"KernelRidge: alpha has 3 entries, one for each target, for 2 targets\."),
         ({"alpha": "gcv", "alphas": [0.0, 1.0]}, r"KernelRidge: alphas must be positive numbers, got \[0\.0, 1\.0\]\."),
-        ({"solver": "svd"}, r"KernelRidge: solver must be one of 'auto', 'primal', 'dual', got 'svd'\."),
+        ({"solver": "svd"}, r"KernelRidge: solver must be one of 'auto', 'primal', 'dual', 'cg', got 'svd'\."),
         ({"method": "knn"}, r"KernelRidge: method must be one of 'ridge', 'nadaraya-watson', got 'knn'\."),
         (
             {"projection": projections.Quadrature(), "n_components": 41},
@@ -272,7 +284,9 @@ def smooth_problem(noise):
 def test_float32_data_choose_the_strength_of_float64_data(criterion):
     Z, y = smooth_problem(0.01)
     single, double = (
-        KernelRidge(gamma=1.0, alpha=criterion, random_state=0).fit(Z.astype(t), y.astype(t))
+        KernelRidge(gamma=1.0, map=None, n_components=256, alpha=criterion, random_state=0).fit(
+            Z.astype(t), y.astype(t)
+        )
         for t in (np.float32, np.float64)
     )
     assert single.alpha_ == double.alpha_
@@ -282,7 +296,7 @@ def test_float32_data_choose_the_strength_of_float64_data(criterion):
 def test_float32_data_keep_a_small_fixed_strength():
     Z, y = smooth_problem(0.01)
     single, double = (
-        KernelRidge(gamma=1.0, alpha=1e-5, random_state=0).fit(Z.astype(t), y.astype(t))
+        KernelRidge(gamma=1.0, map=None, n_components=256, alpha=1e-5, random_state=0).fit(Z.astype(t), y.astype(t))
         for t in (np.float32, np.float64)
     )
     np.testing.assert_allclose(single.predict(Z), double.predict(Z), atol=1e-4)

@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.spatial.distance import pdist
 
 from bochner import Approximation, kernels, maps, projections
-from bochner.learn import KernelRidge, RandomFeatures
+from bochner.learn import KernelClassifier, KernelRidge, RandomFeatures
 
 X = 2.0 * np.random.default_rng(0).standard_normal((60, 5)) + 1.0
 X.flags.writeable = False
@@ -71,7 +71,11 @@ def test_weights_and_a_large_mean_leave_the_variance_as_it_is():
     data = (1e4 + np.random.default_rng(0).standard_normal((200, 3))).astype(np.float32)
     expected = RandomFeatures().fit(data).kernel_.lengthscale
     for Z in (data, sparse.csr_matrix(data)):
-        found = KernelRidge().fit(Z, data[:, 0], np.full(200, 2.0)).kernel_.lengthscale
+        found = (
+            KernelRidge(gamma="scale", map=None, n_components=8, alpha=1.0)
+            .fit(Z, data[:, 0], np.full(200, 2.0))
+            .kernel_.lengthscale
+        )
         assert np.isclose(found, expected, rtol=1e-6)
 
 
@@ -197,6 +201,13 @@ def test_a_specification_becomes_parameters():
     spec = Approximation(kernels.Matern(1.5, 2.0), projection=projections.Simplex(), n_projections=20)
     model = KernelRidge.from_spec(spec, alpha="gcv", random_state=0).fit(X, X[:, 0])
     assert model.features_.spec == spec and model.alpha == "gcv"
+
+
+def test_the_bandwidth_of_a_specification_is_not_searched_for():
+    model = KernelClassifier.from_spec(Approximation(kernels.Gaussian(), n_projections=8), random_state=0)
+    model.fit(X, X[:, 0] > 0)
+    assert model.kernel_ == kernels.Gaussian() and model.coordinates_ is None
+    assert model.selection_.map == "given"
 
 
 def test_a_specification_is_not_a_name():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -9,7 +11,7 @@ from sklearn.kernel_approximation import Nystroem
 
 import bochner
 from bochner import Approximation, catalogue, kernels, maps
-from bochner.maps._landmarks import rpcholesky
+from bochner.maps import _pivots
 
 PIVOTS = ("uniform", "rpcholesky", "kmeans")
 
@@ -58,21 +60,43 @@ def test_the_error_of_a_plan_is_the_error_itself():
     np.testing.assert_allclose(phi.spec.mse(Y), (phi.gram(Y) - kernel(Y)) ** 2, atol=1e-12)
 
 
-def test_the_law_of_the_pivots(seed):
-    """The first two pivots against their exact law, by a chi-squared test over all ordered pairs."""
-    X, unit, rng = points(6, 2), kernels.Gaussian(), np.random.default_rng(seed)
-    K, draws = unit(X), 12_000
-    expected = np.zeros((6, 6))
-    for i in range(6):
-        left = np.diag(K) - K[:, i] ** 2 / K[i, i]
-        expected[i] = np.diag(K)[i] / np.trace(K) * left / left.sum()
-    counts = np.zeros((6, 6))
+@pytest.mark.parametrize(("batch", "update"), [(1, False), (64, False), (64, True)])
+def test_the_law_of_the_pivots(batch, update, seed, monkeypatch):
+    """Three pivots against their exact law, by a chi-squared test over ordered triples; false alarms 1e-6."""
+    monkeypatch.setattr(_pivots, "_BATCH", batch)
+    monkeypatch.setattr(_pivots._Search, "update_pays", lambda self, rate: update)
+    X, unit, rng = points(5, 2), kernels.Gaussian(), np.random.default_rng(seed)
+    K, draws = unit(X), 1200
+    expected, counts = np.zeros((5, 5, 5)), np.zeros((5, 5, 5))
+    for i, j in itertools.permutations(range(5), 2):
+        first, second = np.diag(K), residual(K, [i])
+        third = residual(K, [i, j])
+        expected[i, j] = first[i] / first.sum() * second[j] / second.sum() * third / third.sum()
     for _ in range(draws):
-        i, j = rpcholesky(unit, X, 2, rng)
-        counts[i, j] += 1
-    seen = expected > 1e-12
-    assert counts[~seen].sum() == 0
-    assert stats.chisquare(counts[seen], draws * expected[seen] / expected[seen].sum()).pvalue > 1e-6
+        counts[tuple(_pivots.rpcholesky(unit, X, 3, rng))] += 1
+    likely = draws * expected > 5
+    assert not counts[expected < 1e-12].any()
+    seen, law = np.append(counts[likely], counts[~likely].sum()), np.append(expected[likely], expected[~likely].sum())
+    assert stats.chisquare(seen, draws * law / law.sum()).pvalue > 1e-6
+
+
+def residual(K, chosen):
+    """Diagonal of K that is left after these pivots."""
+    left = np.diag(K - K[:, chosen] @ np.linalg.solve(K[np.ix_(chosen, chosen)], K[chosen])).clip(0)
+    left[chosen] = 0
+    return left
+
+
+def test_stale_residuals_find_as_good_pivots_as_fresh_ones(monkeypatch):
+    """The trace that pivots leave, on average: the law does not depend on how it is drawn."""
+    X, unit = points(150, 3), kernels.Gaussian(2.0)
+    left = {}
+    for update in (False, True):
+        monkeypatch.setattr(_pivots._Search, "update_pays", lambda self, rate, update=update: update)
+        chosen = [_pivots.rpcholesky(unit, X, 40, np.random.default_rng(s)) for s in range(15)]
+        assert all(len(set(pivots)) == 40 for pivots in chosen)
+        left[update] = [np.log(residual(unit(X), list(pivots)).sum()) for pivots in chosen]
+    assert abs(stats.ttest_ind(left[False], left[True]).statistic) < 5
 
 
 @pytest.mark.parametrize("pivots", PIVOTS)

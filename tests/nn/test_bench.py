@@ -52,8 +52,7 @@ def test_neighbours_are_for_attention(capsys):
 def test_slowdowns_are_ratios_of_medians(monkeypatch):
     """Without the neighbours, which never run in tests."""
     monkeypatch.setattr(neighbour, "_neighbours", contextlib.nullcontext)
-    monkeypatch.setattr(neighbour, "_LENGTHS", (64,))
-    monkeypatch.setattr(neighbour, "_REPEATS", 1)
+    monkeypatch.setattr(neighbour, "_REPEATS", {64: 1})
     results = list(neighbour.run())
     assert len(results) == 4 and all(result.value > 0 for result in results)
 

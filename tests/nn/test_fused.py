@@ -7,17 +7,12 @@ import torch
 
 from bochner import maps
 from bochner.nn import AttentionState, linear_attention
+from bochner.nn import _fused_call as fused_call
 from bochner.nn import _one_sequence as one_sequence
 from bochner.nn._fused import attend
 from bochner.nn._tensor_features import QuadraticFeatures, Side, tensor_features
 from bochner.nn._threads import run_all
 from support.attention import check_close, fitted, positive, tokens
-
-
-@pytest.fixture(autouse=True)
-def _short_sequences_too(monkeypatch):
-    """The operator is held to the walk on short sequences, for which it is not used otherwise."""
-    monkeypatch.setattr(one_sequence, "_LONG", 0)
 
 
 @pytest.fixture
@@ -230,21 +225,32 @@ def test_the_operator_is_well_formed():
     q, k, v = tokens(2, 2, length=12)
     features = tensor_features(positive(), q)
     (queries, _), (keys, c) = (features.binary(0.7, q, key=key) for key in (False, True))
-    inputs = (q.requires_grad_(), k, v, None, *queries[:3], *keys, c, True, 0, 5, True, None, None)
+    inputs = (q.requires_grad_(), k, v, None, *queries[:3], *keys, c, True, 0, 1, 5, True, False, None, None)
     tests = ("test_schema", "test_faketensor")
     torch.library.opcheck(torch.ops.bochner.linear_attention.default, inputs, test_utils=tests)
     assert attend(features, q, k, v, None, 0.7, causal=True).log.shape == (2, 2, 12, 1)
 
 
-def test_short_sequences_are_walked(monkeypatch):
-    """A batch of them costs the operator its overhead per head."""
-    monkeypatch.undo()
-    phi, (q, k, v), used = positive(), tokens(2, 3), []
-    monkeypatch.setattr(
-        one_sequence, "attend", lambda *inputs, **options: used.append(True) or attend(*inputs, **options)
-    )
-    linear_attention(q, k, v, features=phi)
-    assert not used
-    monkeypatch.setattr(one_sequence, "_LONG", 1)
-    linear_attention(q, k, v, features=phi)
-    assert used
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("contiguous", [False, True])
+@pytest.mark.parametrize("tile", [1, 5, 300, 1 << 17])
+def test_groups_of_heads_across_a_batch(monkeypatch, tile, contiguous, shared):
+    """Parts of the heads of a sequence, and all heads of several ones, of which the last group has fewer."""
+    q, k, v = tokens(5, 3, length=20)
+    if not contiguous:
+        q, k, v = (x.transpose(1, 2).contiguous().transpose(1, 2) for x in (q, k, v))
+    mask = torch.rand(5, 1, 20, generator=torch.Generator().manual_seed(1)) < 0.8
+    features = tensor_features(positive(), q)
+    if not shared:
+        sides = [Side(side.matrix * torch.tensor([0.5, 1.0, 1.5])[:, None, None]) for side in (features.queries,) * 2]
+        features = QuadraticFeatures(*sides, features.c, None)
+
+    def of(causal):
+        options = {"features": features, "causal": causal, "key_mask": mask, "chunk_size": 7}
+        return gradients(lambda *x: linear_attention(*x, **options), (q, k, v))
+
+    expected = [of(causal) for causal in (False, True)]
+    monkeypatch.setattr(fused_call, "TILE", tile * features.width)
+    for (a, of_a), (b, of_b) in zip(expected, map(of, (False, True)), strict=True):
+        for x, y in zip((a, *of_a), (b, *of_b), strict=True):
+            check_close(x, y, 1e-12)

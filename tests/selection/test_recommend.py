@@ -246,7 +246,9 @@ def test_recommend_speaks_of_the_kernel_that_the_estimator_fits(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         advice = bochner.recommend(X, kernel=name, n_features=16, rng=0)
-    fitted = KernelRidge(name or "gaussian", n_components=16, random_state=0).fit(X, X[:, 0])
+    fitted = KernelRidge(name or "gaussian", gamma=None, map=None, n_components=16, alpha=1.0, random_state=0).fit(
+        X, X[:, 0]
+    )
     assert advice.best.kernel == fitted.kernel_
 
 

@@ -72,6 +72,18 @@ class FeatureMap:
         """
         return self._evaluate("queries", X, key=False)
 
+    def fill_queries(self, X: np.ndarray, out: np.ndarray) -> None:
+        """Write the features of checked NumPy rows into ``out``, as a single tile: for callers with tiles of their own.
+
+        Parameters
+        ----------
+        X : array (n, d)
+            Points as rows.
+        out : array (n, n_features_out)
+            Of the precision of X.
+        """
+        self._fill(X, out, key=False)
+
     def keys(self, Y: Any) -> Any:
         """Return the features of keys.
 
@@ -209,7 +221,8 @@ class FeatureMap:
         if type(kernel) is not type(self.spec.kernel):
             raise TypeError(f"FeatureMap.with_kernel: expected a kernel such as {self.spec.kernel!r}, got {kernel!r}.")
         kernel.check_columns(self.n_features_in)
-        return FeatureMap(replace(self.spec, kernel=kernel), self._draws)
+        rescaled = self.spec.map.rescaled(self.spec.kernel, kernel)
+        return FeatureMap(replace(self.spec, kernel=kernel, map=rescaled), self._draws)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the features to a file that `bochner.load` reads: a versioned ``.npz`` without pickled objects.

@@ -307,8 +307,9 @@ class Approximation:
         """Plan on checked data."""
         if self.planned:
             return self
-        x = self.at_unit_scale(X)
-        data = Data(x, x if Y is X else self.at_unit_scale(Y))
+        x = in_working_precision(X)
+        scale = None if self.kernel is None else self.kernel.at_unit_scale
+        data = Data(x, x if Y is X else in_working_precision(Y), scale)
         return replace(
             self, map=self.map.plan(data, self.projection, self.kernel, streams(seed, "plan")[0], self.n_projections)
         )

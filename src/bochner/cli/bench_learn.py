@@ -171,7 +171,7 @@ def _results(case: Case, split: _Split) -> Iterator[Result]:
 def _ours(case: Case, split: _Split, seed: int) -> float:
     kind: Any = KernelClassifier if case.classes else KernelRidge
     options = {"gamma": case.gamma, "alpha": case.alpha, "projection": case.projection, "n_components": case.width}
-    model = kind(**options, random_state=seed).fit(split.X, split.y)
+    model = kind(map=None, **options, random_state=seed).fit(split.X, split.y)
     scores = model.decision_function(split.X_test) if case.classes else model.predict(split.X_test)
     return split.error(scores, case.classes)
 

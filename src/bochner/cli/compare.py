@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,50 +14,89 @@ from .._environment import environment
 from .._progress import progress
 from .._table import as_json, format_table, printable, seconds, size
 from ..approximation import Approximation
-from ..selection._applicable import label_of, planned, rows_within
-from .measurement import Ground, Measurement, measure
+from ..selection import DEFAULT_FEATURES, Decision
+from ..selection._applicable import label_of, plainness, planned, rows_within
+from ..selection._cross_validation import critical
+from ..selection._judge import judge
+from ..selection._task import MOST_ROWS
+from .measurement import Ground, Measurement, measure, measured_again
 from .problem import Problem, add_arguments, check_range, read_problem, writable
 
 _TOP = 20
 _CURVES, _CURVE_ROWS, _CURVE_DRAWS = 6, 150, 6
 _PICTURE_ROWS = 80
+_ROWS = 400
 _RARE = "*"
+_AGAIN = (4, 16)
+"""Mechanisms that may be equal to the best are drawn this many times as often, in rounds."""
+_FAST = 2.0
+"""Among equal mechanisms, those that take at most this many times the time of the fastest are considered as fast."""
 
 
 def register(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = commands.add_parser("compare", help="measure every applicable mechanism on the data, and write a report")
-    add_arguments(parser, "width of the features (default 256)", default=256)
-    parser.add_argument(
-        "--rows",
-        type=int,
-        default=400,
-        help="largest number of rows on which errors are predicted and measured (default 400)",
+    parser = commands.add_parser(
+        "compare", help="compare all mechanisms on the data, by predictions of a target or by Gram matrices"
     )
-    parser.add_argument(
-        "--draws", type=int, default=6, help="number of independent draws of each mechanism (default 6)"
-    )
+    add_arguments(parser, f"width of the features (default {DEFAULT_FEATURES})", default=DEFAULT_FEATURES)
+    rows = f"largest number of rows that are used (default {_ROWS}, and {MOST_ROWS} with --target)"
+    parser.add_argument("--rows", type=int, help=rows)
+    draws = "number of independent draws of each mechanism without --target (default 6), more where it is close"
+    parser.add_argument("--draws", type=int, default=6, help=draws)
     parser.add_argument("--out", type=Path, default=Path("report"), help="folder of the report (default report/)")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Compare, print the table, and write the report."""
-    check_range(options, "rows", 10, 10_000)
+    if options.rows is not None:
+        check_range(options, "rows", 10, 10_000)
     check_range(options, "draws", 2, 10_000)
     problem = read_problem(options)
     writable("--out", options.out)
     if not options.json:
         print(f"{printable(problem.description)}\n", flush=True)
-    found = compare(problem, options.features, options.rows, options.draws, options.seed)
-    print(as_json(found.as_dict()) if options.json else _summary(found))
-    if importlib.util.find_spec("matplotlib") is None:
-        raise ValueError("the report needs matplotlib; pip install 'bochner[plot]'.")
-    from .compare_report import write_report
+    if problem.task is not None:
+        from .decision_report import write_report as write_decision
 
-    page = write_report(found, options.out)
+        decision = decide(problem, options)
+        print(as_json(decision_as_dict(problem, decision)) if options.json else printable(str(decision)))
+        page = write_decision(problem, decision, options.out)
+    else:
+        from .compare_report import write_report
+
+        found = compare(problem, options.features, options.rows or _ROWS, options.draws, options.seed)
+        print(as_json(found.as_dict()) if options.json else _summary(found))
+        page = write_report(found, options.out)
     print(f"Report: {page}" if options.json else f"\nReport: {page}", file=sys.stderr if options.json else sys.stdout)
     return 0
+
+
+def decide(problem: Problem, options: argparse.Namespace) -> Decision:
+    """Cross-validate every mechanism and its rivals on the target of a problem."""
+    from .automatic import AutomaticMachine  # loads the estimators, which other commands do not need
+
+    assert problem.task is not None
+    width = options.features or DEFAULT_FEATURES
+    automatic = [AutomaticMachine(problem.task, problem.searched, width)] if problem.searched else []
+    return judge(
+        problem.task,
+        problem.kernel,
+        width,
+        options.seed,
+        searched=bool(problem.searched),
+        positive=getattr(options, "positive", False),
+        budget=options.budget,
+        shown=True,
+        source=problem.source,
+        others=automatic,
+        owner=f"--target {options.target}",
+    )
+
+
+def decision_as_dict(problem: Problem, decision: Decision) -> dict[str, Any]:
+    """For ``--json``."""
+    return {"environment": environment(), "data": problem.description, **decision.as_dict()}
 
 
 @dataclass(frozen=True)
@@ -73,7 +111,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Picture:
-    """A Gram matrix of a few rows, from a typical draw, with the mechanism's measured error; zero for the exact one."""
+    """A Gram matrix of a few rows, from the draw with the median error, and that error; zero for the exact one."""
 
     label: str
     error: float
@@ -82,11 +120,30 @@ class Picture:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All that a comparison found: measurements, best first; curves of the best; pictures, the exact matrix first."""
+    """All that a comparison found.
+
+    Attributes
+    ----------
+    problem : Problem
+    n_features : int
+        Width of the features.
+    measurements : list of Measurement
+        Lowest error first.
+    equal : list of Measurement
+        Those that are equal to the first, within the standard errors of both.
+    best : Measurement
+        The recommended mechanism: of the equal ones, a plain one among the fast.
+    curves : list of Curve
+        Of a few mechanisms, the recommended first.
+    pictures : list of Picture
+        The exact matrix first, then the recommended mechanism and at most two that it is better than.
+    """
 
     problem: Problem
     n_features: int
     measurements: list[Measurement]
+    equal: list[Measurement]
+    best: Measurement
     curves: list[Curve]
     pictures: list[Picture]
 
@@ -98,6 +155,18 @@ class Comparison:
         table = format_table([*header, "unbiased"], [_row(m) for m in shown])
         return table + (note if any(m.rare for m in shown) else "")
 
+    @property
+    def sentences(self) -> list[str]:
+        """The result in words."""
+        best, n = self.best, len(self.equal)
+        if n == 1:
+            return [f"{best.label} has the lowest error, beyond what luck explains."]
+        equal = "; ".join(m.label for m in self.equal)
+        return [
+            f"These {n} are equal, within what luck explains: {equal}.",
+            f"Recommended: {best.label}, a plain and fast one of them.",
+        ]
+
     def as_dict(self) -> dict[str, Any]:
         """For ``--json``."""
         return {
@@ -105,13 +174,15 @@ class Comparison:
             "data": self.problem.description,
             "kernel": repr(self.problem.kernel),
             "n_features": self.n_features,
+            "best": self.best.spec,
+            "equal": [m.label for m in self.equal],
             "measurements": [m.as_dict() for m in self.measurements],
             "curves": [vars(curve) for curve in self.curves],
         }
 
 
 def compare(problem: Problem, n_features: int, rows: int, n_draws: int, seed: int, *, shown: bool = True) -> Comparison:
-    """Measure every applicable mechanism at the same width."""
+    """Measure every applicable mechanism at the same width, and those that are close to the best more often."""
     ground = Ground(problem.X, problem.Y, problem.kernel, rows, seed)
     few = Ground(ground.X, None if problem.Y is None else ground.Y, problem.kernel, _CURVE_ROWS, seed)
     plans = dict(planned(problem.kernel, ground.X, ground.Y, n_features, seed, ground.others))
@@ -120,11 +191,34 @@ def compare(problem: Problem, n_features: int, rows: int, n_draws: int, seed: in
     specs = sorted(plans, key=lambda spec: (repr(spec.projection), spec.n_projections))  # the same rows are drawn once
     bar = progress(specs, label="compare", shown=shown, delay=0.0)
     found = {spec: measure(spec, plans[spec], ground, n_draws) for spec in bar}
-    order = sorted(specs, key=lambda spec: found[spec].measured)
-    chosen = _chosen(order)
+    for factor in _AGAIN:
+        close = _equal(found)
+        for spec in progress(close if len(close) > 1 else [], label="close ones", shown=shown, delay=0.0):
+            found[spec] = measured_again(found[spec], plans[spec], ground, factor * n_draws)
+    order = sorted(specs, key=lambda spec: found[spec].ranked)
+    equal = _equal(found)
+    best = _plain_and_fast(equal, found)
+    chosen = _chosen([best, *(spec for spec in order if spec != best)])
     curves = [_curve(s, plans[s], few, n_features) for s in progress(chosen, label="curves", shown=shown, delay=0.0)]
-    pictures = _pictures(chosen, found, plans, ground)
-    return Comparison(problem, n_features, [found[spec] for spec in order], curves, pictures)
+    pictures = _pictures(chosen, equal, found, plans, ground)
+    measured = [found[spec] for spec in order]
+    return Comparison(problem, n_features, measured, [found[s] for s in equal], found[best], curves, pictures)
+
+
+def _equal(found: dict[Approximation, Measurement]) -> list[Approximation]:
+    """Mechanisms whose errors differ from the lowest by no more than luck explains, lowest first."""
+    order = sorted(found, key=lambda spec: found[spec].ranked)
+    best, width = found[order[0]], critical(max(len(order) - 1, 1))
+    spreads = [float(np.hypot(found[spec].standard_error, best.standard_error)) for spec in order]
+    within = [found[spec].ranked - best.ranked <= width * spread for spec, spread in zip(order, spreads, strict=True)]
+    return [spec for spec, one in zip(order, within, strict=True) if one or spec is order[0]]
+
+
+def _plain_and_fast(equal: list[Approximation], found: dict[Approximation, Measurement]) -> Approximation:
+    """Of equal mechanisms, the plainest that is not slow: which of them has the lowest error is luck."""
+    fastest = min(found[spec].seconds_per_row for spec in equal)
+    fast = [spec for spec in equal if found[spec].seconds_per_row <= _FAST * fastest]
+    return min(fast, key=plainness)
 
 
 def _chosen(order: list[Approximation]) -> list[Approximation]:
@@ -138,41 +232,40 @@ def _chosen(order: list[Approximation]) -> list[Approximation]:
 def _curve(spec: Approximation, plan: Approximation, ground: Ground, n_features: int) -> Curve:
     rows = {rows_within(plan, max(n_features * 2**k // 8, 4), ground.X.shape[1]) for k in range(6)}
     sized = [replace(plan, n_projections=m) for m in sorted(rows) if m]
-    measured = [float(np.sqrt((ground.draws(s, _CURVE_DRAWS)[0] ** 2).mean())) for s in sized]
+    measured = [float(np.sqrt((ground.errors(s, _CURVE_DRAWS) ** 2).mean())) for s in sized]
     predicted = [ground.predictor(s).error for s in sized]
     return Curve(label_of(spec), [s.n_features_out for s in sized], measured, predicted)
 
 
 def _pictures(
     chosen: list[Approximation],
+    equal: list[Approximation],
     found: dict[Approximation, Measurement],
     plans: dict[Approximation, Approximation],
     ground: Ground,
 ) -> list[Picture]:
-    """Gram matrices of some rows, along their first principal direction so that the picture has a shape."""
+    """Gram matrices of some rows, along their first principal direction so that the picture has a shape.
+
+    Beside the recommended mechanism there are two that it is better than.  Each is of the draw with the median error over
+    those measured, whose error on all rows the table has too.
+    """
     step = max(len(ground.X) // _PICTURE_ROWS, 1)
     rows = ground.X[::step][:_PICTURE_ROWS]
     centred = (rows - rows.mean(axis=0)).astype(np.float64)
     rows = rows[np.argsort(centred @ np.linalg.svd(centred, full_matrices=False)[2][0])]
-    exact = np.asarray(ground.kernel(rows))
-    shown = list(dict.fromkeys([chosen[0], *chosen[-2:]]))
-    grams = [_typical_gram(plans[spec], rows, exact, ground.seed) for spec in shown]
-    drawn = [Picture(label_of(s), found[s].measured, gram) for s, gram in zip(shown, grams, strict=True)]
-    return [Picture("exact", 0.0, exact), *drawn]
-
-
-def _typical_gram(plan: Approximation, rows: np.ndarray, exact: np.ndarray, seed: int) -> np.ndarray:
-    """Of a few draws, the one whose error is nearest to their root mean square: one draw alone can be luck."""
-    rng = np.random.default_rng(seed)
-    grams = [plan.draw(rows.shape[1], rng).gram(rows) for _ in range(_CURVE_DRAWS)]
-    squares = np.array([np.linalg.norm(gram - exact) ** 2 for gram in grams])
-    return np.asarray(grams[int(np.abs(squares - squares.mean()).argmin())])
+    pictures = [Picture("exact", 0.0, np.asarray(ground.kernel(rows)))]
+    others = [s for s in chosen if s not in equal and found[s].typical > found[chosen[0]].typical]
+    for spec in [chosen[0], *others[-2:]]:
+        drawn = ground.draw(plans[spec], ground.median_draw(plans[spec], found[spec].n_draws))
+        pictures.append(Picture(label_of(spec), found[spec].typical, np.asarray(drawn.gram(rows))))
+    return pictures
 
 
 def _summary(found: Comparison) -> str:
     hidden = len(found.measurements) - _TOP
     more = f"\n... and {hidden} more in the report" if hidden > 0 else ""
-    return f"{found.table(_TOP)}{more}"
+    words = "\n".join(found.sentences)
+    return f"{found.table(_TOP)}{more}\n\n{words}"
 
 
 def _row(m: Measurement) -> list[str]:

@@ -1,4 +1,4 @@
-"""The command ``bochner info``: shows the installation, and draws and measures every projection."""
+"""The command ``bochner info``: shows the installation, draws and measures every projection, and tests a few results."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from .._table import format_table, label, seconds, size
 from ..projections import Operator
 from .bench import best_of
 from .problem import check_range, writable
+from .self_test import self_test
 
 MOST_ENTRIES = 2**26
 """Of W, some of which are drawn as dense matrices."""
@@ -25,7 +26,7 @@ MOST_ENTRIES = 2**26
 
 def register(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = commands.add_parser("info", help="show the installation, and draw every projection once")
+    parser = commands.add_parser("info", help="show the installation, draw every projection once, and test it")
     parser.add_argument("--dimension", type=int, default=512, help="dimension d of the data (default 512)")
     parser.add_argument("--rows", type=int, default=1024, help="number m of rows of W (default 1024)")
     parser.add_argument("--picture", type=Path, help="write a picture of the couplings to this file")
@@ -33,7 +34,7 @@ def register(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the survey; draw the picture if asked."""
+    """Print the survey and the self-test; draw the picture if asked."""
     check_range(options, "dimension", 2, MOST_ENTRIES)
     check_range(options, "rows", 1, MOST_ENTRIES // options.dimension)
     if options.picture:
@@ -50,7 +51,9 @@ def run(options: argparse.Namespace) -> int:
     if options.picture:
         draw_couplings(options.picture)
         print(f"\nPicture of the couplings: {options.picture}")
-    return 0
+    lines, passed = self_test()
+    print("\nSelf-test:\n" + "\n".join(lines))
+    return 0 if passed else 1
 
 
 def _check_picture(path: Path) -> None:

@@ -14,6 +14,26 @@ from . import bench, compare, info, recommend, reproduce
 
 COMMANDS = (compare, recommend, reproduce, bench, info)
 _LONGEST = 2000
+OVERVIEW = """bochner {version}: random features for kernels
+
+  bochner recommend data.csv        which mechanism to use for your table, and why
+  bochner compare data.csv          measure every mechanism on it, and write a report
+  bochner compare                   the same on embedded data
+  bochner reproduce run simrf-fig6  compute a figure of a paper, and say whether its claim holds
+  bochner bench learn               compare speed and accuracy with other libraries
+  bochner info                      versions, threads, every projection, and a self-test
+
+An example that needs no file, with a data set by name:
+
+  bochner recommend wine --features 64
+
+In Python:
+
+  from bochner.learn import KernelRidge
+  model = KernelRidge(n_components=1000, alpha="gcv").fit(X, y)
+
+`bochner COMMAND --help` lists the options of a command.
+"""
 
 
 class Parser(argparse.ArgumentParser):
@@ -28,15 +48,21 @@ def parser() -> argparse.ArgumentParser:
     """The parser of ``bochner``."""
     main = Parser(prog="bochner", description="Random features for kernels.")
     main.add_argument("--version", action="version", version=f"bochner {__version__}")
-    commands = main.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = main.add_subparsers(dest="command", metavar="COMMAND")
     for command in COMMANDS:
         command.register(commands)
     return main
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0, 1 for a missed goal, 2 for an error of the user."""
+    """Run one command and return its exit code: 0, 1 for a missed goal, 2 for an error of the user.
+
+    Without a command, show what there is.
+    """
     options = parser().parse_args(arguments)
+    if options.command is None:
+        print(OVERVIEW.format(version=__version__), end="")
+        return 0
     try:
         return int(options.run(options))
     except BrokenPipeError:  # the output was closed, as with `bochner info | head`

@@ -6,6 +6,7 @@ import argparse
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from .. import catalogue, datasets
 from ..datasets import Dataset, Table, TableError, read_table
 from ..kernels import Kernel, resolve_bandwidth
 from ..selection import MOST_FEATURES
+from ..selection._code import Source
+from ..selection._judge import BUDGET
+from ..selection._task import MOST_ROWS, Task
 
 DEFAULT = "diabetes"
 RULES = ("scale", "median")
@@ -20,20 +24,35 @@ RULES = ("scale", "median")
 
 @dataclass(frozen=True)
 class Problem:
-    """Points, separate keys if there are any, the kernel, and a description."""
+    """Points, separate keys if there are any, the kernel, and a description.
+
+    With a target, ``task`` holds rows, targets and folds; X is then as in the file, since columns are standardised in each
+    training part, ``searched`` names the kernel if its bandwidth is chosen there, and ``source`` is code that reads X and y.
+    """
 
     name: str
     X: np.ndarray
     Y: np.ndarray | None
     kernel: Kernel
     standardized: bool
+    encoded: tuple[str, ...] = ()
+    n_left_out: int = 0
+    task: Task | None = None
+    searched: str = ""
+    source: Source = Source()
 
     @property
     def description(self) -> str:
         """What the data are."""
         keys = f" and {len(self.Y)} keys" if self.Y is not None else ""
         scaled = ", columns standardised" if self.standardized else ""
-        return f"{self.name}: {len(self.X)} rows{keys} x {self.X.shape[1]} columns{scaled}; {self.kernel!r}"
+        encoded = f", {', '.join(self.encoded)} one-hot encoded" if self.encoded else ""
+        rows = "row" if self.n_left_out == 1 else "rows"
+        left_out = f", {self.n_left_out} {rows} with missing values left out" if self.n_left_out else ""
+        kernel = f"{self.searched} kernel, its bandwidth chosen" if self.searched else repr(self.kernel)
+        task = f"; {self.task.kind}" if self.task is not None else ""
+        shape = f"{len(self.X)} rows{keys} x {self.X.shape[1]} columns"
+        return f"{self.name}: {shape}{scaled}{encoded}{left_out}; {kernel}{task}"
 
 
 def add_arguments(parser: argparse.ArgumentParser, features: str, default: int | None) -> None:
@@ -50,9 +69,18 @@ def add_arguments(parser: argparse.ArgumentParser, features: str, default: int |
         "--gamma", help="a number, alternative to --lengthscale, as in scikit-learn; the scale of softmax"
     )
     parser.add_argument("--features", type=int, default=default, help=features)
-    drop = "leave out a column, such as the target, by name or position; may be repeated"
+    target = "column to predict, by name or position: compare by the cross-validated error of predictions"
+    parser.add_argument("--target", metavar="COLUMN", help=target)
+    task = "by default, text and at most 20 different whole numbers are classes"
+    parser.add_argument("--task", choices=("regression", "classification"), help=task)
+    budget = f"with --target: seconds for cross-validation (default {BUDGET:g})"
+    parser.add_argument("--budget", type=float, default=BUDGET, metavar="SECONDS", help=budget)
+    drop = "leave out a column, such as an identifier, by name or position; may be repeated"
     parser.add_argument("--drop", action="append", default=[], metavar="COLUMN", help=drop)
+    categorical = "one-hot encode a column that contains numbers; columns of text are always encoded; may be repeated"
+    parser.add_argument("--categorical", action="append", default=[], metavar="COLUMN", help=categorical)
     parser.add_argument("--drop-constant", action="store_true", help="leave out constant columns")
+    parser.add_argument("--drop-missing", action="store_true", help="leave out rows with missing values")
     parser.add_argument("--no-standardize", action="store_true", help="do not standardize the columns")
     parser.add_argument("--seed", type=int, default=0, help="seed of all draws (default 0)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -84,42 +112,86 @@ def read_problem(options: argparse.Namespace) -> Problem:
         check_range(options, "features", 1, MOST_FEATURES)
     if options.seed < 0:
         raise ValueError(f"--seed must not be negative, got {options.seed}.")
-    table = _table(options)
+    if not 0 < options.budget < float("inf"):
+        raise ValueError(f"--budget must be a positive number of seconds, got {options.budget:g}.")
+    if options.task is not None and options.target is None:
+        raise ValueError(f"--task {options.task} needs the column to predict; give --target COLUMN.")
+    table, source = _table(options)
     X, Y = table.X, table.keys
     if not options.no_standardize:
         X, Y = _standardized(table)
-    return Problem(table.name, X, Y, _kernel(options, X), not options.no_standardize)
+    kernel = _kernel(options, X)
+    facts: dict[str, Any] = {"encoded": table.encoded, "n_left_out": table.n_left_out}
+    if table.y is None:
+        return Problem(table.name, X, Y, kernel, not options.no_standardize, **facts)
+    if Y is not None:
+        raise ValueError(f"{table.name}: a file of queries and keys has nothing to predict; leave --target out.")
+    scaled = 0 if options.no_standardize else table.n_numbers
+    task = Task.of(
+        table.X,
+        table.y,
+        options.task,
+        options.seed,
+        scaled=scaled,
+        rows=_rows(options),
+        owner=f"--target {options.target}",
+    )
+    free = options.gamma is None and options.lengthscale is None and kernel.has_bandwidth
+    kernel = catalogue.kernel(options.kernel) if free else kernel
+    facts |= {"task": task, "searched": options.kernel if free else "", "source": source}
+    return Problem(table.name, table.X, None, kernel, not options.no_standardize, **facts)
 
 
-def _table(options: argparse.Namespace) -> Table:
-    drop = [column for given in options.drop for column in given.split(",")]
+def _rows(options: argparse.Namespace) -> int:
+    """Rows for cross-validation."""
+    return MOST_ROWS if getattr(options, "rows", None) is None else int(options.rows)
+
+
+def _table(options: argparse.Namespace) -> tuple[Table, Source]:
+    """The table, and the code that reads its X and y."""
+    drop, categorical = (
+        [column for given in columns for column in given.split(",")] for columns in (options.drop, options.categorical)
+    )
     if Path(options.data).exists() or options.data not in datasets.names():
-        return read_table(options.data, drop=drop, drop_constant=options.drop_constant)
-    if drop:
-        raise TableError(f"{options.data}: --drop is for files; this data set has its columns.")
+        asked: dict[str, Any] = {"drop": drop, "drop_constant": options.drop_constant, "target": options.target}
+        asked |= {"categorical": categorical, "drop_missing": options.drop_missing}
+        arguments = ", ".join([repr(options.data), *(f"{name}={value!r}" for name, value in asked.items() if value)])
+        lines = f"table = read_table({arguments})", "X, y = table.X, table.y"
+        return read_table(options.data, **asked), Source(("from bochner.datasets import read_table",), lines)
+    if drop or categorical:
+        raise TableError(f"{options.data}: --drop and --categorical are for files; this data set has its columns.")
     try:
         loaded = datasets.load(options.data)
     except FileNotFoundError as error:
         raise TableError(str(error)) from None
     if not isinstance(loaded, Dataset):
         raise TableError(f"{options.data}: this data set is a text; give a table of numbers.")
+    if options.target not in (None, "y", "target"):
+        raise TableError(f"{options.data}: this data set has one target; name it by --target y.")
     varied = (loaded.X != loaded.X[:1]).any(axis=0)
+    if options.target is not None:
+        varied[:] = True  # as the code to paste reads it; a constant column changes no distance
     columns = tuple(name for name, keep in zip(loaded.feature_names, varied, strict=True) if keep)
-    return Table(loaded.name, loaded.X[:, varied], columns)
+    lines = f"data = load({options.data!r})", "X, y = data.X, data.y"
+    y = None if options.target is None else loaded.y
+    table = Table(loaded.name, loaded.X[:, varied], columns, y=y, n_numbers=len(columns))
+    return table, Source(("from bochner.datasets import load",), lines)
 
 
 def _standardized(table: Table) -> tuple[np.ndarray, np.ndarray | None]:
-    """Columns of mean zero and variance one on the rows of X."""
+    """Columns of numbers with mean zero and variance one on the rows of X; zeros and ones of categories as they are."""
     X, Y = table.X, table.keys
     with np.errstate(all="ignore"):
         mean, deviation = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
-        good = np.isfinite(mean) & np.isfinite(deviation) & (deviation > 0)
+        good = np.isfinite(mean) & np.isfinite(deviation) & ((deviation > 0) | (table.y is not None))
     if not good.all():
         title = table.columns[int(np.flatnonzero(~good)[0])]
         raise TableError(
             f"{table.name}: column {title!r} cannot be standardised, since its numbers are too large or too close together "
             f"for float64; rescale it, or leave it out with --drop."
         )
+    mean[table.n_numbers :], deviation[table.n_numbers :] = 0.0, 1.0
+    deviation[deviation == 0] = 1.0
     return ((X - mean) / deviation).astype(X.dtype), None if Y is None else ((Y - mean) / deviation).astype(Y.dtype)
 
 

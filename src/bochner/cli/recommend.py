@@ -8,6 +8,7 @@ from typing import Any
 
 from .._table import as_json, printable
 from ..selection import DEFAULT_FEATURES, Recommendation, recommend
+from .compare import decide, decision_as_dict
 from .problem import Problem, add_arguments, read_problem
 
 
@@ -25,6 +26,13 @@ def register(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the recommendation."""
     problem = read_problem(options)
+    if problem.task is not None:
+        if options.tolerance is not None:
+            raise ValueError("--tolerance is an error of the Gram matrix; with --target, give --features instead.")
+        decision = decide(problem, options)
+        found = as_json(decision_as_dict(problem, decision)) if options.json else f"{problem.description}\n\n{decision}"
+        print(printable(found))
+        return 0
     advice = _recommend(problem, options)
     if options.json:
         print(as_json({"data": problem.description, **advice.as_dict()}))

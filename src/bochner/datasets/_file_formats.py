@@ -1,7 +1,7 @@
 """Readers of CSV, NumPy and Parquet files, with explanatory errors and a limit on the unpacked size.
 
-A reader returns numbers and column names; `bochner.datasets.read_table` checks them.  CSV files are read by NumPy; if
-that fails, a slower reader finds the cell that caused it.
+A reader returns numbers, columns of text and names; `bochner.datasets.read_table` checks them.  CSV files are read by
+NumPy; if that fails, a slower reader tells columns of text from the cell that caused it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import os
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -38,16 +39,41 @@ class TableError(ValueError):
         super().__init__(printable(message))
 
 
+class Asked(NamedTuple):
+    """Columns by name or position: which ones to leave out, and which ones may hold text as well as numbers."""
+
+    drop: Sequence[str] = ()
+    mixed: Sequence[str] = ()
+
+
 class Raw(NamedTuple):
-    """Result of a reader: numbers, column names, the line of the first row, and the keys if there are any."""
+    """Result of a reader.
+
+    Attributes
+    ----------
+    values : float array (n, columns)
+        Numbers; NaN where a value is missing, and in columns of text.
+    columns : list of str
+        Names of the columns.
+    first_line : int or None
+        Line of the file that holds the first row.
+    keys : float array or None
+        A second matrix.
+    texts : dict of int to array
+        Cells of the columns of text, as strings; empty where missing.
+    vectors : dict of str to array
+        Further arrays with one entry per row, which may be targets.
+    """
 
     values: np.ndarray
     columns: list[str]
     first_line: int | None = None
     keys: np.ndarray | None = None
+    texts: Mapping[int, np.ndarray] = MappingProxyType({})
+    vectors: Mapping[str, np.ndarray] = MappingProxyType({})
 
 
-def reader_of(path: Path) -> Callable[[Path, Sequence[str]], Raw]:
+def reader_of(path: Path) -> Callable[[Path, Asked], Raw]:
     """Return the reader for a file, chosen by its extension."""
     suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
     if suffix.lower() not in _READERS:
@@ -81,8 +107,8 @@ def option(title: str, column: int) -> str:
     return str(column + 1) if not plain else title if " " not in title else f"'{title}'"
 
 
-def _read_csv(path: Path, drop: Sequence[str]) -> Raw:
-    """Read the numbers of a CSV file; dropped columns may contain anything."""
+def _read_csv(path: Path, asked: Asked) -> Raw:
+    """Read numbers and text of a CSV file; dropped columns may contain anything."""
     content = _content(path)
     _check_lines(path.name, content)
     separator = _separator(content)
@@ -91,15 +117,16 @@ def _read_csv(path: Path, drop: Sequence[str]) -> Raw:
         raise TableError(f"{path.name}: the first row has {len(first)} cells; at most {MOST_COLUMNS} columns are read.")
     header = not any(_is_number(cell) for cell in first)
     columns = [(cell.strip() if header else "") or f"x{k + 1}" for k, cell in enumerate(first)]
-    dropped = set(drop)
+    dropped = set(asked.drop)
     used = [k for k, column in enumerate(columns) if column not in dropped and str(k + 1) not in dropped]
+    texts: dict[int, np.ndarray] = {}
     try:
         read = _quickly(path.name, content, separator, len(columns), used, header)
     except ValueError:
-        read = _slowly(path.name, content, separator, columns, used, header)
+        read, texts = _slowly(path.name, content, separator, columns, used, header, asked.mixed)
     values = np.zeros((len(read), len(columns)))
     values[:, used] = read.reshape(len(read), len(used))
-    return Raw(values, columns, 2 if header else 1)
+    return Raw(values, columns, 2 if header else 1, texts=texts)
 
 
 def _content(path: Path) -> bytes:
@@ -190,9 +217,17 @@ def _quickly(name: str, content: bytes, separator: str, width: int, used: list[i
         )
 
 
-def _slowly(name: str, content: bytes, separator: str, columns: list[str], used: list[int], header: bool) -> np.ndarray:
-    """Read row by row: missing cells become NaN; the first text cell or row of another length raises an error."""
-    rows: list[list[float]] = []
+def _slowly(
+    name: str,
+    content: bytes,
+    separator: str,
+    columns: list[str],
+    used: list[int],
+    header: bool,
+    mixed: Sequence[str],
+) -> tuple[np.ndarray, dict[int, np.ndarray]]:
+    """Read row by row: missing cells become NaN, columns without a number are text; a row of another length is an error."""
+    rows: list[list[str]] = []
     for i, (line, cells) in enumerate(_records(name, content, separator), start=-int(header)):
         if i < 0 or not cells:
             continue
@@ -201,21 +236,37 @@ def _slowly(name: str, content: bytes, separator: str, columns: list[str], used:
                 f"{name}: row {i + 1} (line {line} of the file) has {len(cells)} cells, the first row has {len(columns)}; a "
                 f"separator is missing, or one too many."
             )
-        rows.append([_number(name, i, j, columns[j], cells[j], 1 + int(header)) for j in used])
-    return np.array(rows, dtype=np.float64).reshape(len(rows), len(used))
+        rows.append(cells)
+    values, texts = np.full((len(rows), len(used)), np.nan), {}
+    for k, j in enumerate(used):
+        cells = [row[j].strip() for row in rows]
+        if _is_text(cells, columns[j] in mixed or str(j + 1) in mixed):
+            texts[j] = np.array(["" if cell.lower() in _MISSING else cell for cell in cells])
+        else:
+            values[:, k] = [_number(name, i, j, columns[j], cell, 1 + int(header)) for i, cell in enumerate(cells)]
+    return values, texts
+
+
+def _is_text(cells: list[str], mixed: bool) -> bool:
+    """Whether no cell is a number and some hold text or, for a mixed column, whether any does."""
+    known = [cell for cell in cells if cell.lower() not in _MISSING]
+    kinds = {_is_number(cell) for cell in known}
+    return kinds == {False} or (mixed and False in kinds)
 
 
 def _number(name: str, i: int, j: int, title: str, cell: str, first_line: int) -> float:
-    cell = cell.strip()
     if cell.lower() in _MISSING:
         return float("nan")
     try:
         return float(cell)
     except ValueError:
-        raise TableError(bad_cell(name, i, j, title, f"the text {shown(cell)}", first_line=first_line)) from None
+        raise TableError(
+            bad_cell(name, i, j, title, f"the text {shown(cell)}", first_line=first_line)
+            + f" If the column holds categories, encode it with --categorical {option(title, j)}."
+        ) from None
 
 
-def _read_numpy(path: Path, drop: Sequence[str]) -> Raw:
+def _read_numpy(path: Path, asked: Asked) -> Raw:
     """The array X, or the only matrix; Y of the same width as keys."""
     arrays = _arrays(path)
     matrices = {key: array for key, array in arrays.items() if array.ndim == 2}
@@ -228,7 +279,9 @@ def _read_numpy(path: Path, drop: Sequence[str]) -> Raw:
     columns = titles if len(titles) == X.shape[1] else [f"x{k + 1}" for k in range(X.shape[1])]
     if Y is not None and Y.shape[1] != X.shape[1]:
         raise TableError(f"{path.name}: X has {X.shape[1]} columns and Y {Y.shape[1]}; queries and keys need the same.")
-    return Raw(_real(path.name, key, X), columns, None, None if Y is None else _real(path.name, "Y", Y))
+    vectors = {title: array for title, array in arrays.items() if array.shape == X.shape[:1] and title != "names"}
+    keys = None if Y is None else _real(path.name, "Y", Y)
+    return Raw(_real(path.name, key, X), columns, None, keys, vectors=vectors)
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
@@ -275,8 +328,8 @@ def _real(name: str, key: str, array: np.ndarray) -> np.ndarray:
         return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 
 
-def _read_parquet(path: Path, drop: Sequence[str]) -> Raw:
-    """Every column that is not dropped; missing values become NaN."""
+def _read_parquet(path: Path, asked: Asked) -> Raw:
+    """Every column that is not dropped; missing numbers become NaN, missing text is empty."""
     if importlib.util.find_spec("pyarrow") is None:
         raise TableError(f"{path.name}: Parquet files need pyarrow; pip install 'bochner[parquet]'.")
     import pyarrow
@@ -293,15 +346,25 @@ def _read_parquet(path: Path, drop: Sequence[str]) -> Raw:
     except (pyarrow.ArrowException, OSError, MemoryError) as error:
         raise TableError(f"{path.name}: it is not a Parquet file ({shown(str(error))}).") from None
     columns = list(table.column_names)
-    values = np.zeros((table.num_rows, len(columns)))
+    values, texts = np.zeros((table.num_rows, len(columns))), {}
     for j, title in enumerate(columns):
-        if title not in drop and str(j + 1) not in drop:
-            values[:, j] = _parquet_column(path.name, j, title, table.column(j).to_pandas())
-    return Raw(values, columns)
+        if title in asked.drop or str(j + 1) in asked.drop:
+            continue
+        cells = np.asarray(table.column(j).to_pandas())
+        known = [] if cells.dtype.kind in "fiub" else [cell for cell in cells if not _is_null(cell)]
+        if known and all(isinstance(cell, str) for cell in known):
+            texts[j], values[:, j] = np.array(["" if _is_null(cell) else cell for cell in cells]), np.nan
+        else:
+            values[:, j] = _parquet_column(path.name, j, title, cells)
+    return Raw(values, columns, texts=texts)
 
 
-def _parquet_column(name: str, j: int, title: str, cells: Any) -> np.ndarray:
-    series = np.asarray(cells)
+def _is_null(cell: Any) -> bool:
+    """Whether pandas writes this for a missing value."""
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType") or cell != cell
+
+
+def _parquet_column(name: str, j: int, title: str, series: np.ndarray) -> np.ndarray:
     if series.dtype.kind in "fiub":
         return series.astype(np.float64)
     for i, cell in enumerate(series):
@@ -310,7 +373,7 @@ def _parquet_column(name: str, j: int, title: str, cells: Any) -> np.ndarray:
     return np.array([np.nan if cell is None else float(cell) for cell in series])
 
 
-_READERS: dict[str, Callable[[Path, Sequence[str]], Raw]] = {
+_READERS: dict[str, Callable[[Path, Asked], Raw]] = {
     ".csv": _read_csv,
     ".tsv": _read_csv,
     ".txt": _read_csv,

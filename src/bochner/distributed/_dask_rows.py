@@ -15,6 +15,7 @@ import numpy as np
 from dask.delayed import Delayed
 from sklearn.utils import check_array
 
+from ..learn._column_moments import ColumnMoments
 from ..learn._row_source import Chunk, Spread, check_some_weight, named, rows_in_memory
 from ..linalg.engine import threads
 
@@ -84,29 +85,37 @@ class DaskRows:
         spread: Spread = self.reduce(_spread, width=0)
         return spread.variance
 
+    def column_moments(self) -> ColumnMoments:
+        total: ColumnMoments = tree_sum(self._tasks(_column_moments))
+        return total
+
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        return self._drawn(n, rng)[0]
+        return self._drawn(n, rng).X
 
     def sample_with_targets(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        X, y = self._drawn(n, rng)
+        X, y, _ = self._drawn(n, rng)
         return X, y
+
+    def sample_weighted(self, n: int, rng: np.random.Generator) -> Chunk:
+        return self._drawn(n, rng)
 
     def glance(self) -> np.ndarray:
         return self.sample(_GLANCE, np.random.default_rng(0))
 
     def gathered(self) -> Chunk:
-        return Chunk(*self._drawn(_UNLIMITED, np.random.default_rng(0)), None)
+        return self._drawn(_UNLIMITED, np.random.default_rng(0))._replace(weights=None)
 
-    def _drawn(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, Any]:
+    def _drawn(self, n: int, rng: np.random.Generator) -> Chunk:
         total = self.count()
         wanted = np.sort(rng.choice(total, n, replace=False)) if total > n else np.arange(total)
         starts = np.concatenate([[0], np.cumsum(self._counts)])
         home = np.searchsorted(starts, wanted, side="right") - 1
         tasks = [self._task(i, _take, wanted[home == i] - starts[i]) for i in np.unique(home)]
         if not tasks:
-            return np.empty((0, self.shape[1]), self.dtype), np.empty((0, *self.target_shape))
-        X, y = zip(*dask.compute(*tasks), strict=True)
-        return np.concatenate(X), None if y[0] is None else np.concatenate(y)
+            return Chunk(np.empty((0, self.shape[1]), self.dtype), np.empty((0, *self.target_shape)), None)
+        X, *others = zip(*dask.compute(*tasks), strict=True)
+        y, weights = (None if part[0] is None else np.concatenate(part) for part in others)
+        return Chunk(np.concatenate(X), y, weights)
 
     def relabelled(self, relabel: Relabel, n_targets: int, *, weighted: bool) -> DaskRows:
         other = copy.copy(self)
@@ -250,11 +259,16 @@ def _count(X: Any, y: Any, weights: Any) -> int:
     return int(X.shape[0] if weights is None else np.count_nonzero(weights))
 
 
-def _take(X: Any, y: Any, weights: Any, which: np.ndarray) -> tuple[np.ndarray, Any]:
-    """Rows of these numbers among those of positive weight, and their targets."""
+def _column_moments(X: Any, y: Any, weights: Any) -> ColumnMoments:
+    return rows_in_memory("", X, weights=weights).column_moments()
+
+
+def _take(X: Any, y: Any, weights: Any, which: np.ndarray) -> tuple[np.ndarray, Any, Any]:
+    """Rows of these numbers among those of positive weight, with their targets and weights."""
     chosen = which if weights is None else np.flatnonzero(weights > 0)[which]
     rows = X[chosen]
-    return np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows), None if y is None else y[chosen]
+    X = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows)
+    return X, None if y is None else y[chosen], None if weights is None else weights[chosen]
 
 
 def _aligned(owner: str, name: str, part: Any, X: Any) -> Any:

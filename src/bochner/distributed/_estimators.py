@@ -183,7 +183,8 @@ class KernelRidge(RegressionOnDask, learn.KernelRidge):
     -----
     ``fit`` adds the statistics of all blocks in a tree and solves once, on the client: the result is that of one
     machine, up to rounding.  ``alpha="loo"`` makes a second pass over the rows; ``solver="dual"``, which needs all rows
-    in one place, is refused.
+    in one place, is refused.  ``solver="cg"`` makes some tens of passes, each of them a tree reduction: persist the rows
+    in the memory of the workers before.  It is never chosen automatically.
 
     Examples
     --------

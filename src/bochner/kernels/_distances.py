@@ -22,6 +22,8 @@ CLOSE = 2.0**-5  # pairs below this share of |a|^2 + |b|^2 are close: the expans
 MANY = 1 / 8  # the share of close pairs from which on all pairs are computed from differences
 NARROW = 8  # the width up to which differences cost no more than the matrix product
 GATHERED = 2**18  # how many numbers the close pairs gather at a time
+CENTRED = 2**17  # how many numbers are centred at a time, which are still in a cache when they are multiplied
+FEWEST = 64  # rows that are multiplied at a time
 
 
 def squared_distances(xp: Any, X: Any, Y: Any, lengthscale: Lengthscale = 1.0) -> Any:
@@ -35,6 +37,64 @@ def squared_distances(xp: Any, X: Any, Y: Any, lengthscale: Lengthscale = 1.0) -
     if n_close > MANY * math.prod(far.shape):
         return _from_differences(xp, X, Y, lengthscale, 2)
     return _corrected(xp, q, ~far, X, Y, lengthscale) if n_close else q
+
+
+class DistancesTo:
+    r"""Squared distances between rows and fixed points, as `squared_distances`, whose part for the points is done once.
+
+    One product of the centred rows :math:`(a, |a|^2, 1)` with the columns :math:`(-2b, 1, |b|^2)` is the whole expansion.
+    """
+
+    def __init__(self, Y: np.ndarray, lengthscale: Lengthscale = 1.0) -> None:
+        self.Y, self.lengthscale = Y, lengthscale
+        self.direct = Y.shape[1] <= NARROW or len(Y) == 1
+        if self.direct:
+            return
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.centre = Y.mean(axis=0)
+            B = self._centred(Y, np.empty_like(Y))
+            squares = np.vecdot(B, B)
+        self.close = min(CLOSE, float(np.finfo(Y.dtype).eps) ** 0.25)  # at most a quarter of the digits is lost
+        self.columns = np.concatenate([-2 * B, np.ones((len(B), 1), B.dtype), squares[:, None]], axis=1).T
+        self.farthest = squares.max()
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        """Squared distances of rows X (n, d) of the type of the points, (n, p)."""
+        if self.direct or len(X) <= 1:
+            return np.asarray(squared_distances(np, X, self.Y, self.lengthscale))
+        q = np.empty((len(X), len(self.Y)), X.dtype)
+        step = min(len(X), max(FEWEST, CENTRED // X.shape[1]))
+        rows = np.empty((step, X.shape[1] + 2), X.dtype)
+        rows[:, -1] = 1
+        with np.errstate(over="ignore", invalid="ignore"):  # an overflow leaves inf or NaN, which is not far
+            for start in range(0, len(X), step):
+                x = X[start : start + step]
+                self._fill(x, rows[: len(x)], q[start : start + step])
+        return q
+
+    def _fill(self, X: np.ndarray, rows: np.ndarray, q: np.ndarray) -> None:
+        A = self._centred(X, rows[:, :-2])
+        rows[:, -2] = np.vecdot(A, A)
+        np.matmul(rows, self.columns, out=q)
+        suspect = np.flatnonzero(~(q.min(axis=1) > self.close * (rows[:, -2] + self.farthest)))
+        if len(suspect):
+            self._correct(q, suspect, X, rows[:, -2])
+
+    def _centred(self, X: np.ndarray, out: np.ndarray) -> np.ndarray:
+        np.subtract(X, self.centre, out=out)
+        if self.lengthscale != 1.0:
+            out /= scale_like(self.lengthscale, X)
+        return out
+
+    def _correct(self, q: np.ndarray, suspect: np.ndarray, X: np.ndarray, squares: np.ndarray) -> None:
+        """Replace the distances of close pairs, which are all in the ``suspect`` rows."""
+        some, norms = q[suspect], squares[suspect, None] + self.columns[-1]
+        close = ~(some > self.close * norms)
+        n_close = int(np.count_nonzero(close))
+        if n_close > MANY * q.size:
+            q[suspect] = _from_differences(np, X[suspect], self.Y, self.lengthscale, 2)
+        elif n_close:
+            q[suspect] = _corrected(np, some, close, X[suspect], self.Y, self.lengthscale)
 
 
 def manhattan_distances(xp: Any, X: Any, Y: Any, lengthscale: Lengthscale = 1.0) -> Any:

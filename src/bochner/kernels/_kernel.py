@@ -187,6 +187,13 @@ class Kernel(Catalogued, ABC):
     def entries(self, xp: Any, X: Any, Y: Any) -> Any:
         """Return the Gram matrix of X (..., n, d) and Y (..., p, d), in the array namespace ``xp``."""
 
+    def columns(self, points: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the Gram matrix with fixed points (p, d) as a function of checked rows (n, d) of the same type.
+
+        What depends on the points alone is computed here, once; the base class has no such part.
+        """
+        return lambda X: np.asarray(gram_by_tiles(partial(self.entries, np), X, points))
+
     def _paired(self, xp: Any, X: Any, Y: Any) -> Any:
         """Treat each pair as a Gram matrix of one entry, so that subclasses write their formula once."""
         x = X[..., None, :]

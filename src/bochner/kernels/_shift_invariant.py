@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NoReturn, Self, cast
 
@@ -11,7 +12,7 @@ import numpy as np
 from .._arrays import array_namespace
 from .._random import RNG, as_generator
 from .._validation import check_count, check_positive
-from ._distances import Lengthscale, manhattan_distances, scale_like, squared_distances
+from ._distances import DistancesTo, Lengthscale, manhattan_distances, scale_like, squared_distances
 from ._kernel import Bandwidth, Kernel
 
 
@@ -113,6 +114,11 @@ class Radial(ShiftInvariant):
     def entries(self, xp: Any, X: Any, Y: Any) -> Any:
         """Return the profile at all squared distances."""
         return self.profile(xp, squared_distances(xp, X, Y, self.lengthscale))
+
+    def columns(self, points: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the profile at the distances to the points, with their norms computed once."""
+        distances = DistancesTo(points, self.lengthscale)
+        return lambda X: np.asarray(self.profile(np, distances(X)))
 
 
 @dataclass(frozen=True)

@@ -124,6 +124,28 @@ class RowEstimator(BaseEstimator):
         return tags
 
 
+class Compactable(RowEstimator):
+    """Base class of fitted machines that can drop what only further fitting needs."""
+
+    def compact(self) -> Self:
+        """Drop the statistics, which only further fitting needs, and keep what prediction needs.
+
+        Use it before a model is saved or sent to where it predicts.  Like scikit-learn's ``sparsify``, it changes the
+        estimator itself.  Predictions stay the same to the last bit; `partial_fit` and ``statistics_`` raise an error
+        from then on, and ``fit`` starts anew.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        self._drop_statistics()
+        return self
+
+    def _drop_statistics(self) -> None:
+        """Forget them, in one assignment; the base class keeps none."""
+
+
 def _in_numpy(owner: str, X: Any) -> tuple[Any, Any]:
     """Return X for NumPy, and X itself if scikit-learn's ``array_api_dispatch`` asks for results in its library."""
     X = as_host_rows(owner, X)
@@ -154,7 +176,7 @@ class FeatureEstimator(RowEstimator):
         Parameters
         ----------
         spec : Approximation
-            Its kernel, map, projection and width become the parameters of the same names.
+            Its kernel, map, projection and width become the parameters of the same names, and its bandwidth stays.
         **parameters
             All other parameters.
 
@@ -163,13 +185,8 @@ class FeatureEstimator(RowEstimator):
         estimator
         """
         check_instance(f"{cls.__name__}.from_spec", "spec", spec, Approximation, "recommend(X).best")
-        return cls(
-            kernel=spec.kernel,
-            map=spec.map,
-            projection=spec.projection,
-            n_components=spec.n_features_out,
-            **parameters,
-        )
+        given = {"gamma": None, "map": spec.map, "projection": spec.projection, "n_components": spec.n_features_out}
+        return cls(kernel=spec.kernel, **given | parameters)
 
     @property
     def kernel_(self) -> Kernel | None:

@@ -91,7 +91,7 @@ def _approximation(parameters: FeatureParameters, rows: RowSource, rng: np.rando
     """Look up the parts by name and combine them; errors name the estimator."""
     kernel, gamma, owner = parameters.kernel, parameters.gamma, rows.owner
     if isinstance(kernel, str):
-        kernel = _named(owner, catalogue.kernel, kernel)
+        kernel = look_up(owner, catalogue.kernel, kernel)
         gamma = kernel.default_rule if gamma is None else gamma
     if kernel is not None and not isinstance(kernel, Kernel):
         raise TypeError(
@@ -111,17 +111,17 @@ def _approximation(parameters: FeatureParameters, rows: RowSource, rng: np.rando
         raise type(error)(f"{owner}: {str(error).removeprefix('Approximation: ')}") from None
 
 
-def _part(owner: str, name: str, value: Any, look_up: Any, kind: type, example: str) -> Any:
+def _part(owner: str, name: str, value: Any, find: Any, kind: type, example: str) -> Any:
     if isinstance(value, str):
-        return _named(owner, look_up, value)
+        return look_up(owner, find, value)
     if value is not None and not isinstance(value, kind):
         raise TypeError(f"{owner}: {name} must be a {name} such as {example}, its name or None, got {shown(value)}.")
     return value
 
 
-def _named(owner: str, look_up: Any, name: str) -> Any:
+def look_up(owner: str, find: Any, name: str) -> Any:
     try:
-        return look_up(name)
+        return find(name)
     except ValueError as error:
         raise ValueError(f"{owner}: {error}") from None
 

@@ -21,6 +21,7 @@ from ._hyperparameters import GaussianEstimator, Objective, Others, maximise, st
 from ._linear.evidence import Evidence
 from ._linear.laplace import Passes, find_mode, hessian, laplace_evidence, log_evidence
 from ._linear.likelihoods import Likelihood, expected_probabilities, likelihood_of
+from ._linear.posterior import left_out
 from ._row_source import Chunk, RowSource
 
 _MAX_ORDER = 20_000
@@ -205,7 +206,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
 
     def _each(self, X: Any, work: Callable[..., np.ndarray], tail: tuple[int, ...], dtype: Any) -> Any:
         rows = self._rows(X)
-        work = partial(work, phi=self.features_, weights=self.weights_, root=self.root_)
+        work = partial(work, phi=self.features_, weights=self.weights_, root=self.root_, amplitude=self.amplitude_)
         with self._computing():
             return rows.map(work, tail, dtype, width=self.features_.n_features_out)
 
@@ -308,7 +309,9 @@ def _labelled(y: Any, weights: Any, *, labels: np.ndarray) -> tuple[np.ndarray, 
     return labels, weights
 
 
-def _probabilities(X: np.ndarray, *, phi: FeatureMap, weights: np.ndarray, root: np.ndarray) -> np.ndarray:
+def _probabilities(
+    X: np.ndarray, *, phi: FeatureMap, weights: np.ndarray, root: np.ndarray, amplitude: float
+) -> np.ndarray:
     """Probabilities (n, k) of the classes, from means and covariances of the latent functions."""
     Phi, (D, k) = phi.queries(X), weights.shape
     V = [Phi @ root[i * D : (i + 1) * D] for i in range(k)]
@@ -316,6 +319,7 @@ def _probabilities(X: np.ndarray, *, phi: FeatureMap, weights: np.ndarray, root:
     for i in range(k):
         for j in range(i + 1):
             covariance[:, i, j] = covariance[:, j, i] = np.einsum("nd,nd->n", V[i], V[j])
+        covariance[:, i, i] += amplitude * left_out(phi, X, Phi)
     return expected_probabilities(Phi @ weights, covariance)
 
 

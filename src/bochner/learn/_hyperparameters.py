@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -14,9 +13,9 @@ from scipy.optimize import minimize
 from .._progress import progress
 from .._validation import check_count, check_flag, check_positive, shown
 from ..approximation import Approximation, FeatureMap
-from ._estimator import FeatureEstimator
-from ._linear.evidence import Evidence, Hyperparameters, SpectralEvidence, regression_evidence
-from ._linear.spectrum import Equations, NormalEquations, RowEquations, blas_for
+from ._estimator import Compactable, FeatureEstimator
+from ._linear.evidence import Evidence
+from ._linear.spectrum import blas_for
 
 _LENGTH_RANGE = np.log(1e3)
 """Largest distance of a lengthscale from its initial value, in logarithms."""
@@ -24,13 +23,11 @@ _RESTART_RANGE = np.log(10.0)
 """Largest distance of additional starting points, in logarithms."""
 _REFUSED = 1e25
 """Value of the loss if the factorisation fails because of rounding: the line search steps back from it."""
-_RANGES = {"noise": (1e-6, 1e2), "amplitude": (1e-6, 1e4)}
-"""Smallest noise during the search over lengthscales, relative to the mean square of the targets."""
 _STEP = 1e-5
 """Step of central differences in the logarithm: the cube root of the rounding error of float64."""
 
 
-class GaussianEstimator(FeatureEstimator):
+class GaussianEstimator(Compactable, FeatureEstimator):
     """Base class of Gaussian processes; a subclass names the hyperparameters that it can optimise.
 
     Rows are converted to float64: the marginal likelihood depends on eigenvalues below the rounding error of float32.
@@ -139,21 +136,16 @@ def stretched(phi: FeatureMap, values: np.ndarray) -> FeatureMap:
 
 
 def pull_back(phi: FeatureMap, X: np.ndarray, Phi: np.ndarray, G: np.ndarray, n_scales: int) -> np.ndarray:
-    r"""Gradient in the logarithms of the lengthscales, from the gradient G (n, D) in the features Phi (n, D) of X.
+    """Gradient in the logarithms of the lengthscales, from the gradient G (n, D) in the features Phi (n, D) of X.
 
-    Notes
-    -----
-    Features are functions of :math:`\tilde x = x/\ell`, so :math:`\partial/\partial\log\ell_j = -\sum_n\tilde x_{nj}\,
-    \partial/\partial\tilde x_{nj}`.  Trigonometric features give the gradient in their rows; other maps have central
-    differences of their features, with two evaluations per lengthscale.
+    Trigonometric features and landmarks have it in closed form; other maps have central differences of their features,
+    with two evaluations per lengthscale.
     """
     if not n_scales:
         return np.empty(0)
-    x = phi.spec.at_unit_scale(X)
-    in_rows = phi.features.pull_back(x, Phi, G)
-    if in_rows is None:
+    each = phi.features.stretch(phi.spec.at_unit_scale(X), Phi, G)
+    if each is None:
         return _by_differences(phi, X, G, n_scales)
-    each: np.ndarray = -np.einsum("nd,nd->d", x, in_rows)  # x is divided by the lengthscales
     return each if n_scales > 1 else each.sum(keepdims=True)
 
 
@@ -248,54 +240,3 @@ def _loss(objective: Objective) -> Callable[[np.ndarray], tuple[float, np.ndarra
         return -value, -gradient
 
     return loss
-
-
-def regression_objective(phi: FeatureMap, X: np.ndarray, Y: np.ndarray, n_scales: int) -> Objective:
-    """The log marginal likelihood of rows X and scaled targets Y (n, t) in lengthscales, noise and amplitude."""
-
-    def evidence(Phi: np.ndarray, logs: np.ndarray) -> Evidence:
-        return regression_evidence(Phi, Y, *np.exp(logs))
-
-    return Objective(phi, X, evidence, n_scales)
-
-
-def best_lengthscales(
-    phi: FeatureMap,
-    X: np.ndarray,
-    Y: np.ndarray,
-    given: Hyperparameters,
-    n_scales: int,
-    n_restarts: int,
-    rng: np.random.Generator,
-    *,
-    verbose: Any,
-) -> FeatureMap:
-    """The same draw with the best lengthscales for regression; noise and amplitude move too where they are free."""
-    objective = regression_objective(phi, X, Y, n_scales)
-    others = Others(partial(_start_of_regression, Y=Y, given=given), _bounds_of_regression(Y, given))
-    return stretched(phi, maximise(objective, others, n_restarts, rng, verbose=verbose).lengthscales)
-
-
-def _start_of_regression(Phi: np.ndarray, *, Y: np.ndarray, given: Hyperparameters) -> np.ndarray:
-    """Logarithms of noise and amplitude for given lengthscales."""
-    if None not in given:
-        return np.log(np.array(given, dtype=np.float64))
-    return np.log(SpectralEvidence(equations_of_rows(Phi, Y).spectrum()).best(given))
-
-
-def equations_of_rows(Phi: np.ndarray, Y: np.ndarray) -> Equations:
-    """Through the smaller of the matrices of features and of rows."""
-    rounding = float(np.finfo(np.float64).eps)
-    if len(Phi) < Phi.shape[1]:
-        return RowEquations.of(Phi, Y, about_mean=False, rounding=rounding)
-    n = len(Y)
-    return NormalEquations(n, n, Phi.T @ Y, (Y**2).sum(axis=0), 0, rounding, Phi.T @ Phi)
-
-
-def _bounds_of_regression(Y: np.ndarray, given: Hyperparameters) -> np.ndarray:
-    square = float((Y**2).mean()) or 1.0
-    pairs = [
-        [factor * square for factor in _RANGES[name]] if value is None else [value, value]
-        for name, value in given._asdict().items()
-    ]
-    return np.log(pairs)

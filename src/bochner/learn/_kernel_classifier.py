@@ -30,13 +30,16 @@ def _has_probabilities(classifier: Any) -> bool:
 
 
 class KernelClassifier(ClassifierMixin, KernelMachine):
-    r"""Kernel classification on random features, by ridge regression on the classes or by weighted votes.
+    r"""Kernel classification on random features or landmarks, by ridge regression on the classes or by weighted votes.
 
-    Use ridge regression, the default, for accuracy, and votes for probabilities or a fit without tuning parameters.
+    Without arguments it chooses features, bandwidth and regularisation by itself, as `KernelRidge` does.  Use ridge
+    regression, the default, for accuracy, and votes for probabilities or a fit without tuning parameters.
 
     Parameters
     ----------
-    kernel, gamma, map, projection, n_components, alpha, alphas, fit_intercept, solver, random_state, n_jobs, verbose
+    kernel, gamma, map, projection, n_components, standardize, alpha, alphas, fit_intercept, solver
+        See `KernelRidge`.
+    random_state, n_jobs, verbose
         See `KernelRidge`.
     method : {"ridge", "nadaraya-watson"}
         Ridge regression on the classes, or weighted votes.
@@ -49,8 +52,10 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         The classes, sorted.
     coef_, intercept_, alpha_ : arrays or numbers
         The ridge fit on the features, one row per class, or a single row for two classes.
-    features_ : FeatureMap
-        The drawn features.
+    selection_ : Selection or None
+        What was chosen, and why; None if nothing was left to choose.
+    features_, coordinates_ : FeatureMap, and Coordinates or None
+        The drawn features, and the change of coordinates before them.
     kernel_ : Kernel
         The kernel that they estimate.
 
@@ -62,7 +67,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     Notes
     -----
     ``method="ridge"`` regresses targets of 1 for a class and -1 for the others, all classes at once from one
-    decomposition, as ``RidgeClassifier`` does; the largest score wins.
+    decomposition, as ``RidgeClassifier`` does; the largest score wins.  The automatic mode is judged by leave-one-out
+    errors of these targets; with ``class_weight`` rows are left out whole, whatever their weight.
 
     ``method="nadaraya-watson"`` is the estimator of CRT 5.2 and SimRF 5.3: the share of each class in
     :math:`\sum_i k(x, x_i)`.  It is fitted in one pass and has no parameters to tune.  Stabilisers that cancel exactly
@@ -76,21 +82,23 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     >>> from bochner.learn import KernelClassifier
     >>> X = np.random.default_rng(0).standard_normal((400, 2))
     >>> y = np.where((X**2).sum(axis=1) < 1.2, "inside", "outside")
-    >>> bool(KernelClassifier(gamma=1.0, alpha="gcv", n_components=128, random_state=0).fit(X, y).score(X, y) > 0.95)
+    >>> bool(KernelClassifier(random_state=0).fit(X, y).score(X, y) > 0.95)
     True
     """
 
     _target_options: ClassVar[dict[str, Any]] = {"multi_output": True}
+    _classes_alike = True
 
     def __init__(
         self,
         kernel: Any = "gaussian",
         *,
-        gamma: Any = None,
-        map: Any = None,
+        gamma: Any = "auto",
+        map: Any = "auto",
         projection: Any = None,
-        n_components: int = 256,
-        alpha: Any = 1.0,
+        n_components: int = 1024,
+        standardize: bool | None = None,
+        alpha: Any = "auto",
         alphas: Any = None,
         fit_intercept: bool = True,
         solver: str = "auto",
@@ -105,6 +113,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         self.map = map
         self.projection = projection
         self.n_components = n_components
+        self.standardize = standardize
         self.alpha = alpha
         self.alphas = alphas
         self.fit_intercept = fit_intercept
@@ -133,6 +142,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         self
         """
         rows = self._rows(X, y, sample_weight, reset=True)
+        self._check_method()
         several = rows.n_targets > 1
         labels = rows.reduce_targets(Labels.of)
         classes = np.arange(rows.n_targets) if several else labels.classes
@@ -165,6 +175,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
                 "KernelClassifier: class_weight='balanced' needs all rows at once; pass a dict to partial_fit."
             )
         rows = self._rows(X, y, sample_weight, reset=first)
+        self._check_method()
         several = rows.n_targets > 1
         if first:
             known = self._first_classes(rows, classes, several=several)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -13,22 +13,30 @@ from sklearn.utils.validation import check_is_fitted
 from .._validation import check_flag, check_option
 from ..kernels import Gaussian
 from ..maps import OptimalPositive
-from ._estimator import FeatureEstimator
-from ._feature_parameters import FeatureParameters
+from ._automatic import Choice, Settings, choose, is_auto
+from ._coordinates import Coordinates, moved_features, moved_rows
+from ._estimator import Compactable, FeatureEstimator
+from ._feature_parameters import FeatureParameters, draw_features
 from ._linear.moments import Moments
 from ._linear.ridge import Ridge, RidgeModel
 from ._nadaraya_watson import KernelAverage, NadarayaWatson
 from ._row_source import RowSource
+from ._selection import Selection
 
 METHODS = ("ridge", "nadaraya-watson")
 GAUSSIAN_NAMES = ("gaussian", "rbf")
 
 
 def streams(machine: Any) -> bool:
-    """Whether `partial_fit` is available; leave-one-out selection needs all rows again."""
+    """Whether `partial_fit` is available; leave-one-out selection and conjugate gradients need all rows again."""
+    if machine.solver == "cg" and machine.method == "ridge":
+        raise AttributeError(
+            f"{type(machine).__name__}: solver='cg' looks at every row again, and partial_fit keeps none; use "
+            f"solver='primal'."
+        )
     if isinstance(machine.alpha, str) and machine.alpha == "loo" and machine.method == "ridge":
         raise AttributeError(
-            f"{type(machine).__name__}: alpha='loo' looks at every row again, and partial_fit keeps none; use alpha='gcv'."
+            f"{type(machine).__name__}: alpha='loo' looks at every row again, and partial_fit keeps none; use alpha='auto'."
         )
     return True
 
@@ -40,7 +48,7 @@ def _then(
     return second(first(X))
 
 
-class KernelMachine(FeatureEstimator, ABC):
+class KernelMachine(Compactable, FeatureEstimator, ABC):
     """Base class of regression and classification; a subclass converts its y to a matrix of targets and back."""
 
     method: str
@@ -51,6 +59,10 @@ class KernelMachine(FeatureEstimator, ABC):
     verbose: Any
 
     model_: RidgeModel | KernelAverage
+    standardize: Any = None
+    coordinates_: Coordinates | None = None
+    selection_: Selection | None = None
+    _classes_alike: ClassVar[bool] = False
 
     @property
     def coef_(self) -> np.ndarray:
@@ -80,29 +92,35 @@ class KernelMachine(FeatureEstimator, ABC):
             raise AttributeError(f"{type(self).__name__}: coefficients belong to method='ridge', got {self.method!r}.")
         return self.model_
 
-    def _parameters(self) -> FeatureParameters:
-        """Parameters as given, with a positive default map for weighted averages if there is one."""
-        parameters = super()._parameters()
-        gaussian = isinstance(self.kernel, Gaussian) or (isinstance(self.kernel, str) and self.kernel in GAUSSIAN_NAMES)
-        if self.method == "nadaraya-watson" and self.map is None and gaussian:
-            return parameters._replace(map=OptimalPositive())
-        return parameters
-
     def _method(self) -> Ridge | NadarayaWatson:
+        owner = type(self).__name__
+        self._check_method()
+        if self.method == "nadaraya-watson":
+            return NadarayaWatson(owner)
+        alpha = self.selection_.alpha if is_auto(self.alpha) and self.selection_ is not None else self.alpha
+        return Ridge(owner, alpha, self.alphas, self.fit_intercept, self.solver)
+
+    def _check_method(self) -> None:
         owner = type(self).__name__
         check_option(owner, "method", self.method, METHODS)
         check_flag(owner, "fit_intercept", self.fit_intercept)
-        if self.method == "nadaraya-watson":
-            return NadarayaWatson(owner)
-        return Ridge(owner, self.alpha, self.alphas, self.fit_intercept, self.solver)
 
     def _fit_rows(self, rows: RowSource, *, begin: bool = False) -> None:
-        """Draw features and learn all rows, or only the first of them if ``begin``."""
-        method = self._method()
+        """Choose what is left to choose, draw features and learn all rows, or only the first of them if ``begin``."""
+        self._check_method()
         with self._threads():
-            self.features_ = self._drawn(rows, symmetric=method.symmetric)
-            learn = method.begin if begin else method.fit
-            self.model_ = learn(self.features_, rows, verbose=self.verbose)
+            parameters, choice = self._chosen(rows, begin=begin)
+            method = self._method()
+            moved = moved_rows(self.coordinates_, rows)
+            self.features_ = draw_features(parameters, moved, self.random_state, symmetric=method.symmetric)
+            if begin:
+                self.model_ = method.begin(self._moved_features(), rows, verbose=self.verbose)
+            elif choice is None:
+                self.model_ = method.fit(self._moved_features(), rows, verbose=self.verbose)
+            else:
+                self.model_, self.selection_ = choice.fit(method, self._moved_features(), rows, verbose=self.verbose)
+        if self.selection_ is not None:
+            self.selection_.announce(type(self).__name__)
 
     def _add_rows(self, rows: RowSource) -> None:
         """Learn more rows; features are drawn at the first call."""
@@ -112,7 +130,52 @@ class KernelMachine(FeatureEstimator, ABC):
         method: Any = self._method()
         self._check_goes_on_from(method, rows.n_targets)
         with self._threads():
-            self.model_ = method.extend(self.model_, self.features_, rows, verbose=self.verbose)
+            self.model_ = method.extend(self.model_, self._moved_features(), rows, verbose=self.verbose)
+
+    def _chosen(self, rows: RowSource, *, begin: bool) -> tuple[FeatureParameters, Choice | None]:
+        """Parameters of the features with nothing left open, and the choice that made them so."""
+        self.selection_ = None
+        if self.method == "nadaraya-watson":  # an average has nothing to judge: rules, not a search
+            self.coordinates_ = Coordinates.standard(rows) if self._flag("standardize") else None
+            return self._average_parameters(), None
+        settings = Settings(
+            type(self).__name__,
+            self._parameters(),
+            self.standardize,
+            self.alpha,
+            self.alphas,
+            self.fit_intercept,
+            self._classes_alike,
+            getattr(self, "class_weight", None) is not None,
+            self.random_state,
+        )
+        choice = choose(settings, rows, begin=begin)
+        self.coordinates_, self.selection_ = choice.coordinates, choice.selection
+        return choice.features, choice
+
+    def _average_parameters(self) -> FeatureParameters:
+        """Parameters of weighted averages, with a positive default map if there is one."""
+        parameters = self._parameters()
+        gaussian = isinstance(self.kernel, Gaussian) or (isinstance(self.kernel, str) and self.kernel in GAUSSIAN_NAMES)
+        if self.map is None or is_auto(self.map):
+            parameters = parameters._replace(map=OptimalPositive() if gaussian else None)
+        return parameters._replace(gamma=None) if is_auto(self.gamma) else parameters
+
+    def _flag(self, name: str) -> bool:
+        """A parameter that is True, False, or None for no."""
+        value = getattr(self, name)
+        if value is not None:
+            check_flag(type(self).__name__, name, value)
+        return bool(value)
+
+    def _moved_features(self) -> Any:
+        """The features of rows as they were given."""
+        return moved_features(self.coordinates_, self.features_, self.n_features_in_)
+
+    def _drop_statistics(self) -> None:
+        """The sums of a weighted average are what it predicts with, and stay."""
+        if isinstance(self.model_, RidgeModel):
+            self.model_ = self.model_.compact()
 
     def _check_goes_on_from(self, method: Any, n_targets: int) -> None:
         """Raise a ValueError for another method, or another number of targets, than were learned."""
@@ -127,7 +190,7 @@ class KernelMachine(FeatureEstimator, ABC):
 
     def _after(self, finish: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
         """Return a picklable function from rows X (n, d) to ``finish`` of the predicted targets (n, t)."""
-        return partial(_then, first=self.model_.predictor(self.features_), second=finish)
+        return partial(_then, first=self.model_.predictor(self._moved_features()), second=finish)
 
     def _each(self, X: Any, work: Callable[[np.ndarray], np.ndarray], tail: tuple[int, ...], dtype: Any = None) -> Any:
         """``work`` of all rows: (n, *tail), in the precision of X or in ``dtype``."""

@@ -16,6 +16,7 @@ from scipy import sparse
 
 from .._progress import progress
 from ..kernels._bandwidth import above_rounding, variance_of
+from ._column_moments import ColumnMoments
 
 _CHUNK_NUMBERS = 1 << 23
 """Features held at a time: 32 MB in float32."""
@@ -33,6 +34,11 @@ class Chunk(NamedTuple):
     X: np.ndarray
     targets: Any
     weights: np.ndarray | None
+
+    def taken(self, which: Any) -> Chunk:
+        """The rows of a slice, or of these numbers."""
+        targets, weights = (None if part is None else part[which] for part in self[1:])
+        return Chunk(self.X[which], targets, weights)
 
 
 class RowSource(Protocol):
@@ -74,11 +80,17 @@ class RowSource(Protocol):
     def variance(self, weights: np.ndarray | None = None) -> float:
         """Variance over all entries, with these weights or those of the rows."""
 
+    def column_moments(self) -> ColumnMoments:
+        """Means and variances of the columns."""
+
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Return at most ``n`` rows, sampled without replacement and in their order, as a dense array."""
 
     def sample_with_targets(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Like `sample`, with the targets of the rows."""
+
+    def sample_weighted(self, n: int, rng: np.random.Generator) -> Chunk:
+        """Like `sample`, with targets and weights."""
 
     def glance(self) -> np.ndarray:
         """Return rows from which maps choose their constants: all, or as many as memory allows."""
@@ -168,6 +180,10 @@ class _RowsInMemory(ABC):
         return variance_of(self.X, self.weights if weights is None else weights)
 
     @abstractmethod
+    def column_moments(self) -> ColumnMoments:
+        """Means and variances of the columns."""
+
+    @abstractmethod
     def glance(self) -> np.ndarray:
         """Rows that maps choose their constants from."""
 
@@ -179,6 +195,12 @@ class _RowsInMemory(ABC):
         """As `sample`, with targets."""
         chosen = self._drawn(n, rng)
         return self.dense(chosen), self.targets[chosen]
+
+    def sample_weighted(self, n: int, rng: np.random.Generator) -> Chunk:
+        """As `sample_with_targets`, with weights."""
+        chosen = self._drawn(n, rng)
+        weights = None if self.weights is None else self.weights[chosen]
+        return Chunk(self.dense(chosen), self.targets[chosen], weights)
 
     def _drawn(self, n: int, rng: np.random.Generator) -> np.ndarray:
         counted = np.arange(self.count()) if self.weights is None else np.flatnonzero(self.weights > 0)
@@ -256,6 +278,11 @@ class ArrayRows(_RowsInMemory):
         """Views of slices, copies of chosen rows."""
         return np.asarray(self.X[rows])
 
+    def column_moments(self) -> ColumnMoments:
+        """Of chunks, which are converted to float64."""
+        nothing = ColumnMoments.of(np.empty((0, self.shape[1])))
+        return sum((ColumnMoments.of(X, weights) for X, _, weights in self.chunks(0)), nothing)
+
     def glance(self) -> np.ndarray:
         """All rows."""
         return np.asarray(self.X)
@@ -270,6 +297,10 @@ class SparseRows(_RowsInMemory):
     def dense(self, rows: Any) -> np.ndarray:
         """Some rows, as an array."""
         return np.asarray(self.X[rows].toarray())
+
+    def column_moments(self) -> ColumnMoments:
+        """Of the entries that are stored."""
+        return ColumnMoments.of(self.X, self.weights)
 
     def glance(self) -> np.ndarray:
         """All rows, or as many drawn ones as fit the memory set for them."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,19 +45,54 @@ class Data:
     ----------
     X, Y : arrays (..., n, d) and (..., p, d)
         Leading axes are flattened; tensors are detached.  Passing the same object twice means the same points.
+    scale : callable, optional
+        Brings rows of X and Y to unit scale; it is called for the rows that are used.
     """
 
-    def __init__(self, X: Any, Y: Any) -> None:
-        self.same = X is Y
-        self.X = _points(X)
-        self.Y = self.X if self.same else _points(Y)
-        self.queries = Moments.of(self.X)
-        self.keys = self.queries if self.same else Moments.of(self.Y)
+    def __init__(self, X: Any, Y: Any, scale: Callable[[np.ndarray], np.ndarray] | None = None) -> None:
+        self.same, self._scale = X is Y, scale
+        self._sides = [_points(X)] if self.same else [_points(X), _points(Y)]
+
+    def _scaled(self, points: np.ndarray) -> np.ndarray:
+        return points if self._scale is None else self._scale(points)
+
+    @cached_property
+    def X(self) -> np.ndarray:
+        """All queries."""
+        return self._scaled(self._sides[0])
+
+    @cached_property
+    def Y(self) -> np.ndarray:
+        """All keys."""
+        return self.X if self.same else self._scaled(self._sides[1])
+
+    @property
+    def count(self) -> int:
+        """Number of points, of queries and keys together."""
+        return sum(map(len, self._sides))
+
+    def rows(self, numbers: np.ndarray) -> np.ndarray:
+        """Points by their numbers below `count`, those of the keys after those of the queries."""
+        if self.same:
+            return self._scaled(self._sides[0][numbers])
+        n, (X, Y) = len(self._sides[0]), self._sides
+        chosen = np.where((numbers < n)[:, None], X[np.minimum(numbers, n - 1)], Y[np.maximum(numbers - n, 0)])
+        return self._scaled(chosen)
+
+    @cached_property
+    def queries(self) -> Moments:
+        """Moments of X."""
+        return Moments.of(self.X)
+
+    @cached_property
+    def keys(self) -> Moments:
+        """Moments of Y."""
+        return self.queries if self.same else Moments.of(self.Y)
 
     @property
     def d(self) -> int:
         """Dimension of the points."""
-        return int(self.X.shape[1])
+        return int(self._sides[0].shape[1])
 
     def mean_square(self, s: int) -> float:
         r"""Mean of :math:`|x + s y|^2` over all pairs: :math:`E|x|^2 + E|y|^2 + 2 s\, Ex \cdot Ey` (CRT Eq. 8)."""

@@ -97,6 +97,19 @@ class Features(ABC):
         """Gradient in the rows X (n, d), from one in their query features ``values`` (n, width); None where not offered."""
         return None
 
+    def stretch(self, X: np.ndarray, values: np.ndarray, gradient: np.ndarray) -> np.ndarray | None:
+        r"""Gradient in the logarithms of the lengthscales of the columns, (d,), of a function of the Gram matrix.
+
+        Its gradient in the features ``values`` (n, width) of the rows X (n, d) is given; None where not offered.  With
+        constants that do not move, X alone is divided by the lengthscales, and
+        :math:`\partial/\partial\log\ell_j = -\sum_n x_{nj}\,\partial/\partial x_{nj}`.
+        """
+        in_rows = self.pull_back(X, values, gradient)
+        if in_rows is None:
+            return None
+        each: np.ndarray = -np.einsum("nd,nd->d", X, in_rows)
+        return each
+
     def exponent(self) -> Exponent | None:
         """The constants of single positive exponentials of rows of equal weight, or None if the features are different."""
         return None

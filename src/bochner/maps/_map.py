@@ -55,6 +55,7 @@ class Map(Catalogued, ABC):
     - ``coupling``: how the rows of W should be coupled by default;
     - ``uses_rows``: whether it uses a matrix W at all;
     - ``keeps_points``: whether its plan holds points of the data, where it is exact, so that it is judged on others;
+    - ``from_below``: whether the Gram matrix of the features is never above that of the kernel, in any direction;
     - ``degree``: the degree of a homogeneous map, which only needs uniform directions, or None;
     - ``layout(projection)``: width, symmetry and sign of the features, known without drawing;
     - ``mse(case)``: the error in closed form, if one is known.
@@ -66,6 +67,7 @@ class Map(Catalogued, ABC):
     family: ClassVar[str] = ""
     uses_rows: ClassVar[bool] = True
     keeps_points: ClassVar[bool] = False
+    from_below: ClassVar[bool] = False
 
     @abstractmethod
     def serves(self, kernel: Kernel | None) -> bool:
@@ -110,6 +112,20 @@ class Map(Catalogued, ABC):
             Selects subsamples of the data.
         m : int
             Number of rows, or of landmarks.
+
+        Returns
+        -------
+        Map
+        """
+        return self
+
+    def rescaled(self, old: Kernel, new: Kernel) -> Map:
+        """Return the map for a kernel with another bandwidth; points of the data stay where they are.
+
+        Parameters
+        ----------
+        old, new : Kernel
+            Kernels of one class, before and after.
 
         Returns
         -------

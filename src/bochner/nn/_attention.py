@@ -25,7 +25,7 @@ from ._attention_checks import (
     check_tensors,
     root_of_scale,
 )
-from ._attention_features import AttentionFeatures, grouped
+from ._attention_features import AttentionFeatures, SharedKeys, grouped
 from ._attention_state import AttentionState
 from ._one_sequence import OneSequence
 from ._tensor_features import TensorFeatures, tensor_features
@@ -78,11 +78,12 @@ def linear_attention(
         Any map, projection and kernel can be used; `Softmax` must have scale 1, since ``scale`` is given here.
     enable_gqa : bool
         Whether each head of k and v, on the third axis from the end, serves a group of heads of q, as in
-        ``scaled_dot_product_attention``.
+        ``scaled_dot_product_attention``.  Features that all heads share are computed once for each head of k.
     causal : bool
         Whether query i sees the keys up to i only; there must be as many queries as keys.
-    key_mask : Tensor (..., Lk) or (Lk,) of bool, optional
-        True for keys, False for padding; it has one axis less than k.
+    key_mask : Tensor (..., Lk), (Lk,) or (..., 1, Lk), optional
+        Of bool: True for keys, False for padding.  Of numbers: what is added to the logits of each key for all queries,
+        minus infinity for padding; gradients flow to them.
     scale : float or Tensor, optional
         The scale s > 0, by default :math:`d^{-1/2}`.
     state : AttentionState, optional
@@ -141,19 +142,27 @@ def linear_attention(
     """
     check_call(causal, nonpositive, chunk_size, window, anchors)
     check_flag(OWNER, "enable_gqa", enable_gqa)
-    if enable_gqa:
-        k, v, key_mask = (grouped(q, x, name) for x, name in ((k, "k"), (v, "v"), (key_mask, "key_mask")))
     k, v = _of_state(q, k, v, state)
-    mask = check_tensors(q, k, v, key_mask)
+    shared, given = SharedKeys(1, causal), q
+    if enable_gqa:
+        lead = features.lead if isinstance(features, TensorFeatures) else ()
+        alike = isinstance(features, FeatureMap | TensorFeatures) and not lead and not isinstance(scale, Tensor)
+        if alike and not (window or anchors) and prefix_lengths is cu_seqlens is process_group is None:
+            shared = SharedKeys.of(q, k, v, causal)
+        if shared.group > 1:
+            q = shared.joined(q)
+        else:
+            k, v, key_mask = (grouped(q, x, name) for x, name in ((k, "k"), (v, "v"), (key_mask, "key_mask")))
+    bias = check_tensors(q, k, v, key_mask)
     if features is None:
         features = AttentionFeatures(spec, n_projections, generator=generator)
-    fitted = features.of(q, k, mask, scale) if isinstance(features, AttentionFeatures) else features
+    fitted = features.of(q, k, bias, scale) if isinstance(features, AttentionFeatures) else features
     check_features(fitted, q.shape[-1])
     check_exclusive(k, causal, prefix_lengths, cu_seqlens, state, process_group)
     if window or anchors:
         check_near(q, k, fitted, window, causal, prefix_lengths, cu_seqlens, state, process_group)
     borders = None if cu_seqlens is None else borders_of(q, k, cu_seqlens, causal)
-    check_lengths(q, k, causal and borders is None, prefix_lengths)
+    check_lengths(given, k, causal and borders is None, prefix_lengths)
     root = root_of_scale(q, scale)
     dtype = torch.promote_types(torch.promote_types(q.dtype, k.dtype), v.dtype)
     with contextlib.nullcontext() if q.is_meta else torch.autocast(q.device.type, enabled=False):
@@ -161,14 +170,16 @@ def linear_attention(
         drawn = fitted if isinstance(fitted, TensorFeatures) else tensor_features(fitted, q)
         check_meta(q, drawn, prefix_lengths)
         check_state(state, drawn, k, v, max(window - 1, 0) + anchors)
-        work = OneSequence(drawn, q, k, v, mask, root, causal, chunk_size, nonpositive, process_group, window, anchors)
+        work = OneSequence(
+            drawn, q, k, v, bias, root, causal, chunk_size, nonpositive, process_group, window, anchors, shared.group
+        )
         if borders is not None:
             out = torch.cat([work.part(*pair).run(None) for pair in borders], dim=-2)
         elif prefix_lengths is not None:
             out = work.run_prefixes(prefix_lengths, state)
         else:
             out = work.run(state)
-    return out.to(dtype)
+    return (out if shared.group == 1 else shared.divided(out)).to(dtype)
 
 
 def _of_state(q: Tensor, k: Tensor | None, v: Tensor | None, state: AttentionState | None) -> tuple[Tensor, Tensor]:

@@ -57,7 +57,7 @@ def check_floating(owner: str, name: str, x: Any, *, meta: bool = False) -> None
 
 
 def check_tensors(q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None) -> Tensor | None:
-    """Refuse anything but floating tensors of fitting shapes, and return the mask."""
+    """Refuse anything but floating tensors of fitting shapes, and return the mask as what is added to the logits."""
     for name, x in (("q", q), ("k", k), ("v", v)):
         check_floating(OWNER, name, x, meta=True)
         if x.ndim < 2 or (x is not v and not x.shape[-1]):
@@ -179,20 +179,28 @@ def _are_integers(lengths: Any) -> bool:
 
 
 def _checked_mask(k: Tensor, key_mask: Tensor | None) -> Tensor | None:
-    """A boolean mask of the keys, (..., Lk), with as many axes as k has before its width, or one."""
+    """What is added to the logarithms of keys, (..., Lk), with as many axes as k has before its width, or one."""
     if key_mask is None:
         return None
-    if not isinstance(key_mask, Tensor) or key_mask.dtype != torch.bool:
+    if not isinstance(key_mask, Tensor) or not (key_mask.dtype == torch.bool or key_mask.is_floating_point()):
         kind = str(key_mask.dtype) if isinstance(key_mask, Tensor) else type(key_mask).__name__
-        raise TypeError(f"{OWNER}: key_mask must be a tensor of bool, True for keys that are there, got {kind}.")
+        raise TypeError(
+            f"{OWNER}: key_mask must be a tensor of bool, True for keys that are there, or of numbers that are added to the "
+            f"logits, got {kind}."
+        )
+    one_row = key_mask.ndim == k.ndim > 1 and key_mask.shape[-2] == 1  # as scaled_dot_product_attention takes it
+    given, key_mask = key_mask, key_mask.squeeze(-2) if one_row else key_mask
     fits = key_mask.ndim in (1, k.ndim - 1) and key_mask.shape[-1] == k.shape[-2]
     if not fits or any(a not in (1, b) for a, b in zip(key_mask.shape[:-1], k.shape[:-2], strict=False)):
         raise ValueError(
             f"{OWNER}: key_mask must have the shape of k without its width, {tuple(k.shape[:-1])}, axes of length 1 "
-            f"allowed, got {tuple(key_mask.shape)}; of (batch, length) make mask[:, None, :].  A mask of queries by keys "
+            f"allowed, got {tuple(given.shape)}; of (batch, length) make mask[:, None, :].  A mask of queries by keys "
             f"has no linear form: see causal and prefix_lengths."
         )
-    return key_mask
+    dtype = torch.float64 if k.dtype == torch.float64 else torch.float32
+    if key_mask.dtype == torch.bool:
+        return torch.zeros((), dtype=dtype, device=k.device).masked_fill(~key_mask, -torch.inf)
+    return key_mask.to(dtype)
 
 
 def check_state(state: AttentionState | None, features: TensorFeatures, k: Tensor, v: Tensor, slots: int) -> None:

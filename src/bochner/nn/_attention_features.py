@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,7 +11,8 @@ from .._validation import check_count, shown
 from ..approximation import Approximation
 from ..catalogue import as_specification
 from ._attention_checks import check_generator, root_of_scale
-from ._drawn import DrawnFeatures, attention_spec
+from ._drawn import DrawnFeatures
+from ._head_spec import attention_spec
 from ._tensor_features import TensorFeatures
 
 
@@ -73,7 +74,7 @@ class AttentionFeatures:
             self._drawn.redraw(generator)
 
     @torch.no_grad()
-    def of(self, q: Tensor, k: Tensor, key_mask: Tensor | None, scale: float | Tensor | None) -> TensorFeatures:
+    def of(self, q: Tensor, k: Tensor, key_bias: Tensor | None, scale: float | Tensor | None) -> TensorFeatures:
         """The features for a call of attention with checked arguments; those of the first call are kept."""
         heads = q.shape[-3] if q.ndim > 2 else 1
         if self._drawn is None:
@@ -82,7 +83,8 @@ class AttentionFeatures:
                     "linear_attention: features must be given where there are no queries and keys to fit them to; pass "
                     "those of the calls that filled the state."
                 )
-            self._drawn = self._fitted(heads, q, k, key_mask, scale)
+            there = None if key_bias is None else key_bias > -torch.inf
+            self._drawn = self._fitted(heads, q, k, there, scale)
         drawn = self._drawn
         if (drawn.d, drawn.heads) != (q.shape[-1], heads):
             raise ValueError(
@@ -92,7 +94,7 @@ class AttentionFeatures:
         return drawn.current
 
     def _fitted(
-        self, heads: int, q: Tensor, k: Tensor, key_mask: Tensor | None, scale: float | Tensor | None
+        self, heads: int, q: Tensor, k: Tensor, there: Tensor | None, scale: float | Tensor | None
     ) -> DrawnFeatures:
         dtype = torch.float64 if q.dtype == torch.float64 else torch.float32
         drawn: DrawnFeatures = DrawnFeatures(self.spec, q.shape[-1], heads, dtype=dtype, generator=self.generator).to(
@@ -100,10 +102,10 @@ class AttentionFeatures:
         )
         root = root_of_scale(q, scale)
         queries, keys = (_by_head(x.to(dtype) * torch.as_tensor(root, dtype=dtype, device=x.device)) for x in (q, k))
-        if key_mask is not None:
-            there = _by_head(key_mask.expand(k.shape[:-1])[..., None])[..., 0].any(dim=0)
-            queries = queries[:, there] if queries.shape[1] == keys.shape[1] else queries
-            keys = keys[:, there]
+        if there is not None:
+            rows = _by_head(there.expand(k.shape[:-1])[..., None])[..., 0].any(dim=0)
+            queries = queries[:, rows] if queries.shape[1] == keys.shape[1] else queries
+            keys = keys[:, rows]
         drawn.fit(queries, keys.expand(heads, -1, -1))
         return drawn
 
@@ -130,3 +132,36 @@ def grouped(q: Tensor, x: Any, name: str) -> Any:
             f"shapes {shown(q)} and {shown(x)}."
         )
     return x.repeat_interleave(heads // of, dim=axis)
+
+
+class SharedKeys(NamedTuple):
+    """Query heads that share a key and its features: they become further queries of the head of the key.
+
+    Attributes
+    ----------
+    group : int
+        Query heads of each key head.
+    causal : bool
+        Whether queries of one position must lie side by side; otherwise those of one head do.
+    """
+
+    group: int
+    causal: bool
+
+    @classmethod
+    def of(cls, q: Any, k: Any, v: Any, causal: bool) -> SharedKeys:
+        """What tensors of fitting shapes share; a group of one for others."""
+        shapes = [x.shape[-3] if isinstance(x, Tensor) and x.ndim > 2 else 1 for x in (q, k, v)]
+        fits = shapes[1] == shapes[2] > 0 and not shapes[0] % shapes[1]
+        return cls(shapes[0] // shapes[1] if fits else 1, causal)
+
+    def joined(self, q: Tensor) -> Tensor:
+        """Queries (..., heads, n, d) as those of the key heads, (..., key heads, group * n, d)."""
+        q = q.unflatten(-3, (-1, self.group))
+        return (q.transpose(-3, -2) if self.causal else q).flatten(-3, -2)
+
+    def divided(self, out: Tensor) -> Tensor:
+        """The output for each query head."""
+        if not self.causal:
+            return out.unflatten(-2, (self.group, -1)).flatten(-4, -3)
+        return out.unflatten(-2, (-1, self.group)).transpose(-3, -2).flatten(-4, -3)

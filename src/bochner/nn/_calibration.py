@@ -18,7 +18,7 @@ from ..catalogue import as_specification
 from ..maps import DenseExponential
 from ._attention_checks import check_generator
 from ._conversion import attention_modules, check_model
-from ._drawn import attention_spec
+from ._head_spec import attention_spec
 from ._layer_plan import LayerPlan
 from ._model_change import Loss, ModelChange
 from ._recording import Recorded, record

@@ -14,8 +14,8 @@ from .._validation import check_count, check_flag, shown
 from ..approximation import Approximation
 from ..catalogue import as_specification
 from ._attention_checks import check_generator
-from ._drawn import HeadSpec, head_spec
 from ._families import FAMILIES, family_of, refusal, slides
+from ._head_spec import HeadSpec, head_spec
 from ._hugging_face import HeadAttention, attach, make_masks_linear, reads_models
 from ._layer_plan import near
 from ._multihead import RandomFeatureAttention

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from ..approximation.log_features import NOTHING
-from ._fused_forward import LOWEST, Heads, Running, tiles
+from ._fused_forward import LOWEST, Heads, Running
 from ._tensor_features import Binary
 
 _LN2 = math.log(2)
@@ -43,19 +43,20 @@ class Saved(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """Where the gradients go: those of coefficients are None if nobody asks for them."""
+    """Where the gradients go: those of the bias and of coefficients are None if nobody asks for them."""
 
     q: Tensor
     k: Tensor
     v: Tensor
+    bias: Tensor | None
     queries: Binary | None
     keys: Binary | None
 
     @classmethod
-    def of(cls, q: Tensor, k: Tensor, v: Tensor, *sides: Any) -> Gradients:
+    def of(cls, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, *sides: Any) -> Gradients:
         """From the coefficients one by one, all of them None if nobody asks."""
         asked = sides[0] is not None
-        return cls(q, k, v, Binary.of(*sides[:3]) if asked else None, Binary.of(*sides[3:]) if asked else None)
+        return cls(q, k, v, bias, Binary.of(*sides[:3]) if asked else None, Binary.of(*sides[3:]) if asked else None)
 
 
 def backward(heads: Heads, saved: Saved, to: Gradients) -> None:
@@ -82,43 +83,39 @@ class _Backward:
 
     def everything(self) -> None:
         """All queries see all keys."""
-        rows, shift = self.heads.layout.rows, self.saved.shift
+        layout, shift = self.heads.layout, self.saved.shift
         behind = torch.zeros_like(self.saved.sums)
         bias, sums = self.heads.queries.constant + shift, self.saved.sums.mT
-        for a, b in tiles(self.x.shape[-2], rows):
+        for a, b in layout.tiles(self.x.shape[-2]):
             queries, given = self._query_features(a, b, bias), self.given[:, a:b]
             behind.baddbmm_(queries.mT, given)
             self._to_queries(a, b, torch.bmm(given, sums).mul_(queries))
-        for a, b in tiles(self.y.shape[-2], rows):
+        for a, b in layout.tiles(self.y.shape[-2]):
             keys = self._key_logs(a, b).sub_(shift).exp2_()
             self._to_values(a, b, torch.bmm(keys, behind[..., :-1]))
             self._to_keys(a, b, torch.bmm(self.values[:, a:b], behind.mT).mul_(keys))
 
     def causal(self) -> None:
         """From the last step to the first."""
-        lag, n = self.heads.layout.lag, self.x.shape[-2]
-        for part, rows in ((self.to.q, slice(0, lag)), (self.to.k, slice(max(n - lag, 0), None))):
-            part[:, rows] = 0.0
-        self.to.v[:, max(n - lag, 0) :] = 0.0
-        for i, (a, b) in reversed(list(enumerate(tiles(n, self.heads.layout.rows, lag)))):
+        for i, (a, b) in reversed(list(enumerate(self.heads.layout.steps(self.heads.positions)))):
             self._step(a, b, Running.of(self.saved.steps[:, i], self.saved.shifts[:, i]))
 
     def _step(self, a: int, b: int, running: Running) -> None:
-        lag = self.heads.layout.lag
-        first, last = a - lag, b - lag
+        layout = self.heads.layout
+        first, last, start, stop = a - layout.lag, b - layout.lag, a * layout.group, b * layout.group
         logs = self._key_logs(first, last)
         shift = torch.maximum(running.shift, logs.amax(dim=-2, keepdim=True))
-        queries = self._query_features(a, b, self.heads.queries.constant + shift)
+        queries = self._query_features(start, stop, self.heads.queries.constant + shift)
         if b - a > 1 and float(queries.amax()) > 1 / LOWEST[queries.dtype]:
             self._halves(a, b, running)
             return
         keys, before = logs.sub_(shift).exp2_(), running.at(shift)
-        given, values = self.given[:, a:b], self.values[:, first:last]
+        given, values = self.given[:, start:stop], self.values[:, first:last]
         behind = self._behind(shift)
-        weights, both = torch.bmm(queries, keys.mT).tril_(), torch.bmm(given, values.mT).tril_()
+        weights, both = (layout.hide(torch.bmm(x, y.mT)) for x, y in ((queries, keys), (given, values)))
         d_queries = torch.bmm(given[..., :-1], before.values.mT).baddbmm_(both, keys)
-        d_queries.addcmul_(given[..., -1:], before.weights.mT)
-        self._to_queries(a, b, d_queries.mul_(queries))
+        d_queries.addcmul_(given[..., -1:], before.weights)
+        self._to_queries(start, stop, d_queries.mul_(queries))
         d_keys = torch.bmm(values, behind.mT).baddbmm_(both.mT, queries)
         self._to_keys(first, last, d_keys.mul_(keys))
         self._to_values(first, last, torch.bmm(keys, behind[..., :-1]).baddbmm_(weights.mT, given[..., :-1]))
@@ -137,7 +134,7 @@ class _Backward:
     def _behind(self, shift: Tensor) -> Tensor:
         """The sums over queries behind a step, under its stabiliser, which is not above theirs."""
         if self.behind is None or self.shift is None:
-            found = torch.zeros_like(self.saved.sums)
+            found = self.values.new_zeros(len(self.values), shift.shape[-1], self.values.shape[-1])
         else:
             found = self.behind.mul_((shift - self.shift).exp2_().mT)
         self.shift = shift
@@ -161,7 +158,10 @@ class _Backward:
     def _to_keys(self, a: int, b: int, logs: Tensor) -> None:
         y, side = self.y[:, a:b], self.heads.keys
         part = torch.bmm(logs, self.slopes[1])
-        turned = side.turned(y) * logs.sum(dim=-1, keepdim=True).mul_(2 * self.heads.c * _LN2)
+        whole = logs.sum(dim=-1, keepdim=True)
+        if self.to.bias is not None:
+            self.to.bias[:, a:b] = whole[..., 0] * _LN2
+        turned = side.turned(y) * whole.mul_(2 * self.heads.c * _LN2)
         part += turned if side.turn is None else torch.bmm(turned, side.turn.mT)
         self.to.k[:, a:b] = part
         if self.to.keys is not None:

@@ -20,8 +20,9 @@ from torch import Tensor, nn
 
 from ._attention import linear_attention
 from ._attention_state import AttentionState
-from ._drawn import DrawnFeatures, HeadSpec, check_heads
+from ._drawn import DrawnFeatures
 from ._families import sizes
+from ._head_spec import HeadSpec, check_heads
 from ._multihead_checks import warn_of_dropout
 
 NAME = "bochner"

@@ -14,7 +14,8 @@ from .._validation import check_count, check_flag, check_positive, shown
 from ..approximation import Approximation
 from ._attention_checks import check_generator, check_state_type
 from ._attention_state import AttentionState
-from ._drawn import DrawnFeatures, check_heads, head_spec
+from ._drawn import DrawnFeatures
+from ._head_spec import check_heads, head_spec
 from ._layer_plan import near
 from ._multihead_call import HeadCall
 from ._multihead_checks import OWNER, check_inputs, check_options, is_causal_mask, key_bias, key_mask, warn_of_dropout
@@ -248,7 +249,8 @@ class RandomFeatureAttention(nn.Module):
         q, k, v = (self._heads(self._batched(x), part, start) for part, x in enumerate((query, key, value)))
         if self.features.waits:
             self.features.fit_call(q, k, mask, self.current_scale())
-        call = HeadCall(self, q, k, extra, causal, mask, key_bias(key_padding_mask), state)
+        bias = key_bias(key_padding_mask)
+        call = HeadCall(self, q, k, extra, causal, mask if bias is None else bias, state)
         out = self.out_proj(call.of(v).transpose(1, 2).flatten(2))
         weights = call.weights(average_attn_weights) if need_weights else None
         return self._as_given(out, weights, query.ndim == 3)

@@ -1,4 +1,4 @@
-"""One call of multi-head attention, after its projections: biases of keys, and keys beside those of the inputs."""
+"""One call of multi-head attention, after its projections, with keys beside those of the inputs."""
 
 from __future__ import annotations
 
@@ -18,16 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HeadCall:
-    r"""One call of the attention, for values of any width.
-
-    Notes
-    -----
-    A bias :math:`c_j` of key j has the linear form
-
-    .. math:: \frac{\sum_j \phi_q(x)\cdot\phi_k(y_j)\,e^{c_j}v_j}{\sum_j \phi_q(x)\cdot\phi_k(y_j)\,e^{c_j}},
-
-    the ratio of the attention to :math:`e^{c_j}v_j` and that to :math:`e^{c_j}`, whose denominators cancel.
-    """
+    """One call of the attention, for values of any width."""
 
     module: RandomFeatureAttention
     q: Tensor
@@ -35,7 +26,6 @@ class HeadCall:
     extra: tuple[Tensor, Tensor] | None
     causal: bool
     mask: Tensor | None
-    bias: Tensor | None
     state: AttentionState | None
 
     def of(self, v: Tensor) -> Tensor:
@@ -52,14 +42,6 @@ class HeadCall:
         return weights.mean(dim=1) if average else weights
 
     def _of(self, v: Tensor, extra: Tensor | None, state: AttentionState | None) -> Tensor:
-        if self.bias is None:
-            return self._attention(v, extra, state)
-        factor = self.bias.exp()[:, None, :, None].to(v)
-        ones = None if extra is None else torch.cat([extra, torch.ones_like(extra[..., :1])], dim=-1)
-        out = self._attention(torch.cat([factor * v, factor.expand(*v.shape[:-1], 1)], dim=-1), ones, state)
-        return out[..., :-1] / out[..., -1:].clamp(min=torch.finfo(out.dtype).tiny)
-
-    def _attention(self, v: Tensor, extra: Tensor | None, state: AttentionState | None) -> Tensor:
         module, q, k, mask = self.module, self.q, self.k, self.mask
         options: dict[str, Any] = {
             "features": module.features.current,
@@ -78,7 +60,11 @@ class HeadCall:
                 n = keys.shape[-2]
                 k, v = torch.cat([k, keys], dim=-2), torch.cat([v, extra], dim=-2)
                 q = functional.pad(q, (0, 0, 0, n))  # a window wants as many queries
-                mask = None if mask is None else functional.pad(mask.expand(len(k), -1), (0, n), value=True)
+                mask = (
+                    None
+                    if mask is None
+                    else functional.pad(mask.expand(len(k), -1), (0, n), value=mask.dtype == torch.bool)
+                )
         there = None if mask is None else mask[:, None]  # the same for all heads
         out = linear_attention(q, k, v, causal=self.causal, key_mask=there, state=state, **options)
         return out[..., : self.q.shape[-2], :]

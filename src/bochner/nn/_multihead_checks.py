@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from ._multihead import RandomFeatureAttention
 
 OWNER = "RandomFeatureAttention"
-_LARGEST_BIAS = 40
-"""Largest number that may be added to logits: factors e^40 of values keep their digits in float32 sums."""
 
 
 def check_options(
@@ -133,18 +131,10 @@ def key_mask(key_padding_mask: Tensor | None) -> Tensor | None:
 
 
 def key_bias(key_padding_mask: Tensor | None) -> Tensor | None:
-    """What a mask adds to the logits of keys, (batch, length); None where it only hides some."""
+    """What a mask adds to the logits of keys, (batch, length), with minus infinity for padding; None where it is of bool."""
     if key_padding_mask is None or not key_padding_mask.is_floating_point():
         return None
-    bias = torch.atleast_2d(key_padding_mask).masked_fill(key_padding_mask == -torch.inf, 0.0)
-    if not bool((bias != 0).any()):
-        return None
-    if not bool((bias.abs() <= _LARGEST_BIAS).all()):
-        raise ValueError(
-            f"{OWNER}: key_padding_mask must add numbers from -{_LARGEST_BIAS} to {_LARGEST_BIAS} to the logits, or -inf "
-            f"for padding."
-        )
-    return bias
+    return torch.atleast_2d(key_padding_mask)
 
 
 def is_causal_mask(attn_mask: Tensor | None, is_causal: bool) -> bool:

@@ -35,48 +35,53 @@ class NearKeys(NamedTuple):
     ----------
     k, v : Tensor (..., slots, d), (..., slots, e)
         Keys and values; any numbers in empty slots.
-    seen : Tensor (..., slots) of bool
-        False for empty slots and for padding; in the window also for anchors, which have a slot of their own.
+    bias : Tensor (..., slots)
+        What is added to the logarithm of the weight of each key.  Minus infinity for empty slots and for padding; in the
+        window also for anchors, which have a slot of their own.
     """
 
     k: Tensor
     v: Tensor
-    seen: Tensor
+    bias: Tensor
+
+    @property
+    def seen(self) -> Tensor:
+        """Which slots hold a key, (..., slots) of bool."""
+        return self.bias > -torch.inf
 
     @classmethod
     def empty(cls, k: Tensor, v: Tensor, slots: int) -> NearKeys:
         """Empty slots for keys and values like these."""
         lead = torch.broadcast_shapes(k.shape[:-2], v.shape[:-2])
-        seen = torch.zeros(*lead, slots, dtype=torch.bool, device=k.device)
-        return cls(k.new_zeros(*lead, slots, k.shape[-1]), v.new_zeros(*lead, slots, v.shape[-1]), seen)
+        bias = k.new_full((*lead, slots), -torch.inf)
+        return cls(k.new_zeros(*lead, slots, k.shape[-1]), v.new_zeros(*lead, slots, v.shape[-1]), bias)
 
     @classmethod
-    def of(cls, k: Tensor, v: Tensor, key_mask: Tensor | None) -> NearKeys:
+    def of(cls, k: Tensor, v: Tensor, key_bias: Tensor | None) -> NearKeys:
         """Keys that are given, with all leading axes of both."""
         lead = torch.broadcast_shapes(k.shape[:-2], v.shape[:-2])
-        ones = torch.ones(k.shape[-2], dtype=torch.bool, device=k.device)
-        seen = (ones if key_mask is None else key_mask).expand(*lead, k.shape[-2])
-        return cls(k.expand(*lead, *k.shape[-2:]), v.expand(*lead, *v.shape[-2:]), seen)
+        bias = (k.new_zeros(k.shape[-2]) if key_bias is None else key_bias).expand(*lead, k.shape[-2])
+        return cls(k.expand(*lead, *k.shape[-2:]), v.expand(*lead, *v.shape[-2:]), bias)
 
     def rows(self, start: int, stop: int | None = None) -> NearKeys:
         """Keys from ``start`` to before ``stop``."""
-        return NearKeys(self.k[..., start:stop, :], self.v[..., start:stop, :], self.seen[..., start:stop])
+        return NearKeys(self.k[..., start:stop, :], self.v[..., start:stop, :], self.bias[..., start:stop])
 
     def then(self, other: NearKeys) -> NearKeys:
         """These keys and others after them."""
         return NearKeys(
             torch.cat([self.k, other.k], dim=-2),
             torch.cat([self.v, other.v], dim=-2),
-            torch.cat([self.seen, other.seen], dim=-1),
+            torch.cat([self.bias, other.bias], dim=-1),
         )
 
     def without(self, rows: Tensor) -> NearKeys:
         """The same keys with some rows, (..., slots) of bool, masked."""
-        return self._replace(seen=self.seen & ~rows)
+        return self._replace(bias=self.bias.masked_fill(rows, -torch.inf))
 
     def flip(self) -> NearKeys:
         """The keys in the opposite order."""
-        return NearKeys(self.k.flip(-2), self.v.flip(-2), self.seen.flip(-1))
+        return NearKeys(self.k.flip(-2), self.v.flip(-2), self.bias.flip(-1))
 
 
 class Anchors(NamedTuple):
@@ -105,15 +110,17 @@ def choose_anchors(held: NearKeys, new: NearKeys) -> Anchors:
     taken = torch.searchsorted(counts, ranks.contiguous()).clamp(max=counts.shape[-1] - 1)
     k, v = (x.gather(-2, taken[..., None].expand(*taken.shape, x.shape[-1])) for x in (both.k, both.v))
     chosen = new.seen & (counts[..., slots:] <= slots)
-    return Anchors(NearKeys(k, v, ranks <= counts[..., -1:]), (taken - slots).clamp(min=-1), chosen)
+    bias = both.bias.gather(-1, taken).masked_fill(ranks > counts[..., -1:], -torch.inf)
+    return Anchors(NearKeys(k, v, bias), (taken - slots).clamp(min=-1), chosen)
 
 
 def attend_anchors(x: Tensor, anchors: Anchors, root: float | Tensor, *, causal: bool) -> Part:
     """What queries x, times the root of the scale, see of the anchors: all of them, or those up to their own position."""
-    visible = anchors.keys.seen[..., None, :]
+    bias = anchors.keys.bias[..., None, :]
     if causal:
-        visible = visible & (anchors.place[..., None, :] <= torch.arange(x.shape[-2], device=x.device)[:, None])
-    return _exact(x, anchors.keys.k * root, anchors.keys.v, visible)
+        hidden = anchors.place[..., None, :] > torch.arange(x.shape[-2], device=x.device)[:, None]
+        bias = bias.masked_fill(hidden, -torch.inf)
+    return _exact(x, anchors.keys.k * root, anchors.keys.v, bias)
 
 
 def attend_window(x: Tensor, keys: NearKeys, root: float | Tensor, window: int, *, before: int, causal: bool) -> Part:
@@ -142,12 +149,12 @@ def attend_window(x: Tensor, keys: NearKeys, root: float | Tensor, window: int, 
     sides = (reach - before, end + (0 if causal else reach))
     starts = block * torch.arange(blocks, device=x.device)
     k, v = (_windows(pad(part, (0, 0, *sides)), starts, width, -2) for part in (keys.k * root, keys.v))
-    seen = _windows(pad(keys.seen, sides), starts, width, -1)
+    bias = _windows(pad(keys.bias, sides, value=-torch.inf), starts, width, -1)
     rows, columns = torch.arange(block, device=x.device)[:, None], torch.arange(width, device=x.device)
     distance = rows - (columns - reach)
-    band = (distance < window) & (distance >= 0 if causal else distance > -window)
+    outside = (distance >= window) | (distance < 0 if causal else distance <= -window)
     queries = pad(x, (0, 0, 0, end)).unflatten(-2, (blocks, block))
-    part = _exact(queries, k, v, seen[..., None, :] & band)
+    part = _exact(queries, k, v, bias[..., None, :].masked_fill(outside, -torch.inf))
     return Part(*(column.flatten(-3, -2)[..., :n, :] for column in part))
 
 
@@ -157,9 +164,9 @@ def _windows(x: Tensor, starts: Tensor, width: int, dim: int) -> Tensor:
     return x.index_select(dim, places).unflatten(dim, (starts.shape[0], width))
 
 
-def _exact(x: Tensor, y: Tensor, v: Tensor, visible: Tensor) -> Part:
-    """Sums of exponentials of products of queries (..., n, d) and keys (..., p, d), where ``visible`` (..., n, p)."""
-    scores = (x @ y.mT).masked_fill(~visible, -torch.inf)
+def _exact(x: Tensor, y: Tensor, v: Tensor, bias: Tensor) -> Part:
+    """Sums of exponentials of products of queries (..., n, d) and keys (..., p, d) with a bias (..., n, p)."""
+    scores = x @ y.mT + bias
     top = scores.detach().amax(dim=-1, keepdim=True).clamp(min=2 * NOTHING)
     weights = (scores - top).exp()
     sums = torch.cat([weights @ v, weights.sum(dim=-1, keepdim=True)], dim=-1)

@@ -1,9 +1,8 @@
 """Linear attention of one sequence: which keys are met by features, which ones exactly, and by which code.
 
 Positive features whose logarithms are quadratic, which are all real exponential maps, go through the fused operator on
-the CPU if the sequence is long, or if a graph is made, which could not follow the walk.  Short sequences, other features,
-prefixes of any length, sequences spread over processes and gradients through a state go through the walk over plain
-operations.
+the CPU.  Other features, prefixes of any length, sequences spread over processes and gradients through a state go through
+the walk over plain operations, which a graph could not follow.
 """
 
 from __future__ import annotations
@@ -33,20 +32,20 @@ _CAUSAL_CHUNK = 128
 """Rows per step of a causal walk: products within the step cost about as much as those with the sums."""
 _NUMBERS = 1 << 21
 """Features held at a time where all see all: few enough for the cache, enough for matrix products."""
-_LONG = 1 << 18
-"""Features of a head from which the fused operator is used.  It works head by head, and its overhead is that of each: below,
-plain operations on all heads at once are faster (up to 40 times for a batch of short sequences)."""
 
 
 @dataclass(frozen=True)
 class OneSequence:
-    """Checked tensors in working precision, with the features that meet them; ``group`` holds the sequence in pieces."""
+    """Checked tensors in working precision, with the features that meet them.
+
+    ``group`` holds the sequence in pieces; with ``causal``, there are ``queries_per_key`` queries of each position.
+    """
 
     features: TensorFeatures
     q: Tensor
     k: Tensor
     v: Tensor
-    key_mask: Tensor | None
+    key_bias: Tensor | None
     root: float | Tensor
     causal: bool
     chunk_size: int | None
@@ -54,11 +53,12 @@ class OneSequence:
     group: Group | None = None
     window: int = 0
     anchors: int = 0
+    queries_per_key: int = 1
 
     def part(self, queries: slice, keys: slice) -> OneSequence:
         """One of several sequences that lie one after the other."""
         q, k, v = self.q[..., queries, :], self.k[..., keys, :], self.v[..., keys, :]
-        return replace(self, q=q, k=k, v=v, key_mask=None if self.key_mask is None else self.key_mask[..., keys])
+        return replace(self, q=q, k=k, v=v, key_bias=None if self.key_bias is None else self.key_bias[..., keys])
 
     def run(self, state: AttentionState | None) -> Tensor:
         """The output; keys are added to the state."""
@@ -68,7 +68,10 @@ class OneSequence:
         sums = None if state is None else state.sums
         features = self._for_the_operator(kept=state is not None)
         if features is not None:
-            out, _, sums = attend(features, self.q, k, v, self.key_mask, self.root, sums=sums, **self._layout)
+            keep = state is not None
+            out, _, sums = attend(
+                features, self.q, k, v, self.key_bias, self.root, sums=sums, keep=keep, **self._layout
+            )
         else:
             out, sums = self._walk(k, v, self._lengths(), self._seen(sums), sums)
         if state is not None:
@@ -90,10 +93,10 @@ class OneSequence:
     def _member_by_member(self, lengths: Tensor) -> Tensor:
         """Each member of the first axis by itself, since its queries see other prefixes."""
         q, k, v = (x.expand(len(lengths), *x.shape[1:]) for x in (self.q, self.k, self.v))
-        masks = [None] * len(lengths) if self.key_mask is None else self.key_mask.expand(*k.shape[:-1])
+        biases = [None] * len(lengths) if self.key_bias is None else self.key_bias.expand(*k.shape[:-1])
         parts = [
-            replace(self, q=q[b], k=k[b], v=v[b], key_mask=mask).run_prefixes(row, None)
-            for b, (row, mask) in enumerate(zip(lengths, masks, strict=True))
+            replace(self, q=q[b], k=k[b], v=v[b], key_bias=bias).run_prefixes(row, None)
+            for b, (row, bias) in enumerate(zip(lengths, biases, strict=True))
         ]
         return torch.stack(parts)
 
@@ -101,7 +104,7 @@ class OneSequence:
         """The output where some keys are met exactly."""
         if state is None and not torch.compiler.is_compiling():  # no wider than the sequence
             self = replace(self, window=min(self.window, self.q.shape[-2]), anchors=min(self.anchors, self.k.shape[-2]))
-        new, x = NearKeys.of(*self._filled(), self.key_mask), self.q * self.root
+        new, x = NearKeys.of(*self._filled(), self.key_bias), self.q * self.root
         reach, n = max(self.window - 1, 0), self.k.shape[-2]
         held = NearKeys.empty(new.k, new.v, self.anchors + (reach if state is not None else 0))
         if state is not None and state.near is not None:
@@ -149,18 +152,18 @@ class OneSequence:
         """What queries see of keys by features: all of them, or where attention is causal key j up to ``i - lag``."""
         features = self._for_the_operator(kept=kept)
         if features is not None:
-            out, log, sums = attend(features, self.q, *keys, self.root, sums=sums, lag=lag, **self._layout)
+            out, log, sums = attend(features, self.q, *keys, self.root, sums=sums, keep=kept, lag=lag, **self._layout)
             return Part(pad(out, (0, 1), value=1.0), scale_of(features, self.q, self.root, log)), sums
         n, p = self.q.shape[-2], keys.k.shape[-2]
         lengths = [min(max(t + 1 - lag, 0), p) for t in range(n)] if self.causal else Everything(p, n)
-        seen = replace(self, k=keys.k, key_mask=keys.seen)._seen_of(lengths, sums)
-        walk = Walk(self.features, self.q, keys.k, keys.v, keys.seen, Prefixes(lengths), seen, self.root)
+        seen = replace(self, k=keys.k, key_bias=keys.bias)._seen_of(lengths, sums)
+        walk = Walk(self.features, self.q, *keys, Prefixes(lengths), seen, self.root)
         found: tuple[Part, KeySums | None] = _outside_of_graphs()(walk, sums, self._chunk)
         return found
 
     @property
     def _layout(self) -> dict[str, Any]:
-        return {"causal": self.causal, "rows": self.chunk_size}
+        return {"causal": self.causal, "rows": self.chunk_size, "group": self.queries_per_key if self.causal else 1}
 
     def _for_the_operator(self, *, kept: bool) -> QuadraticFeatures | None:
         """The features if the fused operator computes this; ``kept`` says that the sums remain in a state."""
@@ -170,8 +173,6 @@ class OneSequence:
         if self.q.device.type not in ("cpu", "meta"):
             return None
         if not torch.compiler.is_compiling() and any(forward_ad.unpack_dual(x).tangent is not None for x in tensors):
-            return None
-        if not _in_a_graph(self.q) and max(self.q.shape[-2], self.k.shape[-2]) * features.width < _LONG:
             return None
         if not kept:
             return features
@@ -183,6 +184,8 @@ class OneSequence:
     def _lengths(self) -> Sequence[int]:
         """How many keys each query sees."""
         n, p = self.q.shape[-2], self.k.shape[-2]
+        if self.causal and self.queries_per_key > 1:
+            return [i // self.queries_per_key + 1 for i in range(n)]
         return range(1, n + 1) if self.causal else Everything(p, n)
 
     @property
@@ -197,15 +200,21 @@ class OneSequence:
 
     def _filled(self) -> tuple[Tensor, Tensor]:
         """Keys and values with zeros in the padding: numbers there, even NaN, must not meet a zero."""
-        if self.key_mask is None:
+        there = self._there
+        if there is None:
             return self.k, self.v
-        k, v = (x.masked_fill(~self.key_mask[..., None], 0.0) for x in (self.k, self.v))
+        k, v = (x.masked_fill(~there[..., None], 0.0) for x in (self.k, self.v))
         return k, v
+
+    @property
+    def _there(self) -> Tensor | None:
+        """Which keys there are, (..., Lk); None means all."""
+        return None if self.key_bias is None else self.key_bias > -torch.inf
 
     def _walk(
         self, k: Tensor, v: Tensor, lengths: Sequence[int], seen: Tensor | None, sums: KeySums | None
     ) -> tuple[Tensor, KeySums | None]:
-        walk = Walk(self.features, self.q, k, v, self.key_mask, Prefixes(lengths), seen, self.root)
+        walk = Walk(self.features, self.q, k, v, self.key_bias, Prefixes(lengths), seen, self.root)
         if self.group is not None:
             walk, sums = self._with_others(walk, lengths, self.group)
         # nothing that is done depends on numbers in tensors where all see all, by plain operations
@@ -227,27 +236,24 @@ class OneSequence:
 
     def _seen(self, sums: KeySums | None) -> Tensor | None:
         """Which queries see any key or the sums, (..., Lq); None means all."""
-        if self.key_mask is None and (self.causal or self.k.shape[-2]):
+        there = self._there
+        if there is None and (self.causal or self.k.shape[-2]):
             return None
-        if self.key_mask is None:
+        if there is None:
             seen = self.k.new_zeros(self.q.shape[-2], dtype=torch.bool)
         elif self.causal:
-            seen = self.key_mask.cumsum(dim=-1) > 0
+            seen = (there.cumsum(dim=-1) > 0).repeat_interleave(self.queries_per_key, dim=-1)
         else:
-            seen = self.key_mask.any(dim=-1, keepdim=True).expand(*self.key_mask.shape[:-1], self.q.shape[-2])
+            seen = there.any(dim=-1, keepdim=True).expand(*there.shape[:-1], self.q.shape[-2])
         return seen if sums is None else seen | sums.seen
 
     def _seen_of(self, lengths: Sequence[int], sums: KeySums | None) -> Tensor:
         """The same where query i sees that many keys."""
-        mask = self.k.new_ones(self.k.shape[-2], dtype=torch.bool) if self.key_mask is None else self.key_mask
-        counts = pad(mask.cumsum(dim=-1), (1, 0))
+        there = self._there
+        there = self.k.new_ones(self.k.shape[-2], dtype=torch.bool) if there is None else there
+        counts = pad(there.cumsum(dim=-1), (1, 0))
         seen = counts[..., torch.tensor(list(lengths), dtype=torch.int64, device=counts.device)] > 0
         return seen if sums is None else seen | sums.seen
-
-
-def _in_a_graph(x: Tensor) -> bool:
-    """Whether operations are recorded or transformed rather than carried out: a walk that looks at numbers cannot be."""
-    return x.is_meta or torch.compiler.is_compiling() or bool(torch._C._are_functorch_transforms_active())
 
 
 def _outside_of_graphs() -> Callable[..., Any]:

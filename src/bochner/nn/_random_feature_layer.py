@@ -11,7 +11,8 @@ from .._validation import check_count, check_flag
 from ..approximation import Approximation
 from ..kernels import Gaussian
 from ._attention_checks import check_floating, check_generator
-from ._drawn import DrawnFeatures, as_spec
+from ._drawn import DrawnFeatures
+from ._head_spec import as_spec
 
 _OWNER = "RandomFeatures"
 

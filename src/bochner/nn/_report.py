@@ -17,7 +17,7 @@ from ..approximation import Approximation
 from ..catalogue import mechanism
 from ._attention_checks import check_generator
 from ._calibration import calibrate
-from ._drawn import attention_spec
+from ._head_spec import attention_spec
 from ._layer_plan import LayerPlan
 from ._model_change import Loss, ModelChange
 from ._recording import Recorded, record

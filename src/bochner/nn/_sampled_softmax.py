@@ -15,7 +15,8 @@ from ..approximation import Approximation
 from ._attention_checks import check_generator
 from ._class_logits import ClassLogits, unit
 from ._class_sampling import ClassSampler, KernelSampler, Sample, SoftmaxSampler, UniformSampler, checked_share
-from ._drawn import DrawnFeatures, attention_spec
+from ._drawn import DrawnFeatures
+from ._head_spec import attention_spec
 
 SAMPLERS = ("kernel", "uniform", "softmax")
 _OWNER = "SampledSoftmax"

@@ -165,8 +165,8 @@ class Walk:
     ----------
     features : TensorFeatures
     q, k, v : Tensor (..., Lq, d), (..., Lk, d), (..., Lk, e)
-    key_mask : Tensor (..., Lk) of bool or None
-        Which keys there are.
+    key_bias : Tensor (..., Lk) or None
+        What is added to the logarithm of each key; minus infinity for those that are masked.
     prefixes : Prefixes
         How many keys each query sees.
     seen : Tensor (..., Lq) of bool or None
@@ -179,7 +179,7 @@ class Walk:
     q: Tensor
     k: Tensor
     v: Tensor
-    key_mask: Tensor | None
+    key_bias: Tensor | None
     prefixes: Prefixes
     seen: Tensor | None
     root: float | Tensor
@@ -259,9 +259,9 @@ class Walk:
 
     def _keys(self, step: Step, k: Tensor) -> LogFeatures:
         keys = self.features.log(k * self.root, key=True)
-        if self.key_mask is None:
+        if self.key_bias is None:
             return keys
-        return keys._replace(log=keys.log.masked_fill(~self.key_mask[..., step.k0 : step.k1, None], -torch.inf))
+        return keys._replace(log=keys.log + self.key_bias[..., step.k0 : step.k1, None])
 
 
 def _attended(

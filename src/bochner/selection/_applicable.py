@@ -102,3 +102,20 @@ def rows_within(plan: Approximation, width: int, d: int) -> int:
 def label_of(spec: Approximation) -> str:
     """Short label of map and projection, without default arguments."""
     return f"{label(spec.map)}, {label(spec.projection)}" if spec.map.uses_rows else label(spec.map)
+
+
+def plainness(spec: Approximation) -> int:
+    """The order in which equal mechanisms are preferred: the kernel's default, landmarks, the default map, others.
+
+    Examples
+    --------
+    >>> from bochner import kernels
+    >>> plainness(Approximation(kernels.Gaussian()))
+    0
+    """
+    if spec.map.keeps_points:
+        return 1
+    default, of_map = Approximation(spec.kernel), Approximation(spec.kernel, spec.map)
+    if spec.map == default.map:
+        return 0 if spec.projection == default.projection else 2
+    return 3 if spec.map.uses_rows and spec.projection == of_map.projection else 4

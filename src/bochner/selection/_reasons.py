@@ -11,12 +11,14 @@ from ._sample import Facts
 _USELESS = 1.0
 """Relative error of the estimate that is zero everywhere."""
 _NEARLY_ALL = 0.99
+_NEAR, _LISTED = 1.05, 5
+"""Ratio of errors within which mechanisms are called nearly equal, and how many of them are named."""
 
 
 def reasons(ranking: Sequence[Candidate], facts: Facts) -> tuple[str, ...]:
     """Return sentences that describe the data, explain map, constants and rows, and name a faster alternative."""
     effect = ranking[0].plan.map.effect(facts)
-    found = (_data(facts), _map(ranking, facts), effect, _rows(ranking, facts), _faster(ranking))
+    found = (_data(facts), _map(ranking, facts), effect, _rows(ranking, facts), _faster(ranking), _nearly(ranking))
     return tuple(sentence for sentence in found if sentence)
 
 
@@ -52,6 +54,16 @@ def _faster(ranking: Sequence[Candidate]) -> str:
         return ""
     ratio = best.seconds_per_row / quick.seconds_per_row
     return f"{quick.label} is {ratio:.1f} times faster here, with {_against(quick, best)}."
+
+
+def _nearly(ranking: Sequence[Candidate]) -> str:
+    """Name the candidates that other sampled pairs could have put first."""
+    best = ranking[0]
+    near = [c.label for c in ranking[1:] if c.bound <= _NEAR * best.bound and c.n_features <= _NEAR * best.n_features]
+    if not near:
+        return ""
+    listed = "; ".join(near[:_LISTED]) + (f"; and {len(near) - _LISTED} more" if len(near) > _LISTED else "")
+    return f"Nearly equal, within {100 * (_NEAR - 1):.0f} %, so that another sample may put it first: {listed}."
 
 
 def _against(other: Candidate, best: Candidate) -> str:

@@ -89,7 +89,9 @@ def explicit_clone(positions: np.ndarray, directions: np.ndarray, seed: int) -> 
     """The policy that takes the mean direction at a position, by kernel ridge regression."""
     from ...learn import KernelRidge
 
-    model = KernelRidge(random_state=seed).fit(positions, np.stack([np.cos(directions), np.sin(directions)], axis=1))
+    model = KernelRidge(gamma="scale", map=None, n_components=256, alpha=1.0, random_state=seed).fit(
+        positions, np.stack([np.cos(directions), np.sin(directions)], axis=1)
+    )
 
     def policy(s: np.ndarray) -> np.ndarray:
         x, y = model.predict(s).T

@@ -1,4 +1,4 @@
-"""The posterior of a Gaussian process on features, and its marginal likelihood."""
+"""The marginal likelihood of a Gaussian process on features, and its gradient."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky
-from scipy.linalg.lapack import dtrtri
+from scipy.linalg import cho_factor, cho_solve, cholesky
+from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize_scalar
 
-from ...approximation import FeatureMap
-from .spectrum import NormalEquations, Scaling, Spectrum
+from ...linalg.engine import multiply
+from .spectrum import Spectrum
 
 _GRID = np.linspace(np.log(1e-9), np.log(1e7), 113)
 """Logarithms tried before the refinement; a local maximum between two neighbours is not lost by it."""
@@ -112,104 +112,6 @@ class SpectralEvidence:
         return pair(unit * float(np.exp(log)))
 
 
-class Posterior(NamedTuple):
-    r"""Weights given data: :math:`w \mid y \sim N(\mu, \sigma^2 R R^T)`.
-
-    Attributes
-    ----------
-    mean : float64 array (D, t)
-    root : float64 array (D, D)
-        R.
-    noise, amplitude : float
-        :math:`\sigma^2` and a.
-    log_marginal_likelihood : float
-    lost : int
-        Number of directions in which the noise is within the rounding error of the features, and nothing is fitted.
-
-    Notes
-    -----
-    The prior is :math:`w \sim N(0, aI)` and :math:`y = \Phi w + \varepsilon`,
-    :math:`\varepsilon \sim N(0, \sigma^2 I)`, so :math:`\mu = B^{-1}\Phi^Ty`, :math:`RR^T = B^{-1}`,
-    :math:`B = \Phi^T\Phi + (\sigma^2/a) I`.  R is the inverse of the transposed Cholesky factor, which is unique, so
-    that equal data give equal samples; where rounding leaves B without a factor it is
-    :math:`Q(\Lambda+\sigma^2/a)^{-1/2}`.
-    """
-
-    mean: np.ndarray
-    root: np.ndarray
-    noise: float
-    amplitude: float
-    log_marginal_likelihood: float
-    lost: int = 0
-
-    def variance(self, Phi: np.ndarray) -> np.ndarray:
-        """Variance of the function at rows of features, (n,)."""
-        V = Phi @ self.root
-        variance: np.ndarray = self.noise * np.einsum("nk,nk->n", V, V)
-        return variance
-
-    def covariance(self, Phi: np.ndarray) -> np.ndarray:
-        """Covariance of the function at rows of features, (n, n)."""
-        V = Phi @ self.root
-        covariance: np.ndarray = self.noise * (V @ V.T)
-        return covariance
-
-    def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Weights drawn from it, (D, t, n_samples): each is one function on the whole space."""
-        D, t = self.mean.shape
-        z = rng.standard_normal((n_samples, t, D)).transpose(2, 1, 0)
-        drawn: np.ndarray = self.mean[:, :, None] + np.sqrt(self.noise) * np.tensordot(self.root, z, axes=1)
-        return drawn
-
-
-def means_and_spreads(
-    X: np.ndarray, *, phi: FeatureMap, fitted: Posterior, scaling: Scaling, noise: float
-) -> np.ndarray:
-    """Means and standard deviations side by side, (n, 2t), in the units of the targets."""
-    Phi = phi.queries(X)
-    spread = np.sqrt(fitted.variance(Phi) + noise)
-    return np.hstack([scaling.shift + scaling.scale * (Phi @ fitted.mean), spread[:, None] * scaling.scale])
-
-
-def functions_at(X: np.ndarray, *, phi: FeatureMap, weights: np.ndarray, scaling: Scaling, single: bool) -> np.ndarray:
-    """Functions of given weights (D, t, s) at rows, (n, t, s) or (n, s)."""
-    values = scaling.shift[:, None] + scaling.scale[:, None] * np.tensordot(phi.queries(X), weights, axes=1)
-    return np.asarray(values[:, 0] if single else values)
-
-
-def function_at(X: np.ndarray, *, phi: FeatureMap, weights: np.ndarray, scaling: Scaling, single: bool) -> np.ndarray:
-    """The function of given weights (D, t, 1) at rows, (n, t) or (n,)."""
-    return functions_at(X, phi=phi, weights=weights, scaling=scaling, single=single)[..., 0]
-
-
-def posterior(equations: NormalEquations, noise: float, amplitude: float) -> Posterior:
-    """The posterior of given noise and amplitude, by one Cholesky factorisation where rounding allows it."""
-    ratio = noise / amplitude
-    if ratio <= equations.floor:
-        return _by_spectrum(equations, noise, amplitude)
-    B = equations.gram.copy()
-    B[np.diag_indices(len(B))] += ratio
-    try:
-        L = cholesky(B, lower=True, overwrite_a=True, check_finite=False)
-    except LinAlgError:  # the ratio is lost in the rounding of the Gram matrix
-        return _by_spectrum(equations, noise, amplitude)
-    root, t = np.ascontiguousarray(dtrtri(L, lower=1)[0].T), equations.cross.shape[1]
-    mean = root @ (root.T @ equations.cross)
-    residual = float(equations.total.sum() - np.vdot(equations.cross, mean))
-    fit = max(residual, ratio * float(np.vdot(mean, mean))) / noise
-    log_det = 2 * float(np.log(np.diag(L)).sum()) - len(B) * float(np.log(ratio))
-    value = -0.5 * (fit + t * log_det + equations.units * t * float(np.log(2 * np.pi * noise)))
-    return Posterior(mean, root, noise, amplitude, value)
-
-
-def _by_spectrum(equations: NormalEquations, noise: float, amplitude: float) -> Posterior:
-    """Compute the posterior from all D eigenvectors; directions within rounding error keep their prior."""
-    spectrum, ratio = equations.spectrum(), noise / amplitude
-    mean, lost = spectrum.within_rounding(ratio) if ratio <= equations.floor else (spectrum.coefficients(ratio), 0)
-    root = spectrum.vectors / np.sqrt(spectrum.values + ratio)
-    return Posterior(mean, root, noise, amplitude, SpectralEvidence(spectrum).value(noise, amplitude), lost)
-
-
 class Evidence(NamedTuple):
     """A log marginal likelihood and its gradient.
 
@@ -227,8 +129,18 @@ class Evidence(NamedTuple):
     logs: np.ndarray
 
 
-def regression_evidence(Phi: np.ndarray, Y: np.ndarray, noise: float, amplitude: float) -> Evidence:
+def regression_evidence(
+    Phi: np.ndarray, Y: np.ndarray, noise: float, amplitude: float, units: float | None = None
+) -> Evidence:
     r"""Log marginal likelihood of targets Y (n, t) under :math:`K = a\Phi\Phi^T + \sigma^2 I`, and its gradient.
+
+    Parameters
+    ----------
+    Phi, Y : float64 arrays (n, D) and (n, t)
+        Features and targets, times the roots of the weights of their rows.
+    noise, amplitude : float
+    units : float, optional
+        Observations that the rows count as, see `Moments`; None means n.
 
     Notes
     -----
@@ -257,10 +169,12 @@ def regression_evidence(Phi: np.ndarray, Y: np.ndarray, noise: float, amplitude:
     """
     n, D = Phi.shape
     t = Y.shape[1]
+    units = n if units is None else units
     alpha, smooth, log_det = (_by_features if n >= D else _by_rows)(Phi, Y, noise, amplitude)
-    value = -0.5 * (float(np.vdot(Y, alpha)) + t * log_det + n * t * _LOG_2PI)
+    log_det += (units - n) * float(np.log(noise))  # repetitions of a row add directions that only noise fills
+    value = -0.5 * (float(np.vdot(Y, alpha)) + t * log_det + units * t * _LOG_2PI)
     G = amplitude * (alpha @ (alpha.T @ Phi)) - t * smooth
-    trace = (n - float(np.vdot(smooth, Phi))) / noise  # of the inverse of K
+    trace = (units - float(np.vdot(smooth, Phi))) / noise  # of the inverse of K
     logs = 0.5 * np.array([noise * (float(np.vdot(alpha, alpha)) - t * trace), np.vdot(Phi, G)])
     return Evidence(value, G, logs)
 
@@ -272,10 +186,14 @@ def _by_features(
     n, D = Phi.shape
     B = Phi.T @ Phi
     B[np.diag_indices(D)] += noise / amplitude
-    factor = cho_factor(B, lower=True, overwrite_a=True, check_finite=False)
-    smooth = cho_solve(factor, Phi.T, check_finite=False).T
+    L = cholesky(B, lower=True, overwrite_a=True, check_finite=False)
+    log_det = _log_det(L) + D * np.log(amplitude) + (n - D) * np.log(noise)
+    inverse = np.tril(dpotri(L, lower=1, overwrite_c=1)[0])
+    inverse += np.tril(inverse, -1).T
+    smooth = np.empty_like(Phi)
+    multiply(Phi, inverse, smooth)  # one product on all threads, in place of two solutions for n right-hand sides
     alpha = (Y - smooth @ (Phi.T @ Y)) / noise
-    return alpha, smooth, _log_det(factor[0]) + D * np.log(amplitude) + (n - D) * np.log(noise)
+    return alpha, smooth, log_det
 
 
 def _by_rows(Phi: np.ndarray, Y: np.ndarray, noise: float, amplitude: float) -> tuple[np.ndarray, np.ndarray, float]:

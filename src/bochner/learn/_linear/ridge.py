@@ -15,14 +15,21 @@ from ..._validation import check_option, shown
 from ...approximation import FeatureMap
 from ...linalg.engine import multiply
 from .._row_source import Chunk, RowSource
+from .conjugate_gradients import direct_cost, iterated_ridge
 from .moments import Moments
 from .spectrum import Equations, NormalEquations, RowEquations, Solved, Spectrum, blas_for
 
 DEFAULT_ALPHAS = np.logspace(-6, 3, 19)
 CRITERIA = ("gcv", "loo")
-SOLVERS = ("auto", "primal", "dual")
-_SAFE_ALPHA = 1e-3
+SOLVERS = ("auto", "primal", "dual", "cg")
+SAFE_ALPHA = 1e-3
 """From here on a fixed strength is far above the rounding of products in float32."""
+_SAMPLE_NUMBERS, _SAMPLE_ROWS = 1 << 25, 2048
+"""Features on which a criterion chooses the strength for conjugate gradients, 256 MB in float64, and most rows of them."""
+_NOTHING_KEPT = (
+    "a fit by conjugate gradients keeps no statistics to which rows could be added, and compact() drops them; call fit, "
+    "with solver='primal' if rows are to be added."
+)
 _ROUNDING = 1e-14
 """Of the squares of the targets: a residual of minus so much may be that of a perfect fit."""
 
@@ -55,7 +62,8 @@ class Ridge:
     alphas : array or None
         Strengths among which the criteria choose.
     intercept : bool
-    solver : {"auto", "primal", "dual"}
+    solver : {"auto", "primal", "dual", "cg"}
+        See `KernelRidge`.
     """
 
     owner: str
@@ -76,7 +84,8 @@ class Ridge:
         if isinstance(self.alpha, str):
             if self.alpha not in CRITERIA:
                 raise ValueError(
-                    f"{self.owner}: alpha must be a number, one for each target, 'gcv' or 'loo', got {shown(self.alpha)}."
+                    f"{self.owner}: alpha must be 'auto', a number, one for each target, 'loo' or 'gcv', got "
+                    f"{shown(self.alpha)}."
                 )
             self.grid()
             return
@@ -84,6 +93,11 @@ class Ridge:
         if alpha.ndim and len(alpha) not in (1, n_targets):
             raise ValueError(
                 f"{self.owner}: alpha has {len(alpha)} entries, one for each target, for {n_targets} targets."
+            )
+        if self.solver == "cg" and not (alpha > 0).all():
+            raise ValueError(
+                f"{self.owner}: alpha must be positive for solver='cg', got {shown(self.alpha)}; use 'primal' or 'dual', "
+                f"which find the shortest fit."
             )
 
     def grid(self) -> np.ndarray:
@@ -96,11 +110,15 @@ class Ridge:
     @property
     def exact(self) -> bool:
         """Whether products must be taken in float64: criteria and small strengths look below the rounding of float32."""
-        return isinstance(self.alpha, str) or bool((np.asarray(self.alpha) < _SAFE_ALPHA).any())
+        return isinstance(self.alpha, str) or bool((np.asarray(self.alpha) < SAFE_ALPHA).any())
 
     def fit(self, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel:
         """Fit features and targets of all rows at once."""
         self.check(rows.n_targets, in_memory=rows.in_memory)
+        return self.iterated(phi, rows, verbose=verbose) or self.direct(phi, rows, verbose=verbose)
+
+    def direct(self, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel:
+        """A fit by moments, or by the rows themselves where they are fewer than features."""
         few = rows.in_memory and (
             self.solver == "dual" or (self.solver == "auto" and rows.shape[0] < phi.n_features_out)
         )
@@ -115,6 +133,8 @@ class Ridge:
     def extend(self, model: RidgeModel, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel:
         """The model with more rows; it is solved when it is next asked for."""
         self.check(rows.n_targets, in_memory=rows.in_memory)
+        if model.data is None:
+            raise ValueError(f"{self.owner}: {_NOTHING_KEPT}")
         more = self._collected(phi, rows, verbose)
         return replace(more, data=model.moments + more.moments)
 
@@ -125,6 +145,31 @@ class Ridge:
 
     def _collected(self, phi: FeatureMap, rows: RowSource, verbose: Any) -> RidgeModel:
         return RidgeModel(self, collect_moments(phi, rows, exact=self.exact, verbose=verbose))
+
+    def iterated(self, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel | None:
+        """A fit by conjugate gradients, if it was asked for, or if it is expected to take less than half of the time."""
+        alpha, at_most = self.alpha, np.inf
+        if self.solver != "cg":
+            fixed = not isinstance(alpha, str) and bool((np.asarray(alpha) > 0).all())
+            if self.solver != "auto" or not fixed or not rows.in_memory or not phi.spec.map.uses_rows:
+                return None
+            at_most = direct_cost(rows.count(), phi.n_features_out) / 2
+        if isinstance(alpha, str):
+            alpha = self._by_sample(phi, rows)
+        exact = replace(self, alpha=alpha).exact
+        found = iterated_ridge(
+            phi, rows, alpha, intercept=self.intercept, exact=exact, at_most=at_most, verbose=verbose
+        )
+        if found is None:
+            return None
+        intercept = found.target_mean - found.feature_mean @ found.coefficients
+        return RidgeModel(self, None, found=Solution(found.coefficients, intercept, alpha))
+
+    def _by_sample(self, phi: FeatureMap, rows: RowSource) -> float:
+        """The strength that the criterion chooses on a sample of the rows."""
+        size = int(np.clip(_SAMPLE_NUMBERS // phi.n_features_out, 256, _SAMPLE_ROWS))
+        X, Y, weights = rows.sample_weighted(size, np.random.default_rng(0))
+        return float(RidgeModel(self, FewRows(phi.queries(X), Y, weights)).solution.alpha)
 
     def _by_leaving_out(self, model: RidgeModel, phi: FeatureMap, rows: RowSource, verbose: Any) -> float:
         """The strength of the least leave-one-out error: one more pass over the rows."""
@@ -140,26 +185,37 @@ class RidgeModel:
     Attributes
     ----------
     options : Ridge
-    data : Moments or FewRows
+    data : Moments, FewRows or None
+        None if nothing but the solution is kept.
     alpha : float, optional
         The strength that a second pass over the rows has chosen.
     found : Solution, optional
-        What was found before the model was saved.
+        What was found by conjugate gradients, or before the model was saved or its data were dropped.
     """
 
     options: Ridge
-    data: Moments | FewRows = field(repr=False)
+    data: Moments | FewRows | None = field(repr=False)
     alpha: Any = None
     found: Solution | None = field(default=None, repr=False)
 
     @property
     def moments(self) -> Moments:
         """Of all rows."""
-        return self.data if isinstance(self.data, Moments) else Moments.of(*self.data)
+        kept = self.kept
+        return kept if isinstance(kept, Moments) else Moments.of(*kept)
+
+    @property
+    def kept(self) -> Moments | FewRows:
+        """What it keeps of the rows."""
+        if self.data is None:
+            raise AttributeError(f"{self.options.owner}: {_NOTHING_KEPT}")
+        return self.data
 
     @property
     def n_targets(self) -> int:
         """How many targets it has learned."""
+        if self.data is None:
+            return len(self.solution.intercept)
         return self.data.n_targets if isinstance(self.data, Moments) else self.data.targets.shape[1]
 
     @cached_property
@@ -167,7 +223,7 @@ class RidgeModel:
         """What was found; solved when it is first asked for, after rows came in parts."""
         if self.found is not None:
             return self.found
-        size = self.data.n_features if isinstance(self.data, Moments) else len(self.data.targets)
+        size = self.kept.n_features if isinstance(self.kept, Moments) else len(self.kept.targets)
         with blas_for(size):
             return self._solve()
 
@@ -193,7 +249,11 @@ class RidgeModel:
 
     def remembered(self) -> RidgeModel:
         """A model that holds its solution, if there is one already, and need not be solved again."""
-        return replace(self, found=vars(self).get("solution"))
+        return replace(self, found=vars(self).get("solution", self.found))
+
+    def compact(self) -> RidgeModel:
+        """The solution alone."""
+        return replace(self, data=None, found=self.solution)
 
     def solved(self) -> RidgeModel:
         """Itself, once its solution is known."""
@@ -203,27 +263,29 @@ class RidgeModel:
     @cached_property
     def means(self) -> tuple[np.ndarray, np.ndarray]:
         """Of features and targets."""
-        if isinstance(self.data, Moments):
-            return self.data.feature_mean, self.data.target_mean
-        features, Y, weights = self.data
+        kept = self.kept
+        if isinstance(kept, Moments):
+            return kept.feature_mean, kept.target_mean
+        features, Y, weights = kept
         w = np.ones(len(Y)) if weights is None else weights
         return w @ features.astype(np.float64) / w.sum(), w @ Y.astype(np.float64) / w.sum()
 
     @property
     def equations(self) -> Equations:
         """Of features and targets about their means, if there is an intercept."""
-        centred = self.options.intercept
-        if isinstance(self.data, Moments):
-            return NormalEquations.of(self.data, about_mean=centred)
-        F, Z = about(self.means if centred else None, self.data.features, self.data.targets)
-        rounding = float(np.finfo(self.data.features.dtype).eps)
-        return RowEquations.of(F, Z, self.data.weights, about_mean=centred, rounding=rounding)
+        centred, kept = self.options.intercept, self.kept
+        if isinstance(kept, Moments):
+            return NormalEquations.of(kept, about_mean=centred)
+        F, Z = about(self.means if centred else None, kept.features, kept.targets)
+        rounding = float(np.finfo(kept.features.dtype).eps)
+        return RowEquations.of(F, Z, kept.weights, about_mean=centred, rounding=rounding)
 
     def _leave_one_out(self, spectrum: Spectrum) -> np.ndarray:
         """Errors of the rows that are at hand."""
-        if isinstance(self.data, Moments):
+        kept = self.kept
+        if isinstance(kept, Moments):
             raise ValueError(f"{self.options.owner}: alpha='loo' looks at every row again, and none is kept; call fit.")
-        means, (features, Y, weights) = self.means if self.options.intercept else None, self.data
+        means, (features, Y, weights) = self.means if self.options.intercept else None, kept
         return left_out(spectrum, self.options.grid(), *about(means, features, Y), weights)
 
     def predictor(self, phi: FeatureMap) -> Any:

@@ -30,12 +30,21 @@ class Scaling(NamedTuple):
     scale: np.ndarray
 
     @classmethod
-    def of(cls, mean: np.ndarray, variance: np.ndarray, *, normalize: bool) -> Scaling:
-        """Mean and standard deviation, if targets are to be normalised; a constant target keeps its unit."""
-        if not normalize:
-            return cls(np.zeros(len(mean)), np.ones(len(mean)))
-        spread, rounding = np.sqrt(variance), 10 * _EPS * np.abs(mean)
-        return cls(mean.copy(), np.where(spread > rounding, spread, 1.0))
+    def of(cls, mean: np.ndarray, variance: np.ndarray, *, center: bool, normalize: bool) -> Scaling:
+        """The mean, if targets are centred, and the size of what is left, if they are normalised.
+
+        A target whose deviations are within rounding error keeps its unit.
+        """
+        shift = mean.copy() if center else np.zeros(len(mean))
+        spread, rounding = np.sqrt(variance + (mean - shift) ** 2), 10 * _EPS * np.abs(mean)
+        return cls(shift, np.where(normalize & (spread > rounding), spread, 1.0))
+
+    @classmethod
+    def of_rows(cls, Y: np.ndarray, weights: np.ndarray | None, *, center: bool, normalize: bool) -> Scaling:
+        """Of targets (n, t) with weights (n,) or each one."""
+        mean = np.average(Y, axis=0, weights=weights)
+        variance = np.average((Y - mean) ** 2, axis=0, weights=weights)
+        return cls.of(mean, variance, center=center, normalize=normalize)
 
     def apply(self, Y: np.ndarray) -> np.ndarray:
         """Targets without their units."""

@@ -10,9 +10,9 @@ remaining levels are done there.  All transforms work in place.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ..engine import LANES
+from .jit import njit
 from .vectors import (
     VECTOR_BYTES,
     add_vector,

@@ -11,7 +11,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from .jit import njit
 
 f32 = np.float32
 

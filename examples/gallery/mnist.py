@@ -1,0 +1,63 @@
+"""MNIST in seconds.
+
+A kernel classifier with random features reads the 60,000 images once and makes fewer than half of the errors of a linear
+classifier, in seconds. Without MNIST in the folder that BOCHNER_DATA names, scikit-learn's digits take its place.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+import numpy as np
+from matplotlib.figure import Figure
+from sklearn.linear_model import RidgeClassifier
+
+from bochner import datasets
+from bochner.learn import KernelClassifier
+
+
+def draw(smoke: bool = False) -> tuple[Figure, str]:
+    """Error against time for growing widths, and images that the widest model has wrong."""
+    (X, y), (T, t) = images(smoke)
+    widths = (64, 256) if smoke else (128, 256, 512, 1024, 2048)
+    seconds, errors = [], []
+    for width in widths:
+        start = time.perf_counter()
+        model = KernelClassifier(n_components=width, alpha=0.01, random_state=0).fit(X, y)
+        seconds.append(time.perf_counter() - start)
+        errors.append(1 - model.score(T, t))
+    start = time.perf_counter()
+    linear = 1 - RidgeClassifier().fit(X, y).score(T, t)
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    left.loglog(seconds, errors, "o-", label="kernel classifier")
+    for x, e, width in zip(seconds, errors, widths, strict=True):
+        left.annotate(f"{width}", (x, e), textcoords="offset points", xytext=(5, 5), fontsize=8)
+    left.loglog([time.perf_counter() - start], [linear], "s", color="C1", label="linear ridge classifier")
+    left.set(xlabel="seconds of the fit", ylabel="error rate on test images", title="labels: number of features")
+    left.legend()
+    wrong = np.flatnonzero(model.predict(T) != t)[:12]
+    side = round(T.shape[1] ** 0.5)
+    tiles = [np.pad(T[i].reshape(side, side), 1) for i in np.resize(wrong if len(wrong) else np.arange(12), 12)]
+    right.imshow(np.block([tiles[k : k + 4] for k in (0, 4, 8)]), cmap="gray_r")
+    right.set(title="images that it has wrong", xticks=(), yticks=())
+    return figure, (
+        f"{len(X):,} images, {widths[-1]} features: error {errors[-1]:.3f} after {seconds[-1]:.1f} s; linear {linear:.3f}."
+    )
+
+
+def images(smoke: bool) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Training and test images with pixels from 0 to 1."""
+    name = "mnist" if os.environ.get("BOCHNER_DATA") and not smoke else "digits"
+    data = datasets.load(name)
+    X = (data.X / data.X.max()).astype(np.float32)
+    order = np.random.default_rng(0).permutation(len(X))
+    test = 10_000 if name == "mnist" else 400
+    return (X[order[test:]], data.y[order[test:]]), (X[order[:test]], data.y[order[:test]])
+
+
+if __name__ == "__main__":
+    figure, caption = draw()
+    figure.savefig("mnist.png", dpi=120)
+    print(caption)

@@ -1,0 +1,141 @@
+"""The affine change of coordinates between the rows of an estimator and its features.
+
+Standardised columns, a given metric and a learned one are all a centre, a scale of each column, and a matrix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ..approximation import FeatureMap
+from ._row_source import RowSource, Spread
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    r"""New coordinates :math:`z = M^T\mathrm{diag}(s)(x - c)` of rows x.
+
+    Sparse rows are never centred, so that they stay sparse; a matrix makes them dense.
+
+    Parameters
+    ----------
+    centre : array (d,) or None
+        c, or None for zero.
+    scale : array (d,) or None
+        s, or None for ones.
+    matrix : array (d, r) or None
+        M, or None for the identity.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Coordinates(np.array([1.0, 2.0]), np.array([1.0, 10.0]))(np.array([[1.0, 3.0]]))
+    array([[ 0., 10.]])
+    """
+
+    centre: np.ndarray | None = None
+    scale: np.ndarray | None = None
+    matrix: np.ndarray | None = None
+
+    @classmethod
+    def standard(cls, rows: RowSource) -> Coordinates:
+        """Coordinates of mean zero and variance one on all rows; sparse rows are only scaled, constant columns stay."""
+        columns = rows.column_moments()
+        rows.check_weight(columns.weight)
+        deviation = columns.deviation
+        if not np.isfinite(deviation).all():
+            raise ValueError(f"{rows.owner}: squares of the columns overflow; rescale them, or pass standardize=False.")
+        tiny = np.finfo(rows.dtype).tiny  # one over less would overflow
+        scale = 1 / np.where(deviation > tiny, deviation, 1.0)
+        return cls(None if columns.sparse else columns.mean, scale)
+
+    def n_columns(self, d: int) -> int:
+        """Number of the new coordinates of d columns."""
+        return d if self.matrix is None else self.matrix.shape[1]
+
+    def followed_by(self, matrix: np.ndarray) -> Coordinates:
+        """These coordinates z, then ``z @ matrix``; a vector stands for a diagonal matrix."""
+        if matrix.ndim == 2:
+            return Coordinates(self.centre, self.scale, matrix if self.matrix is None else self.matrix @ matrix)
+        if self.matrix is not None:
+            return Coordinates(self.centre, self.scale, self.matrix * matrix)
+        return Coordinates(self.centre, matrix if self.scale is None else self.scale * matrix)
+
+    def __call__(self, X: Any) -> Any:
+        """Return the new coordinates of rows X (n, d), an array or a CSR matrix, in their precision."""
+        if sparse.issparse(X):
+            X = X if self.scale is None else (X @ sparse.diags_array(self.scale.astype(X.dtype))).tocsr()
+        else:
+            if self.centre is not None:
+                X = X - self.centre.astype(X.dtype)
+            X = X if self.scale is None else X * self.scale.astype(X.dtype)
+        return X if self.matrix is None else np.asarray(X @ self.matrix.astype(X.dtype))
+
+
+class MovedFeatures:
+    """Features of rows in other coordinates, in the place of a `FeatureMap`."""
+
+    def __init__(self, coordinates: Coordinates, features: FeatureMap, n_features_in: int) -> None:
+        self.coordinates, self.features, self.n_features_in = coordinates, features, n_features_in
+        self.n_features_out, self.spec, self.symmetric = features.n_features_out, features.spec, features.symmetric
+
+    def queries(self, X: Any) -> Any:
+        """Return the features of queries."""
+        return self.features.queries(self.coordinates(X))
+
+    def fill_queries(self, X: np.ndarray, out: np.ndarray) -> None:
+        """Write the features of a tile of queries."""
+        self.features.fill_queries(self.coordinates(X), out)
+
+    def keys(self, Y: Any) -> Any:
+        """Return the features of keys."""
+        return self.features.keys(self.coordinates(Y))
+
+    def log_features(self, X: Any, *, key: bool) -> Any:
+        """Return features as mantissa times exponential."""
+        return self.features.log_features(self.coordinates(X), key=key)
+
+
+class MovedRows:
+    """Rows in other coordinates, as far as rules for the bandwidth and maps that adapt to data look at them."""
+
+    def __init__(self, coordinates: Coordinates, rows: RowSource) -> None:
+        self.coordinates, self.rows, self.owner, self.dtype = coordinates, rows, rows.owner, rows.dtype
+
+    @property
+    def shape(self) -> tuple[Any, int]:
+        """Shape (n, d)."""
+        n, d = self.rows.shape
+        return n, self.coordinates.n_columns(d)
+
+    def variance(self, weights: np.ndarray | None = None) -> float:
+        """Variance over all entries, by a pass over the rows."""
+        spread: Spread = self.rows.reduce(partial(_spread, coordinates=self.coordinates), width=0)
+        return spread.variance
+
+    def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Return at most ``n`` rows."""
+        return np.asarray(self.coordinates(self.rows.sample(n, rng)))
+
+    def glance(self) -> np.ndarray:
+        """Return rows from which maps choose their constants."""
+        return np.asarray(self.coordinates(self.rows.glance()))
+
+
+def _spread(chunks: Any, *, coordinates: Coordinates) -> Spread:
+    return sum((Spread.of(coordinates(X), weights) for X, _, weights in chunks), Spread(0.0, 0.0, 0.0))
+
+
+def moved_features(coordinates: Coordinates | None, features: FeatureMap, n_features_in: int) -> Any:
+    """Features of rows that are not yet in these coordinates."""
+    return features if coordinates is None else MovedFeatures(coordinates, features, n_features_in)
+
+
+def moved_rows(coordinates: Coordinates | None, rows: RowSource) -> Any:
+    """The rows in these coordinates."""
+    return rows if coordinates is None else MovedRows(coordinates, rows)

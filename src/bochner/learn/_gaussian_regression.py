@@ -1,0 +1,286 @@
+"""How a Gaussian process learns from rows: the search for its lengthscales, its sums over rows, and its posterior."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy.linalg import LinAlgWarning
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from .._validation import check_flag, check_positive
+from ..approximation import FeatureMap
+from ._feature_parameters import as_generator
+from ._hyperparameters import GaussianEstimator, Objective, Others, maximise, stretched
+from ._kernel_ridge import as_columns
+from ._linear.evidence import Evidence, Hyperparameters, SpectralEvidence, regression_evidence
+from ._linear.moments import Moments, units_of
+from ._linear.posterior import Posterior, posterior
+from ._linear.ridge import collect_moments
+from ._linear.spectrum import Equations, NormalEquations, RowEquations, Scaling
+from ._row_source import RowSource
+
+_RANGES = {"noise": (1e-6, 1e2), "amplitude": (1e-6, 1e4)}
+"""Noise and amplitude during the search over lengthscales, relative to the mean square of the targets."""
+
+
+class GaussianRegression(GaussianEstimator):
+    """Base class of `GaussianProcess`: its fit, and the marginal likelihood of its hyperparameters."""
+
+    known = ("lengthscale", "noise", "amplitude")
+    noise: Any
+    fit_intercept: Any
+    normalize_y: Any
+    verbose: Any
+    scaling_: Scaling
+    posterior_: Posterior
+
+    @property
+    def statistics_(self) -> Moments:
+        """Sums over all rows seen."""
+        check_is_fitted(self)
+        kept: Moments | None = vars(self).get("statistics_")
+        if kept is None:
+            raise NotFittedError(
+                "GaussianProcess: compact() has dropped the statistics, to which rows could be added; call fit."
+            )
+        return kept
+
+    def compact(self, *, std: bool = True) -> Self:
+        """Drop the statistics, which only further fitting needs, and keep what prediction needs.
+
+        As `KernelRidge.compact`: the estimator is changed itself, and `partial_fit`, ``statistics_`` and the marginal
+        likelihood of other hyperparameters raise an error from then on.
+
+        Parameters
+        ----------
+        std : bool
+            Whether to keep the covariance of the weights, n_components^2 numbers, which standard deviations, covariances
+            and samples need.
+
+        Returns
+        -------
+        self
+        """
+        check_flag("GaussianProcess.compact", "std", std)
+        super().compact()
+        if not std:
+            self.posterior_ = self.posterior_._replace(root=None)
+        return self
+
+    def _drop_statistics(self) -> None:
+        self.__dict__["statistics_"] = None
+
+    def log_marginal_likelihood(
+        self, theta: Any = None, X: Any = None, y: Any = None, sample_weight: Any = None, *, eval_gradient: bool = False
+    ) -> Any:
+        """Return the log marginal likelihood of the targets, without their mean and unit, and its gradient.
+
+        Parameters
+        ----------
+        theta : array (2,), (3,) or (2 + d,), optional
+            Logarithms of noise, amplitude and, if given, the lengthscale or lengthscales; None means the fitted ones.
+        X, y : arrays, optional
+            Rows to evaluate on.  By default the value is that of all rows seen, at the lengthscales of the fit.
+        sample_weight : array (n,), optional
+            Weights of these rows.
+        eval_gradient : bool
+            Whether to return the gradient in ``theta`` as well.
+
+        Returns
+        -------
+        value : float
+            Log marginal likelihood.
+        gradient : array
+            Its gradient, if requested.
+        """
+        check_is_fitted(self)
+        if theta is None and X is None and not eval_gradient:
+            return self.log_marginal_likelihood_value_
+        theta = self._theta(theta, X)
+        with self._computing():
+            if X is None:
+                equations = NormalEquations.of(self.statistics_, about_mean=False, scaling=self.scaling_)
+                evidence, (noise, amplitude) = SpectralEvidence(equations.spectrum()), np.exp(theta)
+                found = evidence.value(noise, amplitude), evidence.gradient(noise, amplitude)
+            else:
+                found = self._value_on(self._rows(X, y, sample_weight), theta)
+        return found if eval_gradient else found[0]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Before there was an intercept, only normalised targets had one."""
+        super().__setstate__({"fit_intercept": state.get("normalize_y", False)} | state)
+
+    def _theta(self, theta: Any, X: Any) -> np.ndarray:
+        """Checked logarithms."""
+        if theta is None:
+            return np.log([self.noise_, self.amplitude_])
+        given = np.asarray(theta, dtype=np.float64)
+        allowed = (2,) if X is None else (2, 3, 2 + self.n_features_in_)
+        if given.shape not in [(k,) for k in allowed]:
+            hint = "; lengthscales need X and y, since they change the features" if X is None else ""
+            raise ValueError(
+                f"GaussianProcess.log_marginal_likelihood: theta must have {' or '.join(map(str, allowed))} entries, "
+                f"logarithms of noise, amplitude and lengthscales, got shape {given.shape}{hint}."
+            )
+        return given
+
+    def _value_on(self, rows: RowSource, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """On other rows: the objective has lengthscales first."""
+        n_scales, (X, y, weights) = len(theta) - 2, rows.gathered()
+        sample = Sample(X, self.scaling_.apply(as_columns(y, None)[0]), weights)
+        value, gradient = regression_objective(self.features_, sample, n_scales)(np.roll(theta, n_scales))
+        return value, np.roll(gradient, -n_scales)
+
+    def _start(self, rows: RowSource) -> Self:
+        """Draw features, choose their lengthscales, and fit."""
+        self._check_parameters()
+        rng = as_generator(self.random_state)
+        with self._computing():
+            phi = self._tuned(self._drawn(rows, rng), rows, rng)
+            self._single_target = not rows.target_shape
+            few = self._of_few_rows(phi, rows)
+            return self._finish(phi, self._moments(phi, rows), few)
+
+    def _moments(self, phi: FeatureMap, rows: RowSource) -> Moments:
+        columns = rows.relabelled(as_columns, rows.n_targets, weighted=rows.weighted)
+        return collect_moments(phi, columns, verbose=self.verbose)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_positive("GaussianProcess", "noise", self.noise)
+        check_flag("GaussianProcess", "fit_intercept", self.fit_intercept)
+        check_flag("GaussianProcess", "normalize_y", self.normalize_y)
+
+    def _given(self) -> Hyperparameters:
+        free = self._free()
+        return Hyperparameters(
+            None if "noise" in free else float(self.noise), None if "amplitude" in free else float(self.amplitude)
+        )
+
+    def _tuned(self, phi: FeatureMap, rows: RowSource, rng: np.random.Generator) -> FeatureMap:
+        """The same draw, with the best lengthscales on some of the rows, if they are free."""
+        n_scales = self._n_free_scales(phi, rows.shape[1])
+        if not n_scales:
+            return phi
+        weighted = rows.relabelled(_beside_weights, rows.n_targets + 1, weighted=rows.weighted)
+        X, columns = weighted.sample_with_targets(self.optimize_rows, rng)
+        weights = columns[:, -1] if rows.weighted else None
+        sample = Sample(X.astype(np.float64, copy=False), self._scaled(columns[:, :-1], weights), weights)
+        return best_lengthscales(phi, sample, self._given(), n_scales, self.n_restarts, rng, verbose=self.verbose)
+
+    def _scaled(self, Y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+        """Targets (n, t) without their own mean and unit."""
+        scaling = Scaling.of_rows(Y, weights, center=self.fit_intercept, normalize=self.normalize_y)
+        return scaling.apply(Y)
+
+    def _of_few_rows(self, phi: FeatureMap, rows: RowSource) -> Hyperparameters:
+        """Noise and amplitude of rows fewer than features, for which their decomposition is the cheaper one."""
+        given = self._given()
+        if None not in given or not rows.in_memory or rows.shape[0] >= phi.n_features_out:
+            return given
+        X, y, weights = rows.gathered()
+        Y = self._scaled(as_columns(y, None)[0].astype(np.float64), weights)
+        return Hyperparameters(*_evidence_of(phi.queries(X), Sample(X, Y, weights)).best(given))
+
+    def _finish(self, phi: FeatureMap, moments: Moments, given: Hyperparameters | None = None) -> Self:
+        """The posterior of the moments, with the best noise and amplitude where they are not given."""
+        scaling = Scaling.of(
+            moments.target_mean,
+            moments.target_scatter / moments.weight,
+            center=self.fit_intercept,
+            normalize=self.normalize_y,
+        )
+        equations = NormalEquations.of(moments, about_mean=False, scaling=scaling)
+        noise, amplitude = self._given() if given is None else given
+        if noise is None or amplitude is None:
+            noise, amplitude = SpectralEvidence(equations.spectrum()).best(Hyperparameters(noise, amplitude))
+        fitted = posterior(equations, noise, amplitude)
+        if fitted.lost and "noise" not in self._free():
+            warnings.warn(
+                f"GaussianProcess: noise={noise} is below the rounding of the features, which leave {fitted.lost} "
+                f"directions undetermined; nothing is fitted there. Raise noise, or lower n_components.",
+                LinAlgWarning,
+                stacklevel=4,
+            )
+        self.features_, self.scaling_, self.posterior_ = phi, scaling, fitted
+        self.__dict__["statistics_"] = moments
+        self.noise_, self.amplitude_ = noise, amplitude
+        self.log_marginal_likelihood_value_ = fitted.log_marginal_likelihood
+        return self
+
+
+def _beside_weights(y: Any, weights: Any) -> tuple[np.ndarray, Any]:
+    """Targets in float64 with their weights as one more column, so that rows are drawn with both."""
+    Y = as_columns(y, None)[0].astype(np.float64)
+    return np.column_stack([Y, np.ones(len(Y)) if weights is None else weights]), weights
+
+
+class Sample(NamedTuple):
+    """Rows in memory: X (n, d), scaled targets (n, t), and weights (n,) or None."""
+
+    X: np.ndarray
+    targets: np.ndarray
+    weights: np.ndarray | None
+
+
+def regression_objective(phi: FeatureMap, sample: Sample, n_scales: int) -> Objective:
+    """The log marginal likelihood of rows in lengthscales, noise and amplitude."""
+    X, Y, weights = sample
+    if weights is None:
+        return Objective(phi, X, lambda Phi, logs: regression_evidence(Phi, Y, *np.exp(logs)), n_scales)
+    roots, units = np.sqrt(weights)[:, None], units_of(weights)
+    weighted = roots * Y
+
+    def evidence(Phi: np.ndarray, logs: np.ndarray) -> Evidence:
+        noise, amplitude = np.exp(logs)
+        at = regression_evidence(roots * Phi, weighted, noise, amplitude, units)
+        return at._replace(features=roots * at.features)
+
+    return Objective(phi, X, evidence, n_scales)
+
+
+def best_lengthscales(
+    phi: FeatureMap,
+    sample: Sample,
+    given: Hyperparameters,
+    n_scales: int,
+    n_restarts: int,
+    rng: np.random.Generator,
+    *,
+    verbose: Any,
+) -> FeatureMap:
+    """The same draw with the best lengthscales for regression; noise and amplitude move too where they are free."""
+    objective = regression_objective(phi, sample, n_scales)
+    others = Others(partial(_first_logs, sample=sample, given=given), _bounds(sample, given))
+    return stretched(phi, maximise(objective, others, n_restarts, rng, verbose=verbose).lengthscales)
+
+
+def _first_logs(Phi: np.ndarray, *, sample: Sample, given: Hyperparameters) -> np.ndarray:
+    """Logarithms of noise and amplitude for given lengthscales."""
+    if None not in given:
+        return np.log(np.array(given, dtype=np.float64))
+    return np.log(_evidence_of(Phi, sample).best(given))
+
+
+def _evidence_of(Phi: np.ndarray, sample: Sample) -> SpectralEvidence:
+    """In noise and amplitude, through the smaller of the matrices of features and of rows."""
+    rounding = float(np.finfo(np.float64).eps)
+    rows = RowEquations.of(Phi, sample.targets, sample.weights, about_mean=False, rounding=rounding)
+    equations: Equations = rows
+    if len(Phi) >= Phi.shape[1]:
+        gram = rows.rows.T @ rows.rows
+        equations = NormalEquations(rows.weight, rows.units, rows.cross, rows.total, 0, rounding, gram)
+    return SpectralEvidence(equations.spectrum())
+
+
+def _bounds(sample: Sample, given: Hyperparameters) -> np.ndarray:
+    square = float(np.average((sample.targets**2).mean(axis=1), weights=sample.weights)) or 1.0
+    pairs = [
+        [factor * square for factor in _RANGES[name]] if value is None else [value, value]
+        for name, value in given._asdict().items()
+    ]
+    return np.log(pairs)

@@ -1,0 +1,152 @@
+"""Leave-one-out errors of rows, for many regularisation strengths at once or for one after another.
+
+One criterion for every choice of the automatic mode.  Unlike generalised cross-validation it uses the leverage of each row:
+an outlier that decides its own fit counts with the error that it would have if it were new.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy import linalg
+
+from ._linear.moments import Moments
+from ._linear.spectrum import Equations, NormalEquations, RowEquations, blas_for
+
+STEP = math.sqrt(10)
+"""Ratio of neighbouring strengths."""
+LEAST, MOST = 1e-9, 1e4
+"""Bounds of the strengths, in units of the mean square of the features of a row."""
+_EPS = float(np.finfo(np.float64).eps)
+_ONE = 1 - 1e-10
+"""A leverage above it leaves no error to know."""
+
+
+class Judged(NamedTuple):
+    """Rows on which fits are judged.
+
+    Attributes
+    ----------
+    features, targets : arrays (n, D) and (n, t)
+        About the means of the fit.
+    weights : array (n,) or None
+    units : array (t,)
+        Units of the errors: an error of one is that of predicting the mean.
+    whole : bool
+        Whether a row is left out whole; otherwise a weight above one counts as repetitions, of which one is left out.
+    """
+
+    features: np.ndarray
+    targets: np.ndarray
+    weights: np.ndarray | None
+    units: np.ndarray
+    whole: bool = False
+
+
+class Score(NamedTuple):
+    """Leave-one-out error of one strength: mean, standard error, and the squared error of each row (n,).
+
+    In units of the variance of the targets: one for predictions of the mean.
+    """
+
+    alpha: float
+    error: float
+    standard_error: float
+    squares: np.ndarray
+
+    @classmethod
+    def of(cls, alpha: float, gaps: np.ndarray | None, judged: Judged) -> Score:
+        """From errors (n, t) of rows that were left out; infinite where there is none to know."""
+        if gaps is None or not np.isfinite(gaps).all():
+            return cls(alpha, np.inf, np.inf, np.full(len(judged.targets), np.inf))
+        squares = ((gaps / judged.units) ** 2).mean(axis=1)
+        w = np.ones(len(squares)) if judged.weights is None else judged.weights
+        mean = float(w @ squares / w.sum())
+        spread = math.sqrt(float(w**2 @ (squares - mean) ** 2)) / float(w.sum())
+        return cls(alpha, mean, spread, squares)
+
+
+def fitted(
+    F: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, units: np.ndarray, intercept: bool, whole: bool
+) -> tuple[Equations, Judged]:
+    """Equations of a fit to all rows, and the same rows about its means, to judge it by."""
+    w = np.ones(len(F)) if weights is None else weights
+    F, Y = F.astype(np.float64), Y.astype(np.float64)
+    if intercept:
+        F, Y = F - w @ F / w.sum(), Y - w @ Y / w.sum()
+    judged = Judged(F, Y, weights, units, whole)
+    if len(F) < F.shape[1]:
+        return RowEquations.of(F, Y, weights, about_mean=intercept, rounding=_EPS), judged
+    return NormalEquations.of(Moments.of(F, Y, weights), about_mean=intercept), judged
+
+
+def units_of(Y: np.ndarray, weights: np.ndarray | None, *, alike: bool) -> np.ndarray:
+    """Standard deviations of targets (t,); with ``alike`` the same for all, as for classes."""
+    w = np.ones(len(Y)) if weights is None else weights
+    Y = Y.astype(np.float64)
+    mean = w @ Y / w.sum()
+    variance = w @ (Y - mean) ** 2 / w.sum()
+    variance = np.full_like(variance, variance.mean()) if alike else variance
+    return np.sqrt(np.where(variance > (10 * _EPS * mean) ** 2, variance, 1.0))
+
+
+def best_of_many(equations: Equations, judged: Judged, alphas: np.ndarray) -> tuple[Score, np.ndarray]:
+    """Best score among strengths, by one decomposition, and the eigenvalues in descending order."""
+    spectrum = equations.spectrum()
+    with blas_for(equations.order):
+        P = judged.features @ spectrum.vectors
+        squares, best = P**2, None
+        for alpha in alphas:
+            shifted = spectrum.values + alpha
+            leverage = squares @ ((spectrum.values > 0) / shifted)
+            gaps = _left_out(equations, judged, leverage, judged.targets - P @ (spectrum.z / shifted[:, None]))
+            score = Score.of(float(alpha), gaps, judged)
+            best = score if best is None or score.error < best.error or not np.isfinite(best.error) else best
+    assert best is not None
+    return best, spectrum.values[::-1]
+
+
+def score_of(equations: NormalEquations, judged: Judged, alpha: float) -> Score:
+    """Score of one strength, by a Cholesky factor: cheaper than a decomposition where few strengths are asked for."""
+    with blas_for(equations.order):
+        S = equations.gram.copy()
+        S.flat[:: len(S) + 1] += alpha
+        try:
+            L = linalg.cholesky(S, lower=True, overwrite_a=True, check_finite=False)
+        except linalg.LinAlgError:  # within rounding
+            return Score.of(alpha, None, judged)
+        B = linalg.cho_solve((L, True), equations.cross, check_finite=False)
+        half = linalg.solve_triangular(L, judged.features.T, lower=True, check_finite=False)
+        leverage = np.einsum("dn,dn->n", half, half)
+        return Score.of(alpha, _left_out(equations, judged, leverage, judged.targets - judged.features @ B), judged)
+
+
+def _left_out(equations: Equations, judged: Judged, leverage: np.ndarray, gaps: np.ndarray) -> np.ndarray | None:
+    """Errors of rows that are left out, each from its own fit."""
+    w = np.ones(len(gaps)) if judged.weights is None else judged.weights
+    left = w if judged.whole else np.minimum(w, 1)
+    leverage = left * (leverage + equations.n_means / equations.weight)
+    return None if leverage.max(initial=0.0) > _ONE else gaps / (1 - leverage)[:, None]
+
+
+def strengths(equations: Equations) -> np.ndarray:
+    """Strengths to choose among, ascending: half decades in units of the mean square of the features of a row."""
+    square = max(equations.trace / max(equations.units, 1.0), np.finfo(np.float64).tiny)
+    unit = 10.0 ** round(math.log10(square))
+    return unit * np.logspace(math.log10(LEAST), math.log10(MOST), 1 + round(math.log(MOST / LEAST, STEP)))
+
+
+def walk(score: Callable[[float], Score], grid: np.ndarray, start: float, longest: int = 8) -> Score:
+    """Best score from a strength downhill along the grid, until both neighbours are worse or ``longest`` are known."""
+    best = int(np.abs(np.log(grid / start)).argmin())
+    known = {best: score(float(grid[best]))}
+    while len(known) < longest:
+        fresh = [k for k in (best - 1, best + 1) if k not in known and 0 <= k < len(grid)]
+        if not fresh:
+            break
+        known[fresh[0]] = score(float(grid[fresh[0]]))
+        best = min(known, key=lambda k: known[k].error)
+    return known[best]

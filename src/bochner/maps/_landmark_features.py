@@ -1,0 +1,130 @@
+"""The features of landmarks: the kernel with them, whitened, and how they change with the lengthscales."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._arrays import is_numpy, like
+from ..kernels import Kernel, Radial
+from ..kernels._distances import squared_distances
+from ..linalg.engine import single_threaded_blas
+from ._features import Features, Scaled
+
+_STEP = 1e-5
+"""Relative step of central differences: the cube root of the rounding error of float64."""
+_SAME = 1e-12
+"""Squared distance, in lengthscales, below which two points are the same."""
+_BLOCK = 128
+"""Columns that are whitened at a time: the triangle below the block is not multiplied."""
+_JITTERS = (0.0, 1e-12, 1e-10, 1e-8)
+"""Shares of the mean diagonal tried in turn until K_SS has a Cholesky factor."""
+
+
+class LandmarkFeatures(Features):
+    """The kernel between points and landmarks, whitened; columns that the landmarks do not fill are zero."""
+
+    symmetric = True
+    positive = False
+
+    def __init__(
+        self, unit: Kernel, points: np.ndarray, jitter: float, width: int, whitened: np.ndarray | None = None
+    ) -> None:
+        self.unit, self.points, self.width = unit, points[:width], width
+        whitened = whitening(unit, self.points, jitter)[0] if whitened is None else whitened
+        self.transform = np.zeros((len(self.points), width))
+        self.transform[:, : whitened.shape[1]] = whitened
+        self.triangular = not np.tril(self.transform, -1).any()
+        self._prepared: dict[np.dtype, tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]] = {}
+
+    def scaled(self, X: Any, *, key: bool) -> Scaled:
+        """One Gram matrix with the landmarks, and one product."""
+        lead = tuple(X.shape[:-1])
+        rows = X.reshape(-1, X.shape[-1])
+        if is_numpy(X):
+            values = np.empty((len(rows), self.width), X.dtype)
+            self.fill(rows, values, key=key)
+        else:
+            values = self.unit(rows, like(self.points, X)) @ like(self.transform, X)
+        return values.reshape(*lead, self.width), None
+
+    def fill(self, X: np.ndarray, out: np.ndarray, *, key: bool) -> None:
+        """Write the product by blocks of columns, without the zeros of a triangle."""
+        columns, T = self._in(X.dtype)
+        values = columns(X)
+        for start in range(0, self.width, _BLOCK):
+            stop = min(start + _BLOCK, self.width)
+            some = slice(stop) if self.triangular else slice(None)
+            np.matmul(values[:, some], T[some, start:stop], out=out[:, start:stop])
+
+    def _in(self, dtype: np.dtype) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]:
+        """The kernel with the landmarks, and the product, in one type; made once."""
+        if dtype not in self._prepared:
+            self._prepared[dtype] = (
+                self.unit.columns(self.points.astype(dtype, copy=False)),
+                self.transform.astype(dtype, copy=False),
+            )
+        return self._prepared[dtype]
+
+    def stretch(self, X: np.ndarray, values: np.ndarray, gradient: np.ndarray) -> np.ndarray | None:
+        r"""For kernels of the distance; landmarks are divided by the lengthscales as well.
+
+        With G the given gradient, :math:`\Phi = K_{XS}T` and :math:`TT^T = K_{SS}^{-1}`, a function of
+        :math:`\Phi\Phi^T` has the gradients :math:`GT^T` in :math:`K_{XS}` and
+        :math:`-\tfrac12T\Phi^TGT^T` in :math:`K_{SS}`.
+        """
+        if not isinstance(self.unit, Radial):
+            return None
+        T, S = self.transform, self.points
+        within = -0.5 * (T @ (values.T @ gradient) @ T.T)
+        between = _stretch(self.unit, X, S, gradient @ T.T)
+        between += _stretch(self.unit, S, S, within)
+        return between
+
+
+def _stretch(unit: Radial, X: np.ndarray, Y: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    r"""Gradient in logarithms of lengthscales, from one in the Gram matrix :math:`\kappa(q)` of X and Y.
+
+    :math:`\partial q/\partial\log\ell_c = -2(x_c-y_c)^2`, and :math:`q\kappa'(q)` is a difference of the profile at
+    nearby scales.
+    """
+    q = squared_distances(np, X, Y, 1.0)
+    slope = (unit.profile(np, q * (1 + _STEP)) - unit.profile(np, q * (1 - _STEP))) / (2 * _STEP)
+    apart = q > _SAME
+    weights = gradient * np.where(apart, slope / np.where(apart, q, 1.0), 0.0)
+    squares = weights.sum(axis=1) @ X**2 + weights.sum(axis=0) @ Y**2 - 2 * np.einsum("nd,nd->d", X, weights @ Y)
+    return np.asarray(-2 * squares)
+
+
+def whitening(unit: Kernel, points: np.ndarray, jitter: float | None = None) -> tuple[np.ndarray, float]:
+    """T with T T^T the inverse of K_SS, (m, rank), and the jitter in use.
+
+    A Cholesky factor with the least jitter that gives one; where none does (duplicates, a flat kernel), the
+    eigenvectors of the eigenvalues that rounding leaves.  On one thread: the number of threads cannot change a bit, and
+    threads of a factorisation stall each other on a busy machine.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        K = np.asarray(unit(points), dtype=np.float64)
+    if not np.isfinite(K).all():
+        raise ValueError(f"Landmarks: {unit!r} overflows between the landmarks; rescale the data.")
+    with single_threaded_blas:
+        return _inverse_root(K, _JITTERS if jitter is None else (jitter,))
+
+
+def _inverse_root(K: np.ndarray, jitters: tuple[float, ...]) -> tuple[np.ndarray, float]:
+    from scipy.linalg import lapack
+
+    size = float(np.trace(K)) / len(K) or 1.0
+    for share in jitters:
+        try:
+            L = np.linalg.cholesky(K + share * size * np.eye(len(K)))
+        except np.linalg.LinAlgError:
+            continue
+        diagonal = np.diag(L)
+        if diagonal.min() > 1e-7 * diagonal.max() or share == _JITTERS[-1]:
+            return lapack.dtrtri(L.T, overwrite_c=True)[0], share
+    values, vectors = np.linalg.eigh(K)
+    kept = values > len(K) * np.finfo(np.float64).eps * values.max()
+    return vectors[:, kept] / np.sqrt(values[kept]), 0.0

@@ -1,0 +1,203 @@
+"""Conjugate gradients on wide features find what the normal equations find, in passes over the rows."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from bochner import Approximation, kernels
+from bochner.learn import KernelClassifier, KernelRidge
+from bochner.learn._linear import conjugate_gradients, nystrom, ridge, tiles
+from bochner.learn._linear.conjugate_gradients import direct_cost, iterated_ridge
+from bochner.learn._linear.nystrom import Preconditioner, building_cost, sample_size
+from bochner.learn._row_source import ArrayRows
+
+RNG = np.random.default_rng(0)
+N, D = 900, 300
+X = RNG.standard_normal((N, 4))
+Y = np.column_stack([np.sin(X[:, 0]), X[:, 1] * X[:, 2]]) + 0.1 * RNG.standard_normal((N, 2)) + [4.0, -30.0]
+W = RNG.integers(0, 4, N) * RNG.uniform(0.1, 2.0, N)
+
+
+def model(**parameters):
+    return KernelRidge(
+        **({"gamma": 0.2, "map": None, "n_components": D, "random_state": 0, "solver": "cg"} | parameters)
+    )
+
+
+def difference(ours, direct, Z=X):
+    """Of predictions, relative to their size."""
+    a, b = ours.predict(Z), direct.predict(Z)
+    return np.linalg.norm(a - b) / np.linalg.norm(b - b.mean(axis=0))
+
+
+@pytest.fixture
+def small_sample(monkeypatch):
+    """A sample that does not hold all rows, so that there is something left to iterate."""
+    monkeypatch.setattr(nystrom, "MOST_ROWS", 120)
+
+
+@pytest.mark.parametrize("dtype", (np.float32, np.float64))
+@pytest.mark.parametrize("intercept", (True, False))
+@pytest.mark.parametrize("weights", (None, W), ids=("plain", "weighted"))
+@pytest.mark.parametrize("alpha", (0.3, [1e-2, 5.0]), ids=("one", "each"))
+def test_the_solution_is_that_of_the_normal_equations(dtype, intercept, weights, alpha, small_sample):
+    Z, T = X.astype(dtype), (Y if intercept else Y - Y.mean(axis=0)).astype(dtype)
+    options = {"alpha": alpha, "fit_intercept": intercept}
+    ours = model(**options).fit(Z, T, weights)
+    direct = model(**options, solver="primal").fit(X, T.astype(float), weights)
+    assert difference(ours, direct) < 2e-5
+    loss = 2e-5 if dtype is np.float64 else 2e-3  # in directions that hardly matter; it is as large by the products
+    assert np.linalg.norm(ours.coef_ - direct.coef_) < loss * np.linalg.norm(direct.coef_)
+    np.testing.assert_allclose(ours.intercept_, direct.intercept_, atol=1e-3)
+    np.testing.assert_array_equal(ours.alpha_, alpha)
+    assert ours.predict(Z).dtype == dtype
+
+
+@pytest.mark.parametrize("n_components", (64, 1200))
+def test_fewer_or_more_features_than_rows(n_components, small_sample):
+    ours, direct = (model(n_components=n_components, alpha=0.1, solver=s).fit(X, Y) for s in ("cg", "primal"))
+    assert difference(ours, direct) < 1e-5
+
+
+def test_features_that_are_nearly_dependent(small_sample):
+    options = {"kernel": kernels.Gaussian(30.0), "gamma": None, "alpha": 1e-4}  # eigenvalues over fifteen decades
+    ours, direct = (model(**options, solver=s).fit(X, Y) for s in ("cg", "primal"))
+    assert difference(ours, direct) < 1e-4
+
+
+def test_float32_rows_with_a_small_strength(small_sample):
+    options = {"gamma": 0.05, "alpha": 1e-5}
+    ours, direct = model(**options).fit(X.astype(np.float32), Y), model(**options, solver="primal").fit(X, Y)
+    assert difference(ours, direct) < 1e-3  # the rounding of the features themselves
+
+
+def test_a_constant_target_and_a_standardised_row(small_sample):
+    T = np.column_stack([np.full(N, 7.0), Y[:, 0]])
+    ours = model(standardize=True, alpha=0.1).fit(X * [1.0, 100.0, 1.0, 1e-3], T)
+    direct = model(standardize=True, alpha=0.1, solver="primal").fit(X * [1.0, 100.0, 1.0, 1e-3], T)
+    np.testing.assert_allclose(ours.predict(X)[:, 0], 7.0)
+    assert difference(ours, direct, X * [1.0, 100.0, 1.0, 1e-3]) < 1e-5
+
+
+def test_classes_and_sparse_rows(small_sample):
+    Z, classes = np.where(np.abs(X) < 1, 0, X), np.digitize(X[:, 0], [-0.5, 0.5])
+    options = {"gamma": 0.2, "alpha": 0.1, "n_components": D, "class_weight": "balanced", "random_state": 0}
+    ours = KernelClassifier(solver="cg", **options).fit(sparse.csr_matrix(Z), classes)
+    direct = KernelClassifier(solver="primal", **options).fit(Z, classes)
+    np.testing.assert_allclose(ours.decision_function(Z), direct.decision_function(Z), atol=1e-5)
+
+
+def test_the_number_of_threads_does_not_change_a_bit(small_sample, monkeypatch):
+    monkeypatch.setattr(tiles, "_TILE_ROWS", 16)
+    one, three = (model(alpha=0.1, n_jobs=k).fit(X, Y).coef_ for k in (1, 3))
+    np.testing.assert_array_equal(one, three)
+
+
+@pytest.mark.parametrize("criterion", ("gcv", "loo"))
+def test_a_criterion_chooses_on_a_sample(criterion, monkeypatch):
+    monkeypatch.setattr(ridge, "_SAMPLE_ROWS", 400)
+    options, Z = {"alpha": criterion, "n_components": 100}, ({"X": X, "y": Y, "sample_weight": W})
+    ours = model(**options).fit(**Z)
+    assert 1 / 30 < ours.alpha_ / model(**options, solver="primal").fit(**Z).alpha_ < 30
+    assert difference(ours, model(alpha=ours.alpha_, n_components=100, solver="primal").fit(**Z)) < 1e-4
+
+
+def test_a_fit_that_does_not_converge_says_so(small_sample, monkeypatch):
+    monkeypatch.setattr(conjugate_gradients, "MAX_PASSES", 10)
+    message = (
+        r"KernelRidge: conjugate gradients stopped after 10 passes over the rows at a relative error of about .*, above "
+        r"1e-06: alpha=1e-08 is small for these features\. Raise alpha, or use solver='primal'\."
+    )
+    with pytest.warns(ConvergenceWarning, match=message):
+        fitted = model(alpha=1e-8).fit(X, Y)
+    assert np.isfinite(fitted.predict(X)).all()
+
+
+def test_a_strength_within_rounding_ends(small_sample):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = model(kernel=kernels.Gaussian(1e3), gamma=None, alpha=1e-300).fit(X, Y)
+    assert np.isfinite(fitted.predict(X)).all()
+
+
+def test_refusals():
+    with pytest.raises(
+        ValueError, match=r"KernelRidge: alpha must be positive for solver='cg', got 0\.0; use 'primal'"
+    ):
+        model(alpha=0.0).fit(X, Y)
+
+
+def test_no_rows_are_added_to_a_fit_by_passes():
+    assert not hasattr(model(), "partial_fit")
+    with pytest.raises(AttributeError, match="KernelRidge"):
+        model().partial_fit(X, Y)
+    fitted = model().fit(X, Y).set_params(solver="auto")
+    with pytest.raises(ValueError, match=r"KernelRidge: a fit by conjugate gradients keeps no statistics .*'primal'"):
+        fitted.partial_fit(X, Y)
+    with pytest.raises(AttributeError, match=r"KernelRidge: a fit by conjugate gradients keeps no statistics"):
+        fitted.statistics_  # noqa: B018
+
+
+def test_a_saved_fit_predicts():
+    fitted = model().fit(X, Y)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict(X), fitted.predict(X))
+
+
+def test_the_progress_bar_shows_the_error(small_sample, capfd, monkeypatch):
+    from bochner import _progress
+
+    monkeypatch.setattr(_progress, "SECONDS_BEFORE_SHOWN", 0.0)
+    model(alpha=0.01, verbose=1).fit(X, Y)
+    shown = capfd.readouterr().err
+    assert "conjugate gradients" in shown and "error" in shown
+
+
+def features():
+    return Approximation(kernels.Gaussian(), n_projections=D // 2).draw(4, rng=0)
+
+
+def test_the_cheaper_one_is_chosen(monkeypatch):
+    """With the costs of a wide problem, and with those of this one, which is narrow."""
+    direct = model(solver="auto", alpha=0.1).fit(X, Y)
+    assert direct.statistics_.n_rows == N
+    monkeypatch.setattr(ridge, "direct_cost", lambda n, width: 1e15)
+    assert model(solver="auto", alpha=0.1).fit(X, Y).model_.data is None
+    for parameters in ({"alpha": "gcv"}, {"alpha": 0.0}, {"map": "landmarks"}):
+        assert model(solver="auto", **parameters).fit(X, Y).model_.data is not None
+
+
+def test_too_many_expected_passes_are_too_expensive(small_sample):
+    rows, phi = ArrayRows("test", X, Y), features()
+    once = building_cost(120, D) + 18 * (50 + 4 + 8) * N * D
+    assert iterated_ridge(phi, rows, 1e-6, at_most=0.9 * once) is None  # before anything is computed
+    assert iterated_ridge(phi, rows, 1e-6, at_most=2 * once) is None  # by the spectrum of the sample
+    assert iterated_ridge(phi, rows, 10.0, at_most=2 * once) is not None
+
+
+def test_costs_of_the_goal():
+    """200000 rows of 64 columns at width 32768: forty passes are less than a quarter of the normal equations."""
+    n, width, each = 200_000, 32_768, 50 + 64 + 4
+    assert 40 * each * n * width + building_cost(sample_size(n, width, each), width) < direct_cost(n, width) / 4
+
+
+def test_the_preconditioner_is_the_inverse_of_its_matrix(small_sample):
+    phi, weighted = features(), ArrayRows("test", X, Y, W)
+    alpha = np.array([0.1, 50.0])
+    M = Preconditioner.of(phi, weighted, alpha, 120, weight=float(W.sum()), intercept=True)
+    F = M.roots[:, None] * (phi.queries(M.tiles.X) - M.centre)
+    for k, mu in enumerate(M.shift):
+        R = RNG.standard_normal((D, 1))
+        np.testing.assert_allclose(F.T @ (F @ M.solve(R, np.array([k]))) + mu * M.solve(R, np.array([k])), R, atol=1e-9)
+    values = np.linalg.eigvalsh(F @ F.T)
+    assert 0.7 * 60 < (values / (values + M.shift[0])).sum() < 1.1 * 60 and M.shift[1] <= 50.0 < 4 * M.shift[1]
+
+
+def test_all_rows_as_a_sample_need_one_or_two_passes():
+    found = iterated_ridge(features(), ArrayRows("test", X[:60], Y[:60]), 0.1)
+    assert found.steps <= 2

@@ -1,0 +1,201 @@
+"""The automatic mode: an honest criterion, what it chooses on data of known kind, and what it leaves alone."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.linear_model import Ridge
+
+from bochner import kernels, maps
+from bochner.learn import KernelClassifier, KernelRidge, _selection_search
+from bochner.learn._selection_criterion import best_of_many, fitted, score_of, units_of
+from bochner.learn._selection_search import weighted_median_distance
+
+RNG = np.random.default_rng(0)
+
+
+def heavy(n, d=6, t=1):
+    """Rows and targets with tails so heavy that a few rows decide their own fit."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_t(1.5, (n, d))
+    return X, np.tanh(X[:, :1]) + 0.1 * rng.standard_t(2.5, (n, t))
+
+
+def brute(F, Y, alpha, weights, *, intercept, whole):
+    """Errors of rows that are left out one after another."""
+    w = np.ones(len(F)) if weights is None else weights
+    gaps = np.empty(Y.shape)
+    for i in range(len(F)):
+        kept = w.copy()
+        kept[i] -= w[i] if whole else min(w[i], 1)
+        fit = Ridge(alpha, fit_intercept=intercept, tol=1e-12).fit(F, Y, kept)
+        gaps[i] = Y[i] - fit.predict(F[i : i + 1])[0]
+    return gaps
+
+
+@pytest.mark.parametrize("whole", (False, True))
+@pytest.mark.parametrize("weighted", (False, True))
+@pytest.mark.parametrize("intercept", (False, True))
+@pytest.mark.parametrize("width", (10, 60))
+def test_the_criterion_is_leaving_out_each_row_with_outliers(width, intercept, weighted, whole):
+    X, Y = heavy(40, t=2)
+    F = maps_of(X, width)
+    w = RNG.integers(1, 4, 40).astype(float) if weighted else None
+    equations, judged = fitted(F, Y, w, np.ones(2), intercept, whole)
+    for alpha in (1e-3, 0.1, 10.0):
+        gaps = brute(F, Y, alpha, w, intercept=intercept, whole=whole)
+        expected = np.average((gaps**2).mean(axis=1), weights=w)
+        assert best_of_many(equations, judged, np.array([alpha]))[0].error == pytest.approx(expected, rel=1e-6)
+        if width == 10:
+            assert score_of(equations, judged, alpha).error == pytest.approx(expected, rel=1e-6)
+
+
+def maps_of(X, width):
+    from bochner.learn import RandomFeatures
+
+    return RandomFeatures(gamma=0.1, n_components=width, random_state=0).fit_transform(X)
+
+
+def test_errors_are_in_units_of_the_variance():
+    X, Y = heavy(200, t=2)
+    Y = np.column_stack([1e3 * Y[:, 0], Y[:, 1]])
+    equations, judged = fitted(maps_of(X, 8), Y, None, units_of(Y, None, alike=False), True, False)
+    assert best_of_many(equations, judged, np.array([1e12]))[0].error == pytest.approx(1, rel=0.02)
+    np.testing.assert_allclose(units_of(Y, None, alike=True), np.sqrt(Y.var(axis=0).mean()))
+
+
+def test_outliers_deceive_gcv_and_not_the_automatic_strength():
+    X, Y = heavy(700)
+    given = {"gamma": 0.02, "map": None, "n_components": 300, "random_state": 0}
+    errors = {
+        alpha: np.mean((KernelRidge(**given, alpha=alpha).fit(X[:500], Y[:500]).predict(X[500:]) - Y[500:]) ** 2)
+        for alpha in ("auto", "gcv")
+    }
+    best = min(
+        np.mean((KernelRidge(**given, alpha=a).fit(X[:500], Y[:500]).predict(X[500:]) - Y[500:]) ** 2)
+        for a in np.logspace(-6, 3, 10)
+    )
+    assert errors["auto"] < 1.1 * best
+
+
+@pytest.fixture(scope="module")
+def chosen():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1500, 4)) * [1.0, 1.0, 300.0, 1.0]
+    y = np.sin(3 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(1500)
+    return X, y, KernelRidge(n_components=200, random_state=0).fit(X, y)
+
+
+def test_everything_is_chosen_and_said(chosen):
+    X, y, model = chosen
+    found = model.selection_
+    assert model.score(X, y) > 0.9 and found.standardize and model.coordinates_ is not None
+    assert model.kernel_.lengthscale == found.bandwidth and model.alpha_ == found.alpha
+    assert {"random features", "landmarks"} == set(found.candidates["map"])
+    assert {True, False} == set(found.candidates["standardize"])
+    errors = np.array(found.candidates["error"])
+    assert errors.min() > 0 and len(errors) < 25
+    for word in (
+        "by leave-one-out error on 1500 of 1500 rows",
+        "spectrum is",
+        "median distance",
+        "columns standardised",
+    ):
+        assert word in found.reason
+    assert found.reason in repr(found) and "standard_error" in repr(found)
+
+
+def test_the_choice_goes_to_the_log_and_into_pickles(chosen, caplog):
+    X, y, model = chosen
+    with caplog.at_level(logging.INFO, logger="bochner"):
+        KernelRidge(random_state=0, n_components=16).fit(X[:50], y[:50])
+    assert "KernelRidge: " in caplog.text and "candidates" in caplog.text
+    copied = pickle.loads(pickle.dumps(model))
+    assert copied.selection_ == model.selection_
+    np.testing.assert_array_equal(copied.predict(X), model.predict(X))
+
+
+def test_float32_chooses_as_float64(chosen):
+    X, y, model = chosen
+    single = KernelRidge(n_components=200, random_state=0).fit(X.astype(np.float32), y.astype(np.float32))
+    ours, theirs = single.selection_, model.selection_
+    assert (ours.map, ours.standardize) == (theirs.map, theirs.standardize)
+    assert ours.bandwidth == pytest.approx(theirs.bandwidth, rel=1e-4)
+    assert ours.alpha == pytest.approx(theirs.alpha)
+
+
+def test_what_is_given_stays(chosen):
+    X, y, _ = chosen
+    model = KernelRidge(gamma=0.3, standardize=True, map=maps.Trigonometric(), alpha=0.5, n_components=20).fit(X, y)
+    assert model.selection_ is None and model.alpha_ == 0.5 and model.kernel_ == kernels.Gaussian(1 / np.sqrt(0.6))
+    alpha = KernelRidge(gamma=0.3, map=None, n_components=20, alphas=[0.03, 0.3, 3.0]).fit(X, y)
+    assert alpha.alpha_ in (0.03, 0.3, 3.0) and alpha.coordinates_ is None and alpha.selection_.map == "given"
+    assert "alpha" in repr(alpha.selection_)
+    rows = KernelRidge(projection="simplex", alpha=1.0, n_components=20).fit(X, y)
+    assert rows.selection_.map == "random features" and rows.alpha_ == 1.0
+    assert set(rows.selection_.candidates["alpha"]) == {1.0}
+    kernel = KernelRidge(kernels.Matern(1.5, 2.0), n_components=20).fit(X, y)
+    assert kernel.kernel_ == kernels.Matern(1.5, 2.0) and not kernel.selection_.standardize
+    assert KernelRidge(kernels.Linear(), n_components=20).fit(X, y).selection_.bandwidth is None
+
+
+def test_columns_as_they_are_win_where_their_size_is_their_weight():
+    X = RNG.standard_normal((300, 12)) * ([1.0] * 2 + [0.02] * 10)
+    y = np.sin(2 * X[:, 0]) * X[:, 1]
+    assert not KernelRidge(random_state=0).fit(X, y).selection_.standardize
+
+
+def test_landmarks_for_steep_spectra_and_random_features_in_first_parts(chosen):
+    X, y, _ = chosen
+    Z = np.repeat(RNG.standard_normal((30, 3)), 40, axis=0) + 0.01 * RNG.standard_normal((1200, 3))
+    steep = KernelRidge(gamma=0.5, alpha=1e-3, n_components=100, random_state=0).fit(Z, np.sin(4 * Z[:, 0]))
+    assert steep.selection_.map == "landmarks" and "spectrum is steep" in steep.selection_.reason
+    stream = KernelRidge(n_components=64, random_state=0).partial_fit(X[:100], y[:100])
+    before = stream.selection_
+    assert before.map == "random features"
+    stream.partial_fit(X[100:], y[100:])
+    assert stream.selection_ is before and stream.alpha_ == before.alpha
+    assert stream.score(X, y) > 0.5
+
+
+def test_more_rows_have_a_second_round(chosen, monkeypatch):
+    X, y, _ = chosen
+    monkeypatch.setattr(_selection_search, "FIRST_ROWS", 500)
+    found = KernelRidge(n_components=100, random_state=0).fit(X, y).selection_
+    assert set(found.candidates["n_rows"]) == {500, 1500}
+
+
+def test_sparse_rows_and_classes(chosen):
+    X, y, _ = chosen
+    Z = sparse.csr_matrix(X * (np.abs(X) > 0.5 * np.abs(X).mean(axis=0)))
+    model = KernelClassifier(n_components=64, random_state=0, class_weight="balanced").fit(Z[:400], y[:400] > 0)
+    assert model.score(Z[:400], y[:400] > 0) > 0.8
+    assert model.coordinates_ is None or model.coordinates_.centre is None
+
+
+def test_the_edge_of_the_search_warns(monkeypatch):
+    X = RNG.standard_normal((200, 3))
+    monkeypatch.setattr(_selection_search, "_MOST_STEPS", 1)
+    with pytest.warns(UserWarning, match=r"KernelRidge: the bandwidth .* is at the edge of the grid"):
+        KernelRidge(random_state=0).fit(X[:, :1], np.sin(8 * X[:, 0]) + 0.1 * X[:, 1])
+    monkeypatch.undo()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        KernelRidge(random_state=0).fit(X, np.sin(X[:, 0]))
+
+
+def test_weights_are_repetitions_for_the_median_too():
+    X, w = RNG.standard_normal((30, 2)), RNG.integers(1, 4, 30)
+    repeated = np.repeat(X, w, axis=0)
+    expected = weighted_median_distance(repeated, None, "cityblock")
+    assert weighted_median_distance(X, w.astype(float), "cityblock") == pytest.approx(expected)
+    assert weighted_median_distance(np.ones((3, 2)), None, "euclidean") == 1.0
+
+
+def test_a_single_row_is_a_fit():
+    assert KernelRidge().fit(np.ones((1, 2)), [3.0]).predict(np.ones((1, 2))) == pytest.approx([3.0])

@@ -1,0 +1,203 @@
+"""`recommend` with targets: an honest protocol, ties by paired differences, and code that runs."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+
+import bochner
+from bochner import kernels, maps
+from bochner.selection import _peers
+from bochner.selection._contenders import Contender, Outcome, lowest
+from bochner.selection._cross_validation import critical, difference, run_race
+from bochner.selection._leave_one_out import ALPHAS, ridge_by_leave_one_out
+from bochner.selection._task import Task
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-2, 2, (160, 2))
+Y = np.sin(3 * X[:, 0]) + 0.1 * RNG.standard_normal(160)
+
+
+LABELS = np.where(X[:, 0] * X[:, 1] > 0, "yes", "no")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_rivals():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_peers, "_RATES", (0.1, 0.2))
+        patch.setattr(_peers, "_MOST_TREES", 20)
+        patch.setattr(_peers, "_COSTS", (1.0, 10.0))
+        yield
+
+
+@pytest.fixture(scope="module")
+def decision():
+    return bochner.recommend(X, kernel="matern-3/2", y=Y, n_features=24, rng=0)
+
+
+@pytest.fixture(scope="module")
+def classes():
+    return bochner.recommend(X, kernel="laplacian", y=LABELS, n_features=24, rng=0)
+
+
+def squares(scores, T):
+    return ((scores - T) ** 2)[:, 0]
+
+
+def left_out(Z, T, alpha, i):
+    """Squared error of row i under a ridge on the other rows."""
+    z, t = np.delete(Z, i, 0), np.delete(T[:, 0], i)
+    B = np.linalg.solve((z - z.mean(0)).T @ (z - z.mean(0)) + alpha * np.eye(5), (z - z.mean(0)).T @ (t - t.mean()))
+    return (t.mean() + (Z[i] - z.mean(0)) @ B - T[i, 0]) ** 2
+
+
+def test_leave_one_out_is_that_of_leaving_out_each_row():
+    Z = RNG.standard_normal((30, 5))
+    T = Z[:, :1] + RNG.standard_normal((30, 1))
+    fit = ridge_by_leave_one_out(Z, T, squares)
+    brute = [np.mean([left_out(Z, T, alpha, i) for i in range(30)]) for alpha in ALPHAS]
+    assert fit.alpha == ALPHAS[int(np.argmin(brute))]
+    assert fit.loss == pytest.approx(1.001 * min(brute))
+    np.testing.assert_allclose(fit(Z)[:, 0], Ridge(fit.alpha).fit(Z, T[:, 0]).predict(Z))
+
+
+def test_the_search_for_a_bandwidth_goes_as_far_as_it_must():
+    for optimum in (0.1, 0.3, 1.0, 6.0, 15.0):
+        assert abs(np.log2(lowest(lambda f, at=optimum: abs(np.log(f / at))) / optimum)) <= 0.26
+
+
+class Guess(Contender):
+    """Predicts targets with noise, or looks at what it was given."""
+
+    def __init__(self, label, noise, spec=None):
+        self.label, self.noise, self.spec, self.seen = label, noise, spec, []
+        self.rng = np.random.default_rng(list(label.encode()))
+
+    def judge(self, part, task, seed, known):
+        self.seen.append(part)
+        rows = [int(np.flatnonzero((task.X == x).all(axis=1))[0]) for x in part.X_test]
+        noise = self.noise * self.rng.standard_normal((len(rows), 1))
+        return Outcome(task.T[rows] + noise, {"alpha": 1.0}, 0.1, 1e-6)
+
+
+def test_no_contender_sees_the_targets_of_its_test_rows_and_folds_cover_all_rows():
+    task = Task.of(X, Y, None, 0, owner="test")
+    guess = Guess("a", 0.1)
+    race = run_race(task, [guess], 0, 60.0, shown=False)
+    assert race.n_cut == race.n_unjudged == 0 and race.records[0].judged.all()
+    for (rows, part), seen in zip(task.parts(), guess.seen, strict=True):
+        assert not set(map(tuple, seen.X)) & set(map(tuple, seen.X_test)) and len(seen.X) == len(seen.y) == len(
+            X
+        ) - len(rows)
+        np.testing.assert_array_equal(part.y, seen.y)
+
+
+def test_columns_are_standardised_by_their_training_rows():
+    task = Task.of(X * [1, 100] + [0, 5], Y, None, 0, scaled=1, owner="test")
+    for rows, part in task.parts():
+        np.testing.assert_allclose([part.X[:, 0].mean(), part.X[:, 0].std()], [0, 1], atol=1e-12)
+        assert abs(part.X_test[:, 0].mean()) > 1e-6
+        np.testing.assert_array_equal(part.X_test[:, 1], task.X[rows, 1])
+
+
+def test_what_is_equal_is_decided_by_paired_differences():
+    task = Task.of(X, Y, None, 0, owner="test")
+    good, same, bad = Guess("good", 0.1), Guess("same", 0.1), Guess("bad", 0.5)
+    records = run_race(task, [good, same, bad], 0, 60.0, shown=False).records
+    equal, worse = (difference(task, record, records[0]) for record in records[1:])
+    assert abs(equal.difference) < critical(2) * equal.standard_error
+    assert worse.difference > 5 * worse.standard_error
+    assert worse.difference == pytest.approx(task.error(records[2].losses) - task.error(records[0].losses))
+
+
+class Slow(Guess):
+    """Takes a hundredth of a second."""
+
+    def judge(self, part, task, seed, known):
+        time.sleep(0.01)
+        return super().judge(part, task, seed, known)
+
+
+def test_a_budget_runs_all_folds_of_the_best_mechanisms_and_of_the_others():
+    task, spec = Task.of(X, Y, None, 0, owner="test"), bochner.mechanism("rff")
+    contenders = [Slow(str(k), 0.5 - 0.02 * k, spec) for k in range(20)] + [Slow("peer", 0.1)]
+    race = run_race(task, contenders, 0, 1.0, shown=False)
+    folds = [len(record.settings) for record in race.records]
+    assert (
+        folds[-1] == folds[19] == 5 and folds[0] == 1 and race.n_unjudged == 0 and race.n_cut > 0 and race.seconds < 2
+    )
+    none = run_race(task, contenders, 0, 1e-9, shown=False)
+    assert none.n_unjudged == 21 and none.n_cut == 0
+
+
+def test_every_mechanism_and_its_rivals_are_judged(decision):
+    labels = [line.label for line in decision.lines]
+    assert {"exact kernel ridge", "Nystroem + Ridge (scikit-learn)", "SVR (scikit-learn)"} < set(labels)
+    assert "HistGradientBoostingRegressor (scikit-learn)" in labels
+    assert any(isinstance(line.spec.map, maps.Landmarks) for line in decision.ranking)
+    assert all(line.width == 24 and line.fit_seconds > 0 and line.seconds_per_row > 0 for line in decision.ranking)
+    assert decision.lines[0].error == min(line.error for line in decision.lines if line.n_folds == 5)
+    exact = next(line for line in decision.lines if line.label == "exact kernel ridge")
+    assert exact.error < 0.5 * Y.std()
+
+
+def test_the_recommended_mechanism_is_one_of_the_equal_ones_and_goes_into_an_estimator(decision):
+    from bochner.learn import KernelRidge
+
+    assert decision.recommended in decision.equal_mechanisms
+    assert isinstance(decision.best.kernel, kernels.Matern) and decision.best.kernel.lengthscale != 1.0
+    model = KernelRidge.from_spec(decision.best, alpha=decision.alpha, random_state=0).fit(X[:120], Y[:120])
+    assert model.score(X[120:], Y[120:]) > 0.5
+
+
+def test_every_code_to_paste_runs(decision, classes):
+    for found, y in ((decision, Y), (classes, LABELS)):
+        for line in found.lines:
+            names = {"X": X, "y": y}
+            exec(found.code_of(line), names)
+            assert line.snippet is None or names["model"].score(X, y) > 0.2, line.label
+        assert found.code in str(found)
+
+
+def test_it_says_in_words_what_is_equal(decision, classes):
+    for found in (decision, classes):
+        equal = [line for line in found.lines if line.equal]
+        assert f"These {len(equal)} are equal" in found.sentences[0] or len(equal) == 1
+        assert found.sentences[-1].startswith(f"Recommended: {found.recommended.label}")
+        assert found.table().splitlines()[0].startswith("estimator")
+        json.dumps(found.as_dict())
+    assert classes.task.measure == "error rate" and "KernelClassifier" in classes.code
+
+
+def test_the_same_seed_gives_the_same_decision(classes):
+    again = bochner.recommend(X, kernel="laplacian", y=LABELS, n_features=24, rng=0)
+    assert [line.error for line in again.ranking] == [line.error for line in classes.ranking]
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"y": Y[:10]}, r"y must have one target for each of 160 rows, got shape \(10,\)"),
+        ({"y": np.full(160, np.nan)}, r"y must be finite, got 160 missing or infinite targets"),
+        ({"y": np.ones(160)}, r"y is constant"),
+        ({"y": Y, "Y": X}, r"Y holds keys and y targets"),
+        ({"y": Y, "tolerance": 0.1}, r"tolerance is an error of the Gram matrix"),
+        ({"y": Y, "task": "ranking"}, r"task must be one of"),
+        ({"y": LABELS, "task": "regression"}, r"regression needs numbers: use task='classification'"),
+        ({"y": Y, "task": "classification"}, r"fewer than 5 rows per class"),
+        ({"y": Y, "kernel": "matern-3/2", "positive": True}, r"is too small for any positive mechanism"),
+        ({"y": Y, "budget": 0.0}, r"budget must be a positive number"),
+    ],
+)
+def test_bad_targets_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        bochner.recommend(X, **options)
+
+
+def test_the_task_follows_from_the_targets():
+    kinds = [Task.of(X, y, None, 0, owner="test").kind for y in (Y, np.arange(160) % 4, Y > 0, np.arange(160.0))]
+    assert kinds == ["regression", "classification", "classification", "regression"]
