@@ -220,14 +220,16 @@ def characters(p: Mapping[str, Any], seed: int) -> dict[str, Any]:
                     distill(new, model, more, steps=p["distill"], generator=generator, verbose=False)
                     distilled.append(bits(new, long) / exact - 1)
     favor = bits(converted(model, long, "favor++", p["goals"][0][1], seed), long) / exact - 1
-    found = {"softmax": exact, "table": table, "distilled": distilled, "favor++": favor}
     window, m = p["goals"][0]
     plans = calibrate(model, data, m, window, 1, keep=1, loss=_next, generator=generator)
     kept = [k for k in range(p["layers"]) if not any(f"layers.{k}." in name for name in plans)]
     models = [replace_attention(model, plans, copy=True, generator=generator) for _ in range(p["draws"])]
-    found["kept"] = {"layers": kept, "alone": bits(model, long, window, kept) / exact - 1}
-    found["kept"]["features"] = [bits(new, long) / exact - 1 for new in models]
-    return found
+    one_exact = {
+        "layers": kept,
+        "alone": bits(model, long, window, kept) / exact - 1,
+        "features": [bits(new, long) / exact - 1 for new in models],
+    }
+    return {"softmax": exact, "table": table, "distilled": distilled, "favor++": favor, "kept": one_exact}
 
 
 def words(p: Mapping[str, Any], seed: int) -> dict[str, Any]:
