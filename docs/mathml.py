@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from typing import Any
 
@@ -9,11 +10,17 @@ from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 
+_FUNCTION = r"\\(?:cos|sin|log|exp|max|min|arccos)(?![a-zA-Z])"
+_BEFORE = re.compile(rf"(?<=[\w)\]}}])\s*({_FUNCTION})")
+_AFTER = re.compile(rf"({_FUNCTION}(?:[_^](?:\w|{{[^{{}}]*}}))?)\s*(?=[\w\\|])(?!\\(?:big|Big|left|,))")
+"""Places around the names of functions where TeX sets a thin space: E cos x, not Ecosx."""
+
 
 def mathml(formula: str, display: str) -> str:
     """The formula as a ``<math>`` element, with its TeX as alternative text."""
     tex = " ".join(formula.split())
-    markup = convert(tex, display=display)
+    spaced = _AFTER.sub(r"\1\\,", _BEFORE.sub(r"\\,\1", tex))
+    markup = convert(spaced, display=display)
     return markup.replace("<math ", f'<math alttext="{escape(tex)}" ', 1)
 
 

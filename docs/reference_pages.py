@@ -12,7 +12,8 @@ from bochner import Approximation, catalogue
 from bochner.kernels import Gaussian
 from bochner.projections import Projection
 
-_POINTS = np.random.default_rng(0).standard_normal((12, 3)) / 2
+POINTS = np.random.default_rng(0).standard_normal((50, 4)) / 2
+"""On which maps plan their constants for the tables."""
 
 _NO_REQUESTS = "set_fit_request, set_partial_fit_request, set_predict_request, set_score_request"
 _HIDDEN = {"learn": _NO_REQUESTS, "distributed": _NO_REQUESTS, "maps": "coefficients, NoClosedForm"}
@@ -122,11 +123,11 @@ def pair_rows() -> list[list[str]]:
 def _facts(spec: Approximation, projection: Projection) -> set[str]:
     """What holds for a specification with another projection; nothing if they do not go together."""
     try:
-        plan = replace(spec, projection=projection, n_projections=4).plan(_POINTS, rng=0)
+        plan = replace(spec, projection=projection, n_projections=4).plan(POINTS, rng=0)
     except ValueError:
         return set()
     try:
-        plan.mse(_POINTS[:1])
+        plan.mse(POINTS[:1])
     except bochner.NoClosedForm:
         closed = False
     else:

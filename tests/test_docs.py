@@ -6,20 +6,23 @@ import re
 import runpy
 import subprocess
 import sys
-from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from selenium.webdriver.support.ui import WebDriverWait
 
 import bochner
+from support.browser import chrome, resize
 
 DOCS = Path(__file__).parent.parent / "docs"
 GENERATED = runpy.run_path(str(DOCS / "generate.py"), run_name="docs_generate")["pages"]()
 MODULES = [name for name in bochner.__all__ if hasattr(getattr(bochner, name), "__all__")]
 ELSEWHERE = {("maps", "NoClosedForm")}
 """Described in `bochner.approximation`."""
+LISTS = ("search.html", "genindex.html", "py-modindex.html")
+"""Pages that Sphinx writes by itself."""
 PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md") if "_build" not in path.parts)
 
 
@@ -53,6 +56,12 @@ class Page(HTMLParser):
             self.images.append(found)
         if tag in ("script", "img", "link", "iframe") and (source := found.get("src") or found.get("href")):
             self.loaded.append(source)
+
+
+@pytest.fixture(scope="module")
+def pages(built) -> dict[Path, Page]:
+    """Every page, read once."""
+    return {path: Page(path) for path in sorted(built.rglob("*.html"))}
 
 
 @pytest.mark.parametrize("name", sorted(GENERATED))
@@ -90,35 +99,57 @@ def test_links_resolve(page):
         assert (path.parent / link).exists(), link
 
 
-def test_links_and_anchors_of_the_built_pages_resolve(built):
-    page = cache(Page)
+def test_links_and_anchors_of_the_built_pages_resolve(built, pages):
     broken = []
-    for path in built.rglob("*.html"):
-        for link in page(path).links:
+    for path, page in pages.items():
+        for link in page.links:
             parts = urlsplit(link)
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
-            if parts.scheme or path.name in ("search.html", "genindex.html", "py-modindex.html"):
+            if parts.scheme or path.name in LISTS:
                 continue
             if not target.exists() or (
-                parts.fragment and target.suffix == ".html" and unquote(parts.fragment) not in page(target).anchors
+                parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors
             ):
                 broken.append(f"{path.relative_to(built)}: {link}")
     assert not broken, broken[:20]
 
 
-def test_pages_load_nothing_from_the_network(built):
-    for path in built.rglob("*.html"):
-        assert [source for source in Page(path).loaded if urlsplit(source).netloc] == [], path
+def test_pages_load_nothing_from_the_network(built, pages):
+    for path, page in pages.items():
+        assert [source for source in page.loaded if urlsplit(source).netloc] == [], path
     for style in built.rglob("*.css"):
         assert not re.search(r"(url\(|@import )['\"]?(https?:)?//", style.read_text()), style
 
 
-def test_images_have_a_text(built):
-    for path in built.rglob("*.html"):
-        assert all(image.get("alt") for image in Page(path).images), path
+def test_images_have_a_text(pages):
+    for path, page in pages.items():
+        assert all(image.get("alt") for image in page.images), path
 
 
 def test_formulas_are_markup(built):
     page = (built / "frames.html").read_text()
     assert "<math" in page and "\\(" not in page and "mathjax.js" not in page.lower()
     assert (built / "_static" / "STIXTwoMath-Regular.ttf").exists()
+
+
+def test_pages_in_a_browser_without_a_network(built, pages, tmp_path):
+    tables = "[...document.querySelectorAll('.table-wrapper')]"
+    wide = f"return {tables}.filter(table => table.scrollWidth > table.clientWidth + 1).length"
+    tabled = [
+        path for path in pages if path.parent == built and "<table" in path.read_text() and path.name not in LISTS
+    ]
+    narrow = [built / name for name in ("index.html", "accuracy.html", "distributed.html", "gallery/index.html")]
+    with chrome(tmp_path) as browser:
+        for width, shown in ((1300, tabled), (400, narrow)):
+            resize(browser, width)
+            for path in shown:
+                browser.get(path.as_uri())
+                assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth"), path
+                assert width < 1000 or browser.execute_script(wide) == 0, f"{path}: a table is wider than the page"
+        assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+        browser.get((built / "frames.html").as_uri())
+        assert browser.execute_script("return document.fonts.check(arguments[0])", '16px "STIX Two Math Site"')
+        assert browser.execute_script("return document.querySelector('math').getBoundingClientRect().height") > 5
+        browser.get(f"{(built / 'search.html').as_uri()}?q=orthoplex")
+        found = "return document.querySelectorAll('#search-results li').length"
+        WebDriverWait(browser, 30).until(lambda page: page.execute_script(found) > 3)

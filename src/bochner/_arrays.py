@@ -22,6 +22,11 @@ def is_numpy(x: Any) -> bool:
     return isinstance(x, np.ndarray)
 
 
+def is_sparse(x: Any) -> bool:
+    """Whether ``x`` is a sparse matrix of SciPy; does not import it."""
+    return hasattr(x, "tocsr")
+
+
 def is_torch(x: Any) -> bool:
     """Whether ``x`` is a torch tensor; does not import torch."""
     return _comes_from(type(x), "torch")

@@ -128,6 +128,20 @@ def check_rows(owner: str, X: Any, width: int, *, remedy: str = "") -> Any:
     return X
 
 
+def check_sparse_rows(owner: str, X: Any, width: int) -> Any:
+    """Return a sparse matrix as a finite float32 or float64 one in CSR format, with each entry stored once."""
+    if X.dtype.kind not in "fiub":
+        raise TypeError(f"{owner}: expected a sparse matrix of real numbers, got {X.dtype}.")
+    _check_width(owner, X.shape, width, "")
+    X = X.tocsr() if X.dtype in FLOAT_DTYPES else X.tocsr().astype(np.float64)
+    if not np.isfinite(X.data.sum()) and not np.isfinite(X.data).all():
+        raise ValueError(f"{owner}: expected finite numbers, got NaN or infinity in a sparse matrix.")
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
 def check_points(owner: str, X: Any) -> Any:
     """Return ``X`` as a finite floating array of shape (..., n, d), points as rows, with no empty axis."""
     X = as_real(owner, X)

@@ -13,7 +13,7 @@ import pytest
 from bochner import Approximation, datasets, kernels, maps, projections, radii, rotations
 from bochner.cli import compare, main
 from bochner.cli.main import parser
-from bochner.cli.problem import read_problem
+from bochner.cli.problem import Problem, read_problem
 from bochner.selection import _peers
 
 PARTS = {
@@ -29,6 +29,14 @@ def table(tmp_path):
     path = tmp_path / "data.csv"
     path.write_text("a,b,c\n" + "\n".join(",".join(map(str, row)) for row in X) + "\n")
     return path
+
+
+@pytest.fixture(scope="module")
+def found():
+    """A comparison on 40 rows."""
+    X = np.random.default_rng(0).standard_normal((40, 3))
+    problem = Problem("rows", X, None, kernels.Matern(1.5, 1.2), False)
+    return compare.compare(problem, 32, 40, 6, 0, shown=False)
 
 
 def test_compare_measures_and_reports(table, tmp_path, capsys):
@@ -178,9 +186,7 @@ def test_help_names_the_defaults_that_are_used(capsys):
     assert parser().parse_args(["compare"]).features == 512
 
 
-def test_pictures_of_the_report_show_the_errors_of_its_table(table):
-    options = parser().parse_args(["compare", str(table), "--kernel", "matern-3/2"])
-    found = compare.compare(read_problem(options), 32, 40, 6, 0, shown=False)
+def test_pictures_of_the_report_show_the_errors_of_its_table(found):
     errors = {m.label: m.typical for m in found.measurements}
     exact, *drawn = found.pictures
     assert drawn[0].label == found.best.label == found.curves[0].label
@@ -190,9 +196,7 @@ def test_pictures_of_the_report_show_the_errors_of_its_table(table):
     assert len(drawn) > 1 and drawn[0].error < min(picture.error for picture in drawn[1:])
 
 
-def test_close_mechanisms_are_drawn_more_often_and_equal_ones_are_named(table):
-    options = parser().parse_args(["compare", str(table), "--kernel", "matern-3/2"])
-    found = compare.compare(read_problem(options), 32, 40, 6, 0, shown=False)
+def test_close_mechanisms_are_drawn_more_often_and_equal_ones_are_named(found):
     best, n = found.measurements[0], len(found.equal)
     assert n > 1 and {m.n_draws for m in found.equal} == {96} and found.measurements[-1].n_draws < 96
     spreads = [np.hypot(m.standard_error, best.standard_error) for m in found.measurements]
@@ -235,7 +239,7 @@ def test_compare_by_a_target_prints_a_decision_and_code_that_runs(shop, capsys, 
     assert "Missing values are in 1 of 120 rows, in the columns 'size' (1)" in capsys.readouterr().err
     assert main(["compare", "shop.csv", *TARGET, "--drop-missing"]) == 0
     out = capsys.readouterr().out
-    assert "119 rows x 6 columns, columns standardised, colour, zone one-hot encoded, 1 rows with missing values" in out
+    assert "119 rows x 6 columns, columns standardised, colour, zone one-hot encoded, 1 row with missing values" in out
     assert "laplacian kernel, its bandwidth chosen; regression" in out and "Report: report/index.html" in out
     for line in (
         "exact kernel ridge",

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-import shutil
 
 import numpy as np
 import pytest
 
 from bochner.cli import main
 from bochner.selection import _peers
+from support.browser import chrome as open_chrome
+from support.browser import resize
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-         "--disable-background-networking", "--disable-component-update", "--window-size=1200,900",
-         "--host-resolver-rules=MAP * ~NOTFOUND")  # fmt: skip
 KINDS = ("gram", "target")
 WIDTHS = (400, 1300, 1900)
 
@@ -39,19 +36,8 @@ def pages(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def chrome(tmp_path_factory):
-    if CHROMIUM is None or DRIVER is None:
-        pytest.skip("no chromium and chromedriver on this machine; the test set-up installs them where it can")
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    yield driver
-    driver.quit()
+    with open_chrome(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
 
 
 @pytest.fixture(params=KINDS)
@@ -59,11 +45,6 @@ def browser(request, chrome, pages):
     resize(chrome, 1300)
     chrome.get(pages[request.param].as_uri())
     return chrome
-
-
-def resize(browser, width):
-    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
 
 def column(browser, k, name="mechanisms"):

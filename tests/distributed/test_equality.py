@@ -32,7 +32,7 @@ CASES = [
     ("KernelRidge", {}, Y[:, 0], ("predict",)),
     ("KernelRidge", {"alpha": "gcv", "gamma": 0.3}, Y, ("predict",)),
     ("KernelRidge", {"standardize": True, "gamma": "scale", "map": None, "alpha": 1.0}, Y, ("predict",)),
-    ("KernelRidge", {"solver": "cg", "gamma": 0.3, "alpha": 0.01}, Y, ("predict",)),
+    ("KernelRidge", {"solver": "cg", "gamma": 0.3, "alpha": 30.0}, Y, ("predict",)),
     ("KernelRidge", {"method": "nadaraya-watson", "map": "positive", "gamma": 0.05}, Y, ("predict",)),
     ("KernelClassifier", {"class_weight": "balanced"}, LABELS, ("predict", "decision_function")),
     ("KernelClassifier", {"class_weight": {True: 3.0}}, LABELS == "a", ("predict", "decision_function")),

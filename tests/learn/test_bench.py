@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 from sklearn.linear_model import Ridge
 
-from bochner.cli import bench_learn, bench_scale
+from bochner.cli import accuracy_contenders, bench_accuracy, bench_scale
 
 
 def test_fits_of_the_scale_case_learn_its_function(monkeypatch):
@@ -13,6 +16,16 @@ def test_fits_of_the_scale_case_learn_its_function(monkeypatch):
         monkeypatch.setattr(bench_scale, name, value)
     results = bench_scale.times()
     assert len(results) == 3 and all(r["time"] > 0 and r["error"] < 0.7 for r in results)
+
+
+def test_both_solvers_find_the_same(monkeypatch):
+    monkeypatch.setattr(bench_scale, "WIDE_BOTH", (1500, 256))
+    monkeypatch.setattr(bench_scale, "WIDE", (1500, 256))
+    both, alone = bench_scale.both_solvers(), bench_scale.wide_fit()
+    assert both["difference"] < 1e-4 and min(both["cg"], both["primal"], alone["time"], alone["memory"]) > 0
+    monkeypatch.setattr(bench_scale, "_in_process", {"both_solvers": both, "wide_fit": alone}.get)
+    results = list(bench_scale.wide_features())
+    assert results[1].met and results[3].met and np.isclose(results[2].value, both["primal"] / alone["time"])
 
 
 def test_streaming_normal_equations_are_ridge_on_the_features():
@@ -24,20 +37,39 @@ def test_streaming_normal_equations_are_ridge_on_the_features():
     np.testing.assert_allclose(fit.predict(X), expected, atol=2e-3 * y.std())
 
 
-def test_data_are_split_and_left_out_where_they_cannot_be_found(monkeypatch, capsys):
-    monkeypatch.setattr(bench_learn, "load", lambda name: (_ for _ in ()).throw(FileNotFoundError(f"no {name}")))
-    assert list(bench_learn.accuracy()) == []
+def test_data_are_left_out_where_they_cannot_be_found(monkeypatch, capsys):
+    monkeypatch.setattr(bench_accuracy, "load", lambda name: (_ for _ in ()).throw(FileNotFoundError(f"no {name}")))
+    assert list(bench_accuracy.run()) == []
     assert "left out letter: no letter" in capsys.readouterr().err
 
 
-def test_accuracy_on_embedded_data(monkeypatch):
-    cases = (
-        bench_learn.Case("digits", 0.02, 0.1, 512, classes=True),
-        bench_learn.Case("diabetes", 0.01, 1.0, 512),
-    )
-    monkeypatch.setattr(bench_learn, "CASES", cases)
-    monkeypatch.setattr(bench_learn, "SEEDS", range(1))
-    results = list(bench_learn.accuracy())
-    assert [r.case.split(",")[1].strip() for r in results] == ["digits", "digits", "diabetes", "diabetes"]
-    lost, above = results[1].value, results[3].value
-    assert lost < 2 and abs(above) < 3  # per cent
+@pytest.mark.parametrize("name, classes, worst", [("diabetes", False, 70.0), ("iris", True, 0.15)])
+def test_all_methods_learn_embedded_data(monkeypatch, name, classes, worst):
+    monkeypatch.setattr(bench_accuracy, "WIDTHS", (64,))
+    split = bench_accuracy.Case(name, classes=classes).split()
+    points = list(bench_accuracy.measure(split))
+    methods = [c.name for c in accuracy_contenders.contenders() if c.serves(split)]
+    assert [point.method for point in points] == methods
+    assert all(point.error < worst and point.fit > 0 for point in points)
+
+
+def test_goals_compare_at_equal_time():
+    def point(method, width, error, fit):
+        return bench_accuracy.Point("data", method, width, (error,), fit, 0.0)
+
+    sampler, nystroem = bench_accuracy.RIVALS
+    points = [
+        point("ours", 128, 1.0, 0.1), point("ours", 512, 0.5, 1.0),
+        point(sampler, 128, 0.99, 0.2), point(sampler, 512, 0.8, 2.0), point(nystroem, 128, 2.0, 0.05),
+    ]  # fmt: skip
+    against_sampler, against_nystroem = bench_accuracy.goals(points)
+    assert against_sampler.met and against_sampler.value == pytest.approx(100 * (1 / 0.99 - 1))
+    assert not against_nystroem.met and against_nystroem.value == np.inf  # none of ours is as fast
+
+
+def test_search_uses_training_rows_only():
+    split = bench_accuracy.Case("diabetes").split()
+    spoiled = replace(split, X_test=np.full_like(split.X_test, np.nan), y_test=np.full_like(split.y_test, np.nan))
+    for contender in accuracy_contenders.contenders():
+        if contender.serves(split):
+            np.testing.assert_equal(contender.search(spoiled, 64), contender.search(split, 64))

@@ -46,13 +46,31 @@ def test_the_criterion_is_leaving_out_each_row_with_outliers(width, intercept, w
     X, Y = heavy(40, t=2)
     F = maps_of(X, width)
     w = RNG.integers(1, 4, 40).astype(float) if weighted else None
-    equations, judged = fitted(F, Y, w, np.ones(2), intercept, whole)
+    equations, judged = fitted(F, Y, w, np.ones(2), intercept=intercept, whole=whole, classes=False)
     for alpha in (1e-3, 0.1, 10.0):
         gaps = brute(F, Y, alpha, w, intercept=intercept, whole=whole)
         expected = np.average((gaps**2).mean(axis=1), weights=w)
         assert best_of_many(equations, judged, np.array([alpha]))[0].error == pytest.approx(expected, rel=1e-6)
         if width == 10:
             assert score_of(equations, judged, alpha).error == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("intercept", (False, True))
+@pytest.mark.parametrize("n_classes", (2, 3))
+def test_classes_are_judged_by_the_wrong_ones_that_were_left_out(n_classes, intercept):
+    X, Y = heavy(60)
+    labels = np.searchsorted(np.quantile(Y, np.linspace(0, 1, n_classes + 1)[1:-1]), Y[:, 0])
+    signs = 2.0 * (labels[:, None] == np.arange(n_classes)) - 1
+    signs = signs[:, 1:] if n_classes == 2 else signs
+    F = maps_of(X, 10)
+    equations, judged = fitted(F, signs, None, np.ones(signs.shape[1]), intercept=intercept, whole=True, classes=True)
+    gaps = brute(F, signs, 0.1, None, intercept=intercept, whole=True)
+    found = signs - gaps
+    decided = found[:, 0] > 0 if n_classes == 2 else found.argmax(axis=1)
+    expected = np.mean(decided != labels) + 0.1 * (gaps**2).mean()
+    assert 0 < np.mean(decided != labels) < 1
+    assert score_of(equations, judged, 0.1).error == pytest.approx(expected, rel=1e-6)
+    assert best_of_many(equations, judged, np.array([0.1]))[0].error == pytest.approx(expected, rel=1e-6)
 
 
 def maps_of(X, width):
@@ -64,7 +82,8 @@ def maps_of(X, width):
 def test_errors_are_in_units_of_the_variance():
     X, Y = heavy(200, t=2)
     Y = np.column_stack([1e3 * Y[:, 0], Y[:, 1]])
-    equations, judged = fitted(maps_of(X, 8), Y, None, units_of(Y, None, alike=False), True, False)
+    units = units_of(Y, None, alike=False)
+    equations, judged = fitted(maps_of(X, 8), Y, None, units, intercept=True, whole=False, classes=False)
     assert best_of_many(equations, judged, np.array([1e12]))[0].error == pytest.approx(1, rel=0.02)
     np.testing.assert_allclose(units_of(Y, None, alike=True), np.sqrt(Y.var(axis=0).mean()))
 

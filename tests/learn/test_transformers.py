@@ -90,19 +90,6 @@ def test_a_fit_that_fails_changes_nothing(estimator):
     np.testing.assert_array_equal(result_of(fitted), before)
 
 
-def test_sparse_data_are_made_dense_by_tiles_only(monkeypatch):
-    from bochner.learn import _row_source
-
-    shapes, original = [], _row_source.SparseRows.dense
-    monkeypatch.setattr(_row_source, "_CHUNK_NUMBERS", 400)
-    monkeypatch.setattr(
-        _row_source.SparseRows, "dense", lambda self, rows: shapes.append(part := original(self, rows)) or part
-    )
-    fitted = RandomFeatures(n_components=20, random_state=0).fit(X)
-    np.testing.assert_array_equal(fitted.transform(sparse.csr_matrix(X)), fitted.transform(X))
-    assert len(shapes) == 2 and sum(map(len, shapes)) == 80 and max(map(len, shapes)) < 80
-
-
 def test_in_place_of_rbf_sampler():
     for transformer in (RBFSampler(gamma=0.1, random_state=0), RandomFeatures(gamma=0.1, random_state=0)):
         pipeline = make_pipeline(StandardScaler(), transformer, Ridge(0.1))

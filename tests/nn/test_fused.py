@@ -167,12 +167,14 @@ def test_one_graph(causal, options):
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("options", NEAR, ids=["features", "window"])
 @pytest.mark.parametrize("causal", [False, True])
-def test_export_with_any_length(causal):
-    module, length = Attention(features=positive(), causal=causal), torch.export.Dim("length", min=8, max=4096)
+def test_export_with_any_length(causal, options):
+    module = Attention(features=positive(), causal=causal, **options)
+    length = torch.export.Dim("length", min=8, max=4096)
     shapes = {name: {1: length} for name in "qkv"}
     exported = torch.export.export(module, tokens(2, length=150), dynamic_shapes=shapes).module()
-    for n in (70, 200):
+    for n in (8, 64, 200):
         inputs = tokens(2, length=n)
         check_close(exported(*inputs), module(*inputs), 1e-12)
 

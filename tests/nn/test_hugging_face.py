@@ -9,7 +9,10 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-from bochner.nn import replace_attention
+from bochner import Approximation, kernels, maps
+from bochner.nn import LayerPlan, replace_attention
+from bochner.nn._recording import exact_copy
+from support.attention import check_close
 from support.attention_models import IMAGES, PADDED, ROWS, TOKENS, bert, build, converted, gpt2, vit
 
 
@@ -124,13 +127,28 @@ def test_a_configuration_cannot_ask_for_features():
         gpt2(attn_implementation="bochner")(TOKENS)
 
 
+def test_numbers_that_a_mask_adds_to_the_logits_of_keys():
+    """Those of each head, with padding; all keys are in the window, so that attention is exact."""
+    old = build("gpt2")[0]
+    plan = LayerPlan([Approximation(kernels.Softmax(), maps.Positive(), n_projections=16)] * 4, window=12)
+    new = replace_attention(old, {f"transformer.h.{i}.attn": plan for i in range(2)}, copy=True)
+    numbers = torch.randn(3, 4, 1, 12, generator=torch.Generator().manual_seed(0)).expand(-1, -1, 12, -1)
+    hidden = ~torch.ones(12, 12, dtype=torch.bool).tril()
+    mask = numbers.masked_fill(hidden, torch.finfo(torch.float32).min)
+    mask = mask.masked_fill(PADDED[:, None, None] == 0, -torch.inf)
+    with torch.no_grad():
+        exact, found = (model(TOKENS, attention_mask=mask, use_cache=False).logits for model in (old, new))
+        check_close(found, exact, 1e-5)
+        check_close(exact_copy(new)(TOKENS, attention_mask=mask, use_cache=False).logits, exact, 1e-5)
+
+
 def test_masks_without_a_linear_form():
     new = converted(build("gpt2")[0])
     window = torch.ones(12, 12, dtype=torch.bool).tril().triu(-3).expand(3, 1, 12, 12)
     with pytest.raises(ValueError, match=r"mask of shape \(3, 1, 12, 12\) must be causal or empty, apart from padding"):
         new(TOKENS, attention_mask=window)
     with pytest.raises(ValueError, match="must be causal or empty, apart from padding"):
-        new(TOKENS, attention_mask=torch.full((3, 1, 12, 12), -0.5))
+        new(TOKENS, attention_mask=torch.rand(3, 1, 12, 12))
     packed = torch.tensor([0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5]).expand(3, -1)
     with pytest.raises(ValueError, match="neither causal nor empty"):
         new(TOKENS, position_ids=packed, use_cache=False)

@@ -10,7 +10,7 @@ import transformers
 
 from bochner import Approximation, kernels, maps
 from bochner.approximation.log_features import KeySums
-from bochner.nn import LayerPlan, LinearCache, replace_attention
+from bochner.nn import AttentionState, LayerPlan, LinearCache, linear_attention, replace_attention
 from bochner.nn._decoding_step import DecodingStep
 from bochner.nn._drawn import DrawnFeatures
 from support.attention_models import PADDED, TOKENS
@@ -248,6 +248,32 @@ def test_operations_of_a_step_equal_the_compiled_loop(framed):
         assert torch.allclose(a, b, atol=1e-12)
         assert all(torch.allclose(x, y, atol=1e-12) for x, y in zip(*states, strict=True))
     assert all(torch.equal(x, y) for x, y in zip(sums, before, strict=True))
+
+
+@pytest.mark.parametrize("window, anchors", [(1, 0), (4, 0), (0, 3), (5, 2)])
+@pytest.mark.parametrize("framed", [False, True])
+def test_a_compiled_step_beside_near_keys(framed, window, anchors):
+    """Equal to the usual way, with padding, heads that share keys, and anchors that are still to be found."""
+    feature_map = maps.DenseExponential() if framed else maps.Positive()
+    spec = Approximation(kernels.Softmax(), feature_map, n_projections=6)
+    features = DrawnFeatures(spec, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).current
+    g = torch.Generator().manual_seed(1)
+    q, k, v = (torch.randn(3, h, 20, e, generator=g).double() for h, e in ((4, 4), (2, 4), (2, 5)))
+    there = torch.rand(3, 20, generator=g) < 0.6
+    there[0, :6] = False
+    options = {"features": features, "scale": 0.5, "causal": True, "window": window, "anchors": anchors}
+    keys, values = (x.repeat_interleave(2, dim=1) for x in (k, v))
+    whole = linear_attention(q, keys, values, key_mask=there[:, None], **options)
+    state, step = AttentionState(), DecodingStep.of(features, 0.5, 4, q)
+    with torch.no_grad():
+        linear_attention(*(x[:, :, :3] for x in (q, keys, values)), key_mask=there[:, None, :3], state=state, **options)
+        for t in range(3, 20):
+            row = (x[:, :, t : t + 1] for x in (q, k, v))
+            out, sums, near = step.beside(state, (window, anchors), *row, there[:, t])
+            assert torch.allclose(out, whole[:, :, t : t + 1], atol=1e-12)
+            state.update(sums, 1, near)
+            if t == 9:
+                state = state.clone()  # another state: the step goes on from a copy
 
 
 def test_signed_features_take_the_usual_way():

@@ -11,7 +11,7 @@ from sklearn.linear_model import Ridge
 
 import bochner
 from bochner import kernels, maps
-from bochner.selection import _peers
+from bochner.selection import _cross_validation, _peers
 from bochner.selection._contenders import Contender, Outcome, lowest
 from bochner.selection._cross_validation import critical, difference, run_race
 from bochner.selection._leave_one_out import ALPHAS, ridge_by_leave_one_out
@@ -132,6 +132,15 @@ def test_a_budget_runs_all_folds_of_the_best_mechanisms_and_of_the_others():
     )
     none = run_race(task, contenders, 0, 1e-9, shown=False)
     assert none.n_unjudged == 21 and none.n_cut == 0
+
+
+def test_a_fold_that_ends_too_late_is_forgotten(monkeypatch):
+    task, spec = Task.of(X, Y, None, 0, owner="test"), bochner.mechanism("rff")
+    contenders = [Slow(str(k), 0.1, spec) for k in range(4)]
+    monkeypatch.setattr(_cross_validation, "_LATE", 0.0)
+    race = run_race(task, contenders, 0, 5.0, shown=False)
+    assert {len(record.settings) for record in race.records} == {1} and race.n_cut == 4
+    assert all(record.judged.sum() == 32 for record in race.records)
 
 
 def test_every_mechanism_and_its_rivals_are_judged(decision):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._arrays import array_namespace, cast, common_namespace, working_dtype
-from .._validation import check_flag, check_points, check_rows
+from .._arrays import array_namespace, cast, common_namespace, is_sparse, working_dtype
+from .._validation import check_flag, check_points, check_rows, check_sparse_rows
 from ..kernels import Kernel
 from ..linalg.engine import CHUNK_BYTES, for_each_tile, rows_per_tile
 from ..maps import Draws
@@ -63,7 +63,7 @@ class FeatureMap:
 
         Parameters
         ----------
-        X : array (..., n, d)
+        X : array (..., n, d) or sparse matrix (n, d)
             Points as rows.
 
         Returns
@@ -72,12 +72,12 @@ class FeatureMap:
         """
         return self._evaluate("queries", X, key=False)
 
-    def fill_queries(self, X: np.ndarray, out: np.ndarray) -> None:
-        """Write the features of checked NumPy rows into ``out``, as a single tile: for callers with tiles of their own.
+    def fill_queries(self, X: Any, out: np.ndarray) -> None:
+        """Write the features of checked rows into ``out``, as a single tile: for callers with tiles of their own.
 
         Parameters
         ----------
-        X : array (n, d)
+        X : NumPy array or sparse matrix (n, d)
             Points as rows.
         out : array (n, n_features_out)
             Of the precision of X.
@@ -89,7 +89,7 @@ class FeatureMap:
 
         Parameters
         ----------
-        Y : array (..., p, d)
+        Y : array (..., p, d) or sparse matrix (p, d)
             Points as rows.
 
         Returns
@@ -131,7 +131,7 @@ class FeatureMap:
 
         Parameters
         ----------
-        X : array (..., n, d)
+        X : array (..., n, d) or CSR matrix (n, d)
             Checked rows.
         key : bool
             Whether the rows are keys.
@@ -140,6 +140,9 @@ class FeatureMap:
         -------
         LogFeatures
         """
+        if is_sparse(X):
+            x = self._sparse_at_unit_scale("log_features", X)
+            return log_features(self.features, x if self.features.sparse_rows else x.toarray(), key=key)
         return log_features(self.features, self.spec.at_unit_scale(X), key=key)
 
     def gram(self, X: Any, Y: Any = None, *, normalize: bool = False) -> Any:
@@ -250,6 +253,8 @@ class FeatureMap:
         return f"<{self.spec!r} drawn: {self.n_features_in} -> {self.n_features_out} features>"
 
     def _evaluate(self, method: str, X: Any, *, key: bool) -> Any:
+        if is_sparse(X):
+            return self._evaluate_sparse(method, X, key=key)
         X = check_rows(f"FeatureMap.{method}", X, self.n_features_in)
         if not isinstance(X, np.ndarray):
             return cast(self.features(self.spec.at_unit_scale(X), key=key), X.dtype)
@@ -259,8 +264,34 @@ class FeatureMap:
         for_each_tile(len(rows), tile, lambda i, j: self._fill(rows[i:j], out[i:j], key=key))
         return out.reshape(*X.shape[:-1], self.n_features_out)
 
-    def _fill(self, rows: np.ndarray, out: np.ndarray, *, key: bool) -> None:
+    def _evaluate_sparse(self, method: str, X: Any, *, key: bool) -> np.ndarray:
+        """Features of a sparse matrix, in tiles that are made dense only for maps that need it."""
+        X = self._sparse_at_unit_scale(method, X)
+        out = np.empty((X.shape[0], self.n_features_out), X.dtype)
+        held = self.n_features_out if self.features.sparse_rows else max(self.n_features_out, self.n_features_in)
+
+        def tile(i: int, j: int) -> None:
+            self._fill_sparse(X[i:j], out[i:j], key=key)
+
+        for_each_tile(X.shape[0], rows_per_tile(held * X.dtype.itemsize), tile)
+        return out
+
+    def _fill_sparse(self, X: Any, out: np.ndarray, *, key: bool) -> None:
+        self.features.fill(X if self.features.sparse_rows else X.toarray(), out, key=key)
+
+    def _sparse_at_unit_scale(self, method: str, X: Any) -> Any:
+        """Checked rows in CSR format, divided by the lengthscale, which leaves zeros as they are."""
+        X = check_sparse_rows(f"FeatureMap.{method}", X, self.n_features_in)
+        if self.spec.kernel is None:
+            return X
+        factors = self.spec.kernel.at_unit_scale(np.ones((1, X.shape[1]), X.dtype))[0]
+        return type(X)((X.data * factors[X.indices], X.indices, X.indptr), X.shape)
+
+    def _fill(self, rows: Any, out: np.ndarray, *, key: bool) -> None:
         """Write the features of a tile of rows; half precision is computed in float32."""
+        if is_sparse(rows):
+            self._fill_sparse(self._sparse_at_unit_scale("queries", rows), out, key=key)
+            return
         x = self.spec.at_unit_scale(rows)
         if x.dtype == out.dtype:
             self.features.fill(x, out, key=key)

@@ -54,7 +54,7 @@ def log_features(features: Features, X: Any, *, key: bool) -> LogFeatures:
     ----------
     features : Features
         A drawn map.
-    X : array (..., n, d)
+    X : array (..., n, d), or CSR matrix (n, d) for maps that take one
         Rows at the kernel's unit scale.
     key : bool
         Whether the rows are keys.
@@ -63,8 +63,9 @@ def log_features(features: Features, X: Any, *, key: bool) -> LogFeatures:
     -------
     LogFeatures
     """
-    xp, shape = array_namespace(X), (*X.shape[:-1], features.width)
+    shape = (*X.shape[:-1], features.width)
     mantissa, log = features.scaled(X, key=key)
+    xp = array_namespace(log if mantissa is None else mantissa)
     if mantissa is None:
         return LogFeatures(None, xp.broadcast_to(log, shape) + 0.0 if tuple(log.shape) != shape else log)
     if log is None:

@@ -8,7 +8,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,12 @@ class Result:
     goal: str
     met: bool
     details: str
+    numbers: dict[str, Any] = field(default_factory=dict)
+    """What pages and pictures are made from."""
+
+    def with_numbers(self, **numbers: Any) -> Result:
+        """The same line with more numbers."""
+        return replace(self, numbers=self.numbers | numbers)
 
 
 def measured(case: str, value: float, unit: str, details: str) -> Result:

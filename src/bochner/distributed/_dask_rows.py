@@ -90,7 +90,7 @@ class DaskRows:
         return total
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        return self._drawn(n, rng).X
+        return np.asarray(self._drawn(n, rng).X)
 
     def sample_with_targets(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         X, y, _ = self._drawn(n, rng)

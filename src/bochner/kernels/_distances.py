@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .._arrays import array_namespace, detached, like
+from .._arrays import array_namespace, detached, is_sparse, like
 
 Lengthscale: TypeAlias = float | Sequence[float]
 
@@ -24,6 +24,7 @@ NARROW = 8  # the width up to which differences cost no more than the matrix pro
 GATHERED = 2**18  # how many numbers the close pairs gather at a time
 CENTRED = 2**17  # how many numbers are centred at a time, which are still in a cache when they are multiplied
 FEWEST = 64  # rows that are multiplied at a time
+STORED = 16  # cost of a stored number of a sparse row, in numbers of a dense one
 
 
 def squared_distances(xp: Any, X: Any, Y: Any, lengthscale: Lengthscale = 1.0) -> Any:
@@ -48,6 +49,7 @@ class DistancesTo:
     def __init__(self, Y: np.ndarray, lengthscale: Lengthscale = 1.0) -> None:
         self.Y, self.lengthscale = Y, lengthscale
         self.direct = Y.shape[1] <= NARROW or len(Y) == 1
+        self._sparse: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
         if self.direct:
             return
         with np.errstate(over="ignore", invalid="ignore"):
@@ -58,8 +60,12 @@ class DistancesTo:
         self.columns = np.concatenate([-2 * B, np.ones((len(B), 1), B.dtype), squares[:, None]], axis=1).T
         self.farthest = squares.max()
 
-    def __call__(self, X: np.ndarray) -> np.ndarray:
-        """Squared distances of rows X (n, d) of the type of the points, (n, p)."""
+    def __call__(self, X: Any) -> np.ndarray:
+        """Squared distances of rows X (n, d) of the type of the points, an array or a CSR matrix, (n, p)."""
+        if is_sparse(X):
+            if not self.direct and X.nnz * STORED < math.prod(X.shape):
+                return self._of_sparse(X)
+            X = X.toarray()
         if self.direct or len(X) <= 1:
             return np.asarray(squared_distances(np, X, self.Y, self.lengthscale))
         q = np.empty((len(X), len(self.Y)), X.dtype)
@@ -78,7 +84,24 @@ class DistancesTo:
         np.matmul(rows, self.columns, out=q)
         suspect = np.flatnonzero(~(q.min(axis=1) > self.close * (rows[:, -2] + self.farthest)))
         if len(suspect):
-            self._correct(q, suspect, X, rows[:, -2])
+            self._correct(q, suspect, X[suspect], rows[:, -2], self.columns[-1])
+
+    def _of_sparse(self, X: Any) -> np.ndarray:
+        """The expansion without a centre, which would fill the zeros."""
+        if self._sparse is None:
+            scale = np.broadcast_to(scale_like(self.lengthscale, self.Y), self.Y.shape[1:])
+            B = self.Y / scale
+            self._sparse = scale**-2, np.ascontiguousarray((-2 * B / scale).T), np.vecdot(B, B)
+        weights, columns, squares = self._sparse
+        with np.errstate(over="ignore", invalid="ignore"):
+            own = X.multiply(X) @ weights
+            q = np.asarray(X @ columns)
+            q += squares
+            q += own[:, None]
+            suspect = np.flatnonzero(~(q.min(axis=1) > self.close * (own + squares.max())))
+            if len(suspect):
+                self._correct(q, suspect, X[suspect].toarray(), own, squares)
+        return q
 
     def _centred(self, X: np.ndarray, out: np.ndarray) -> np.ndarray:
         np.subtract(X, self.centre, out=out)
@@ -86,15 +109,15 @@ class DistancesTo:
             out /= scale_like(self.lengthscale, X)
         return out
 
-    def _correct(self, q: np.ndarray, suspect: np.ndarray, X: np.ndarray, squares: np.ndarray) -> None:
-        """Replace the distances of close pairs, which are all in the ``suspect`` rows."""
-        some, norms = q[suspect], squares[suspect, None] + self.columns[-1]
+    def _correct(self, q: np.ndarray, suspect: np.ndarray, X: np.ndarray, own: np.ndarray, squares: np.ndarray) -> None:
+        """Replace the distances of close pairs, which are all in the ``suspect`` rows X, by norms of rows and points."""
+        some, norms = q[suspect], own[suspect, None] + squares
         close = ~(some > self.close * norms)
         n_close = int(np.count_nonzero(close))
         if n_close > MANY * q.size:
-            q[suspect] = _from_differences(np, X[suspect], self.Y, self.lengthscale, 2)
+            q[suspect] = _from_differences(np, X, self.Y, self.lengthscale, 2)
         elif n_close:
-            q[suspect] = _corrected(np, some, close, X[suspect], self.Y, self.lengthscale)
+            q[suspect] = _corrected(np, some, close, X, self.Y, self.lengthscale)
 
 
 def manhattan_distances(xp: Any, X: Any, Y: Any, lengthscale: Lengthscale = 1.0) -> Any:

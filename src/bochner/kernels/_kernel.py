@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
-from .._arrays import array_namespace, cast, common_namespace, in_working_precision, working_dtype
+from .._arrays import array_namespace, cast, common_namespace, in_working_precision, is_sparse, working_dtype
 from .._facts import Catalogued
 from .._random import RNG, as_generator
 from .._validation import check_count, check_points, check_rows, shown
@@ -89,13 +89,16 @@ class Kernel(Catalogued, ABC):
 
         Parameters
         ----------
-        X : array of shape (..., n, d)
+        X : array of shape (..., n, d), or sparse matrix (n, d)
             Points as rows.
 
         Returns
         -------
         array of shape (..., n)
         """
+        if is_sparse(X):
+            tiles = (X[i : i + FEWEST].toarray() for i in range(0, X.shape[0], FEWEST))
+            return np.concatenate([np.empty(0, X.dtype), *(self.diagonal(tile) for tile in tiles)])
         return self.paired(X, X)
 
     def scaled(self, X: Any) -> Any:
@@ -187,12 +190,17 @@ class Kernel(Catalogued, ABC):
     def entries(self, xp: Any, X: Any, Y: Any) -> Any:
         """Return the Gram matrix of X (..., n, d) and Y (..., p, d), in the array namespace ``xp``."""
 
-    def columns(self, points: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    def columns(self, points: np.ndarray) -> Callable[[Any], np.ndarray]:
         """Return the Gram matrix with fixed points (p, d) as a function of checked rows (n, d) of the same type.
 
-        What depends on the points alone is computed here, once; the base class has no such part.
+        Rows may be a CSR matrix.  What depends on the points alone is computed here, once; the base class has no such
+        part, and makes sparse rows dense.
         """
-        return lambda X: np.asarray(gram_by_tiles(partial(self.entries, np), X, points))
+
+        def at_rows(X: Any) -> np.ndarray:
+            return gram_by_tiles(partial(self.entries, np), X.toarray() if is_sparse(X) else X, points)
+
+        return at_rows
 
     def _paired(self, xp: Any, X: Any, Y: Any) -> Any:
         """Treat each pair as a Gram matrix of one entry, so that subclasses write their formula once."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NoReturn, Self, cast
 
 import numpy as np
 
-from .._arrays import array_namespace
+from .._arrays import array_namespace, is_sparse
 from .._random import RNG, as_generator
 from .._validation import check_count, check_positive
 from ._distances import DistancesTo, Lengthscale, manhattan_distances, scale_like, squared_distances
@@ -50,6 +50,8 @@ class ShiftInvariant(Kernel):
 
     def diagonal(self, X: Any) -> Any:
         """Return k(x_i, x_i) = 1, shape (..., n)."""
+        if is_sparse(X):
+            return np.ones(X.shape[0], X.dtype)
         X = self._check_inputs(X)
         return array_namespace(X).ones(X.shape[:-1], dtype=X.dtype, device=X.device)
 
@@ -115,7 +117,7 @@ class Radial(ShiftInvariant):
         """Return the profile at all squared distances."""
         return self.profile(xp, squared_distances(xp, X, Y, self.lengthscale))
 
-    def columns(self, points: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    def columns(self, points: np.ndarray) -> Callable[[Any], np.ndarray]:
         """Return the profile at the distances to the points, with their norms computed once."""
         distances = DistancesTo(points, self.lengthscale)
         return lambda X: np.asarray(self.profile(np, distances(X)))

@@ -219,7 +219,7 @@ class AngularHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstimato
 
     def _encoded(self, X: np.ndarray) -> np.ndarray:
         """Codes of rows, some rows at a time."""
-        step = rows_per_tile(X.itemsize * self.features_.n_features_out, CHUNK_BYTES)
+        step = rows_per_tile(X.dtype.itemsize * self.features_.n_features_out, CHUNK_BYTES)
         tiles = (self.features_.queries(X[i : i + step]) for i in range(0, len(X), step))  # one at a time in memory
         if not self._n_tables:
             return np.concatenate([np.packbits(tile > 0, axis=1) for tile in tiles])

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import catalogue
-from .._validation import check_count, check_flag
+from .._validation import check_count, check_flag, shown
 from ..kernels import Kernel
 from ._coordinates import Coordinates
 from ._feature_parameters import FeatureParameters, as_generator, look_up
 from ._linear.ridge import SAFE_ALPHA, Ridge
+from ._metric import LearnedMetric, given_root, learned_metric
 from ._row_source import Chunk, RowSource
 from ._selection import Selection
 from ._selection_criterion import Score
@@ -42,6 +44,8 @@ class Settings(NamedTuple):
     owner: str
     features: FeatureParameters
     standardize: Any
+    metric: Any
+    ard: bool
     alpha: Any
     alphas: Any
     intercept: bool
@@ -72,6 +76,15 @@ class Choice:
     freedom: Freedom | None = None
     sample: Chunk | None = None
 
+    def begin(self, method: Any, phi: Any, rows: RowSource, *, verbose: Any) -> tuple[Any, Selection | None]:
+        """Begin a stream, at a strength chosen on the sample of its first rows."""
+        if self.freedom is None or self.sample is None:
+            return method.begin(phi, rows, verbose=verbose), self.selection
+        known = None if self.selection is None else self.selection.alpha
+        score = sampled_alpha(phi, self.sample, self.freedom) if known is None else None
+        selection = self._selection(known if score is None else score.alpha, score)
+        return replace(method, alpha=selection.alpha).begin(phi, rows, verbose=verbose), selection
+
     def fit(self, method: Any, phi: Any, rows: RowSource, *, verbose: Any) -> tuple[Any, Selection | None]:
         """Fit all rows, with the strength of the least leave-one-out error of some of them where it is left open."""
         start = None if self.selection is None else self.selection.alpha
@@ -79,18 +92,21 @@ class Choice:
             return method.fit(phi, rows, verbose=verbose), self.selection
         _prepared(method, start).check(rows.n_targets, in_memory=rows.in_memory)
         if phi.n_features_out > LARGEST_ORDER or method.solver == "cg":
+            begun = perf_counter()
             score = sampled_alpha(phi, self.sample, self.freedom) if start is None else None
-            alpha = start if score is None else score.alpha
+            alpha, spent = start if score is None else score.alpha, perf_counter() - begun
             wide = replace(method, alpha=alpha).iterated(phi, rows, verbose=verbose)
             if wide is not None:
-                return wide, self._selection(alpha, score)
+                return wide, self._selection(alpha, score, spent)
         model = _prepared(method, start).direct(phi, rows, verbose=verbose)
+        begun = perf_counter()
         score = refined_alpha(model, phi, self.sample, start, self.freedom)
+        spent = perf_counter() - begun
         model = replace(model, options=replace(method, alpha=score.alpha), found=None).solved()
-        return model, self._selection(score.alpha, score)
+        return model, self._selection(score.alpha, score, spent)
 
-    def _selection(self, alpha: Any, score: Score | None) -> Selection:
-        """The selection, with the strength of the final fit and its score."""
+    def _selection(self, alpha: Any, score: Score | None, spent: float = 0.0) -> Selection:
+        """The selection, with the strength of the final fit, its score, and the seconds spent to find it."""
         assert self.sample is not None
         selection = self.selection
         if selection is None:
@@ -98,7 +114,8 @@ class Choice:
             selection = Selection(GIVEN, self.coordinates is not None, None, alpha, np.nan, np.nan, reason)
         if score is None:
             return selection
-        return replace(selection, alpha=alpha, error=score.error, standard_error=score.standard_error)
+        found = {"alpha": alpha, "error": score.error, "standard_error": score.standard_error}
+        return replace(selection, seconds=selection.seconds + spent, **found)
 
 
 def _prepared(method: Ridge, start: float | None) -> Ridge:
@@ -120,9 +137,14 @@ def choose(settings: Settings, rows: RowSource, *, begin: bool) -> Choice:
     rng = as_generator(settings.random_state)
     seed = int(rng.integers(2**31))  # before anything that depends on the number of rows
     freedom = _freedom(settings, rows, begin=begin)
-    open_alpha = is_auto(settings.alpha)
+    open_alpha, learns = is_auto(settings.alpha), _learns(settings)
     searches = freedom.bandwidth or len(freedom.maps) > 1 or len(freedom.columns) > 1
-    sample = _sampled(rows, SECOND_ROWS if searches else JUDGED_ROWS, rng) if searches or open_alpha else None
+    size = SECOND_ROWS if searches or learns else JUDGED_ROWS
+    sample = _sampled(rows, size, rng) if searches or learns or open_alpha else None
+    metric = None
+    if learns and sample is not None:
+        metric = _learned(settings, freedom, sample, seed)
+        freedom = _in_metric(freedom, metric)
     selection, features, coordinates = None, freedom.parameters, next(iter(freedom.columns.values()))
     if searches and sample is not None:
         search = Search(freedom, sample, rows.count(), seed)
@@ -131,10 +153,49 @@ def choose(settings: Settings, rows: RowSource, *, begin: bool) -> Choice:
         features = features._replace(kernel=search.kernel_of(selection.bandwidth), map=freedom.map_of(selection.map))
     elif freedom.maps != (GIVEN,):
         features = features._replace(map=freedom.map_of(freedom.maps[0]))
+    if metric is not None:
+        standardize = next(iter(freedom.columns))
+        given = Selection(GIVEN, standardize, None, None, np.nan, np.nan, "") if selection is None else selection
+        reason = f"{metric.reason}; {given.reason}".removesuffix("; ")
+        selection = replace(given, reason=reason, metric_errors=metric.errors)
     if not open_alpha:
         return Choice(features, coordinates, selection)
     judged = None if sample is None else sample.taken(slice(JUDGED_ROWS))
     return Choice(features, coordinates, selection, freedom, judged)
+
+
+def _learns(settings: Settings) -> bool:
+    """Whether a metric is to be learned."""
+    check_flag(settings.owner, "ard", settings.ard)
+    learns = isinstance(settings.metric, str) and settings.metric == "learned"
+    if settings.ard and not learns and settings.metric is not None:
+        raise ValueError(
+            f"{settings.owner}: ard=True learns the scale of each column, and metric={shown(settings.metric)} gives it; "
+            f"pass one of them."
+        )
+    return learns or settings.ard
+
+
+def _learned(settings: Settings, freedom: Freedom, sample: Chunk, seed: int) -> LearnedMetric:
+    return learned_metric(
+        settings.owner,
+        freedom.parameters,
+        next(iter(freedom.columns.values())),
+        sample,
+        bandwidth=freedom.bandwidth,
+        diagonal=settings.ard,
+        intercept=settings.intercept,
+        alike=settings.alike,
+        seed=seed,
+    )
+
+
+def _in_metric(freedom: Freedom, metric: LearnedMetric) -> Freedom:
+    """Only the columns in which the metric was learned, if it was worth it."""
+    if metric.root is None:
+        return freedom
+    standardize, coordinates = next(iter(freedom.columns.items()))
+    return freedom._replace(columns={standardize: (coordinates or Coordinates()).followed_by(metric.root)})
 
 
 def _freedom(settings: Settings, rows: RowSource, *, begin: bool) -> Freedom:
@@ -178,7 +239,16 @@ def _maps(given: FeatureParameters, rows: RowSource, *, begin: bool) -> tuple[tu
 
 
 def _columns(settings: Settings, rows: RowSource, *, searched: bool) -> dict[bool, Coordinates | None]:
-    """Coordinates to choose among, preferred ones first."""
+    """Coordinates to choose among, preferred ones first, each followed by a metric that is given."""
+    columns = _plain_columns(settings, rows, searched=searched)
+    if settings.metric is None or _learns(settings):
+        return columns
+    root = given_root(settings.owner, settings.metric, rows.shape[1])
+    return {standardize: (found or Coordinates()).followed_by(root) for standardize, found in columns.items()}
+
+
+def _plain_columns(settings: Settings, rows: RowSource, *, searched: bool) -> dict[bool, Coordinates | None]:
+    """Standardised or as they are."""
     if settings.standardize is not None:
         check_flag(settings.owner, "standardize", settings.standardize)
         return {settings.standardize: Coordinates.standard(rows) if settings.standardize else None}

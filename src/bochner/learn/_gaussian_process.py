@@ -54,6 +54,9 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
     normalize_y : bool, default False
         Whether targets are divided by their standard deviation (by their root mean square without an intercept); noise and
         amplitude are then in these units.
+    solver : {"direct", "cg"}
+        How the posterior is computed: from sums of the features, or for wide features by conjugate gradients, with standard
+        deviations from 64 functions of the posterior (see Notes).
     random_state : int, RandomState, Generator or None
         Source of randomness.
     n_jobs : int or None
@@ -76,7 +79,7 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
     scaling_ : Scaling
         What is subtracted from the targets, and what they are divided by.
     log_marginal_likelihood_value_ : float
-        Log marginal likelihood of the fit.
+        Log marginal likelihood of the fit; that of the sample of rows with ``solver="cg"``.
     n_features_in_ : int
         Number of columns of the data.
 
@@ -101,6 +104,11 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
     these sums.  Lengthscales are chosen by L-BFGS-B in their logarithms with W held fixed, on at most ``optimize_rows``
     rows, with gradients through the features (analytic for trigonometric features and landmarks, finite differences for
     other maps).
+
+    ``solver="cg"`` forms no D x D matrix: passes over the rows compute the features again and need O(n D) time each, so that
+    tens of thousands of features fit in memory.  Noise and amplitude are then chosen on at most 2048 rows, and the
+    covariance of the weights is represented by 64 functions of the posterior, so that standard deviations have a relative
+    error of about 9 %.  It has no `partial_fit`.
 
     With fewer random features than the data have degrees of freedom, the posterior is overconfident far from the data
     (variance starvation); increase ``n_components`` until the standard deviations no longer change.  Landmarks leave out
@@ -140,6 +148,7 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
         optimize_rows: int = 5000,
         fit_intercept: bool = True,
         normalize_y: bool = False,
+        solver: str = "direct",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -157,6 +166,7 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
         self.optimize_rows = optimize_rows
         self.fit_intercept = fit_intercept
         self.normalize_y = normalize_y
+        self.solver = solver
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -197,6 +207,10 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
         -------
         self
         """
+        if isinstance(self.solver, str) and self.solver == "cg":
+            raise ValueError(
+                "GaussianProcess: solver='cg' looks at every row again, and partial_fit keeps none; use solver='direct'."
+            )
         first = not hasattr(self, "posterior_")
         rows = self._rows(X, y, sample_weight, reset=first)
         if first:

@@ -1,30 +1,34 @@
-"""How a Gaussian process learns from rows: the search for its lengthscales, its sums over rows, and its posterior."""
+"""How a Gaussian process learns from rows: its hyperparameters, its sums over rows, and its posterior."""
 
 from __future__ import annotations
 
 import warnings
-from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import LinAlgWarning
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import check_flag, check_positive
+from .._validation import check_flag, check_option, check_positive
 from ..approximation import FeatureMap
 from ._feature_parameters import as_generator
-from ._hyperparameters import GaussianEstimator, Objective, Others, maximise, stretched
+from ._hyperparameters import GaussianEstimator, lengthscales, stretched
+from ._iterated_process import iterated_posterior
 from ._kernel_ridge import as_columns
-from ._linear.evidence import Evidence, Hyperparameters, SpectralEvidence, regression_evidence
-from ._linear.moments import Moments, units_of
+from ._lengthscale_search import Sample, best_lengthscales, evidence_of, regression_objective
+from ._linear.evidence import Hyperparameters, SpectralEvidence
+from ._linear.moments import Moments
 from ._linear.posterior import Posterior, posterior
 from ._linear.ridge import collect_moments
-from ._linear.spectrum import Equations, NormalEquations, RowEquations, Scaling
+from ._linear.spectrum import NormalEquations, Scaling
 from ._row_source import RowSource
 
-_RANGES = {"noise": (1e-6, 1e2), "amplitude": (1e-6, 1e4)}
-"""Noise and amplitude during the search over lengthscales, relative to the mean square of the targets."""
+SOLVERS = ("direct", "cg")
+_SEARCHED = 1024
+"""Most features for the search over lengthscales, which belong to the kernel and hardly depend on the width."""
+_SAMPLE_NUMBERS, _SAMPLE_ROWS = 1 << 25, 2048
+"""Features on which noise and amplitude are chosen for conjugate gradients, 256 MB, and most rows of them."""
 
 
 class GaussianRegression(GaussianEstimator):
@@ -34,6 +38,7 @@ class GaussianRegression(GaussianEstimator):
     noise: Any
     fit_intercept: Any
     normalize_y: Any
+    solver: Any = "direct"
     verbose: Any
     scaling_: Scaling
     posterior_: Posterior
@@ -45,7 +50,8 @@ class GaussianRegression(GaussianEstimator):
         kept: Moments | None = vars(self).get("statistics_")
         if kept is None:
             raise NotFittedError(
-                "GaussianProcess: compact() has dropped the statistics, to which rows could be added; call fit."
+                "GaussianProcess: a fit by conjugate gradients keeps no statistics to which rows could be added, and "
+                "compact() drops them; call fit, with solver='direct' if rows are to be added."
             )
         return kept
 
@@ -142,6 +148,8 @@ class GaussianRegression(GaussianEstimator):
         with self._computing():
             phi = self._tuned(self._drawn(rows, rng), rows, rng)
             self._single_target = not rows.target_shape
+            if self.solver == "cg":
+                return self._iterated(phi, rows, rng)
             few = self._of_few_rows(phi, rows)
             return self._finish(phi, self._moments(phi, rows), few)
 
@@ -154,6 +162,7 @@ class GaussianRegression(GaussianEstimator):
         check_positive("GaussianProcess", "noise", self.noise)
         check_flag("GaussianProcess", "fit_intercept", self.fit_intercept)
         check_flag("GaussianProcess", "normalize_y", self.normalize_y)
+        check_option("GaussianProcess", "solver", self.solver, SOLVERS)
 
     def _given(self) -> Hyperparameters:
         free = self._free()
@@ -166,10 +175,12 @@ class GaussianRegression(GaussianEstimator):
         n_scales = self._n_free_scales(phi, rows.shape[1])
         if not n_scales:
             return phi
-        weighted = rows.relabelled(_beside_weights, rows.n_targets + 1, weighted=rows.weighted)
-        X, columns = weighted.sample_with_targets(self.optimize_rows, rng)
-        weights = columns[:, -1] if rows.weighted else None
-        sample = Sample(X.astype(np.float64, copy=False), self._scaled(columns[:, :-1], weights), weights)
+        if phi.n_features_out > _SEARCHED:
+            found = self._tuned(phi.spec.with_width(_SEARCHED).draw(phi.n_features_in, rng), rows, rng)
+            return stretched(phi, lengthscales(found.spec.kernel))
+        X, y, weights = rows.sample_weighted(self.optimize_rows, rng)
+        Y = self._scaled(as_columns(y, None)[0].astype(np.float64), weights)
+        sample = Sample(X.astype(np.float64, copy=False), Y, weights)
         return best_lengthscales(phi, sample, self._given(), n_scales, self.n_restarts, rng, verbose=self.verbose)
 
     def _scaled(self, Y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
@@ -184,7 +195,7 @@ class GaussianRegression(GaussianEstimator):
             return given
         X, y, weights = rows.gathered()
         Y = self._scaled(as_columns(y, None)[0].astype(np.float64), weights)
-        return Hyperparameters(*_evidence_of(phi.queries(X), Sample(X, Y, weights)).best(given))
+        return Hyperparameters(*evidence_of(phi.queries(X), Sample(X, Y, weights)).best(given))
 
     def _finish(self, phi: FeatureMap, moments: Moments, given: Hyperparameters | None = None) -> Self:
         """The posterior of the moments, with the best noise and amplitude where they are not given."""
@@ -206,81 +217,28 @@ class GaussianRegression(GaussianEstimator):
                 LinAlgWarning,
                 stacklevel=4,
             )
+        return self._keep(phi, scaling, fitted, moments)
+
+    def _iterated(self, phi: FeatureMap, rows: RowSource, rng: np.random.Generator) -> Self:
+        """The posterior by conjugate gradients, with noise and amplitude of a sample of the rows."""
+        if not rows.in_memory:
+            raise ValueError("GaussianProcess: solver='cg' needs all rows in one place; use solver='direct'.")
+        columns, given = rows.relabelled(as_columns, rows.n_targets, weighted=rows.weighted), self._given()
+        Y, weights = columns.reduce_targets(lambda targets, weights: (targets.astype(np.float64), weights))
+        scaling = Scaling.of_rows(Y, weights, center=self.fit_intercept, normalize=self.normalize_y)
+        size = int(np.clip(_SAMPLE_NUMBERS // phi.n_features_out, 256, _SAMPLE_ROWS))
+        X, some, their_weights = columns.sample_weighted(size, rng)
+        evidence = evidence_of(phi.queries(X), Sample(X, scaling.apply(some), their_weights))
+        noise, amplitude = given
+        if noise is None or amplitude is None:
+            noise, amplitude = evidence.best(given)
+        value = evidence.value(noise, amplitude)
+        fitted = iterated_posterior(phi, columns, scaling, noise, amplitude, value, rng, verbose=self.verbose)
+        return self._keep(phi, scaling, fitted, None)
+
+    def _keep(self, phi: FeatureMap, scaling: Scaling, fitted: Posterior, moments: Moments | None) -> Self:
         self.features_, self.scaling_, self.posterior_ = phi, scaling, fitted
         self.__dict__["statistics_"] = moments
-        self.noise_, self.amplitude_ = noise, amplitude
+        self.noise_, self.amplitude_ = fitted.noise, fitted.amplitude
         self.log_marginal_likelihood_value_ = fitted.log_marginal_likelihood
         return self
-
-
-def _beside_weights(y: Any, weights: Any) -> tuple[np.ndarray, Any]:
-    """Targets in float64 with their weights as one more column, so that rows are drawn with both."""
-    Y = as_columns(y, None)[0].astype(np.float64)
-    return np.column_stack([Y, np.ones(len(Y)) if weights is None else weights]), weights
-
-
-class Sample(NamedTuple):
-    """Rows in memory: X (n, d), scaled targets (n, t), and weights (n,) or None."""
-
-    X: np.ndarray
-    targets: np.ndarray
-    weights: np.ndarray | None
-
-
-def regression_objective(phi: FeatureMap, sample: Sample, n_scales: int) -> Objective:
-    """The log marginal likelihood of rows in lengthscales, noise and amplitude."""
-    X, Y, weights = sample
-    if weights is None:
-        return Objective(phi, X, lambda Phi, logs: regression_evidence(Phi, Y, *np.exp(logs)), n_scales)
-    roots, units = np.sqrt(weights)[:, None], units_of(weights)
-    weighted = roots * Y
-
-    def evidence(Phi: np.ndarray, logs: np.ndarray) -> Evidence:
-        noise, amplitude = np.exp(logs)
-        at = regression_evidence(roots * Phi, weighted, noise, amplitude, units)
-        return at._replace(features=roots * at.features)
-
-    return Objective(phi, X, evidence, n_scales)
-
-
-def best_lengthscales(
-    phi: FeatureMap,
-    sample: Sample,
-    given: Hyperparameters,
-    n_scales: int,
-    n_restarts: int,
-    rng: np.random.Generator,
-    *,
-    verbose: Any,
-) -> FeatureMap:
-    """The same draw with the best lengthscales for regression; noise and amplitude move too where they are free."""
-    objective = regression_objective(phi, sample, n_scales)
-    others = Others(partial(_first_logs, sample=sample, given=given), _bounds(sample, given))
-    return stretched(phi, maximise(objective, others, n_restarts, rng, verbose=verbose).lengthscales)
-
-
-def _first_logs(Phi: np.ndarray, *, sample: Sample, given: Hyperparameters) -> np.ndarray:
-    """Logarithms of noise and amplitude for given lengthscales."""
-    if None not in given:
-        return np.log(np.array(given, dtype=np.float64))
-    return np.log(_evidence_of(Phi, sample).best(given))
-
-
-def _evidence_of(Phi: np.ndarray, sample: Sample) -> SpectralEvidence:
-    """In noise and amplitude, through the smaller of the matrices of features and of rows."""
-    rounding = float(np.finfo(np.float64).eps)
-    rows = RowEquations.of(Phi, sample.targets, sample.weights, about_mean=False, rounding=rounding)
-    equations: Equations = rows
-    if len(Phi) >= Phi.shape[1]:
-        gram = rows.rows.T @ rows.rows
-        equations = NormalEquations(rows.weight, rows.units, rows.cross, rows.total, 0, rounding, gram)
-    return SpectralEvidence(equations.spectrum())
-
-
-def _bounds(sample: Sample, given: Hyperparameters) -> np.ndarray:
-    square = float(np.average((sample.targets**2).mean(axis=1), weights=sample.weights)) or 1.0
-    pairs = [
-        [factor * square for factor in _RANGES[name]] if value is None else [value, value]
-        for name, value in given._asdict().items()
-    ]
-    return np.log(pairs)

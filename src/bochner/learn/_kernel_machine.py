@@ -19,6 +19,7 @@ from ._estimator import Compactable, FeatureEstimator
 from ._feature_parameters import FeatureParameters, draw_features
 from ._linear.moments import Moments
 from ._linear.ridge import Ridge, RidgeModel
+from ._metric import given_root
 from ._nadaraya_watson import KernelAverage, NadarayaWatson
 from ._row_source import RowSource
 from ._selection import Selection
@@ -60,6 +61,8 @@ class KernelMachine(Compactable, FeatureEstimator, ABC):
 
     model_: RidgeModel | KernelAverage
     standardize: Any = None
+    metric: Any = None
+    ard: bool = False
     coordinates_: Coordinates | None = None
     selection_: Selection | None = None
     _classes_alike: ClassVar[bool] = False
@@ -113,12 +116,12 @@ class KernelMachine(Compactable, FeatureEstimator, ABC):
             method = self._method()
             moved = moved_rows(self.coordinates_, rows)
             self.features_ = draw_features(parameters, moved, self.random_state, symmetric=method.symmetric)
-            if begin:
-                self.model_ = method.begin(self._moved_features(), rows, verbose=self.verbose)
-            elif choice is None:
-                self.model_ = method.fit(self._moved_features(), rows, verbose=self.verbose)
+            phi, verbose = self._moved_features(), self.verbose
+            if choice is None:
+                self.model_ = (method.begin if begin else method.fit)(phi, rows, verbose=verbose)
             else:
-                self.model_, self.selection_ = choice.fit(method, self._moved_features(), rows, verbose=self.verbose)
+                learn = choice.begin if begin else choice.fit
+                self.model_, self.selection_ = learn(method, phi, rows, verbose=verbose)
         if self.selection_ is not None:
             self.selection_.announce(type(self).__name__)
 
@@ -136,12 +139,14 @@ class KernelMachine(Compactable, FeatureEstimator, ABC):
         """Parameters of the features with nothing left open, and the choice that made them so."""
         self.selection_ = None
         if self.method == "nadaraya-watson":  # an average has nothing to judge: rules, not a search
-            self.coordinates_ = Coordinates.standard(rows) if self._flag("standardize") else None
+            self.coordinates_ = self._average_coordinates(rows)
             return self._average_parameters(), None
         settings = Settings(
             type(self).__name__,
             self._parameters(),
             self.standardize,
+            self.metric,
+            self.ard,
             self.alpha,
             self.alphas,
             self.fit_intercept,
@@ -161,12 +166,18 @@ class KernelMachine(Compactable, FeatureEstimator, ABC):
             parameters = parameters._replace(map=OptimalPositive() if gaussian else None)
         return parameters._replace(gamma=None) if is_auto(self.gamma) else parameters
 
-    def _flag(self, name: str) -> bool:
-        """A parameter that is True, False, or None for no."""
-        value = getattr(self, name)
-        if value is not None:
-            check_flag(type(self).__name__, name, value)
-        return bool(value)
+    def _average_coordinates(self, rows: RowSource) -> Coordinates | None:
+        """Standardised columns and a metric, as far as they are given."""
+        owner = type(self).__name__
+        if self.standardize is not None:
+            check_flag(owner, "standardize", self.standardize)
+        check_flag(owner, "ard", self.ard)
+        if self.ard or isinstance(self.metric, str):
+            raise ValueError(f"{owner}: a metric is learned with method='ridge', got 'nadaraya-watson'; pass a matrix.")
+        found = Coordinates.standard(rows) if self.standardize else None
+        if self.metric is None:
+            return found
+        return (found or Coordinates()).followed_by(given_root(owner, self.metric, rows.shape[1]))
 
     def _moved_features(self) -> Any:
         """The features of rows as they were given."""

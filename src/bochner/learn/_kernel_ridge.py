@@ -39,6 +39,13 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         decides which columns matter; sparse rows are only scaled, and stay sparse.  In `partial_fit` the means and
         variances are those of the first call.  None means that the search for a bandwidth decides, and prefers
         standardised columns; where no bandwidth is searched for, it means no.
+    metric : None, "learned", array (d,) or (d, d)
+        Metric M of the distance :math:`(x-y)^TM(x-y)` between rows, after standardisation; (d,) is a diagonal.
+        ``"learned"`` iterates the mean of the outer products of the gradients of the prediction on at most 4096 rows, so
+        that directions in which it changes count more.  A quarter of these rows is held out to choose the iterate; if
+        none saves 2 % of the error, there is no metric.  About 4 seconds more.
+    ard : bool
+        Whether the learned metric is diagonal: a bandwidth for each column.
     alpha : "auto", float, array (t,), "loo" or "gcv"
         Regularisation strength, or one per target.  ``"auto"`` chooses it by the leave-one-out errors of at most 2048
         rows, from the fit of all; ``"loo"`` by those of all rows, among ``alphas``.  ``"gcv"``, generalised
@@ -132,6 +139,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         projection: Any = None,
         n_components: int = 1024,
         standardize: bool | None = None,
+        metric: Any = None,
+        ard: bool = False,
         alpha: Any = "auto",
         alphas: Any = None,
         fit_intercept: bool = True,
@@ -147,6 +156,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         self.projection = projection
         self.n_components = n_components
         self.standardize = standardize
+        self.metric = metric
+        self.ard = ard
         self.alpha = alpha
         self.alphas = alphas
         self.fit_intercept = fit_intercept

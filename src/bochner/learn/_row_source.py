@@ -28,10 +28,17 @@ _LEAST_GLANCE = 64
 T = TypeVar("T")
 
 
-class Chunk(NamedTuple):
-    """Some rows: X (n, d) as a dense array, their targets (n, t), and their weights (n,) or None."""
+class SparseChunk(sparse.csr_array):
+    """Rows in CSR format, whose length is their number, as for an array."""
 
-    X: np.ndarray
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+
+class Chunk(NamedTuple):
+    """Some rows: X (n, d) as an array or a `SparseChunk`, their targets (n, t), and their weights (n,) or None."""
+
+    X: Any
     targets: Any
     weights: np.ndarray | None
 
@@ -173,7 +180,11 @@ class _RowsInMemory(ABC):
 
     @abstractmethod
     def dense(self, rows: Any) -> np.ndarray:
-        """Rows of a slice or of these numbers."""
+        """Rows of a slice or of these numbers, as an array."""
+
+    @abstractmethod
+    def part(self, rows: slice) -> Any:
+        """Rows of a slice as they are kept."""
 
     def variance(self, weights: np.ndarray | None = None) -> float:
         """One variance over all entries."""
@@ -231,20 +242,20 @@ class _RowsInMemory(ABC):
 
     def chunks(self, width: int, *, label: str = "", verbose: Any = 0) -> Iterator[Chunk]:
         """Rows whose features of that width fit the memory set for them, with a progress bar if asked."""
-        for rows in self._slices(self.shape[1] + width, label=label, verbose=verbose):
+        for rows in self._slices(self._stored() + width, label=label, verbose=verbose):
             weights = None if self.weights is None else self.weights[rows]
-            yield Chunk(self.dense(rows), None if self.targets is None else self.targets[rows], weights)
+            yield Chunk(self.part(rows), None if self.targets is None else self.targets[rows], weights)
 
     def map(
         self, work: Callable[[np.ndarray], np.ndarray], tail: tuple[int, ...], dtype: Any, *, width: int = 0
     ) -> Any:
         """``work`` of all rows; of all at once, where it holds nothing besides."""
-        slices = list(self._slices(self._held(width)))
+        slices = list(self._slices(width and width + self._stored()))
         if len(slices) == 1:
-            return self._returned(work(self.dense(slices[0])))
+            return self._returned(work(self.part(slices[0])))
         out = np.empty((self.count(), *tail), dtype)
         for rows in slices:
-            out[rows] = work(self.dense(rows))
+            out[rows] = work(self.part(rows))
         return self._returned(out)
 
     def _returned(self, values: np.ndarray) -> Any:
@@ -257,8 +268,8 @@ class _RowsInMemory(ABC):
         return xp.asarray(values, device=array_api_compat.device(self.origin))
 
     @abstractmethod
-    def _held(self, width: int) -> int:
-        """Numbers per row that `map` holds for work that holds ``width``."""
+    def _stored(self) -> int:
+        """Numbers per row of X."""
 
     def _slices(self, numbers: int, *, label: str = "", verbose: Any = 0) -> Iterator[slice]:
         n = self.count()
@@ -278,6 +289,10 @@ class ArrayRows(_RowsInMemory):
         """Views of slices, copies of chosen rows."""
         return np.asarray(self.X[rows])
 
+    def part(self, rows: slice) -> np.ndarray:
+        """A view."""
+        return self.dense(rows)
+
     def column_moments(self) -> ColumnMoments:
         """Of chunks, which are converted to float64."""
         nothing = ColumnMoments.of(np.empty((0, self.shape[1])))
@@ -287,8 +302,8 @@ class ArrayRows(_RowsInMemory):
         """All rows."""
         return np.asarray(self.X)
 
-    def _held(self, width: int) -> int:
-        return width and width + self.shape[1]
+    def _stored(self) -> int:
+        return self.shape[1]
 
 
 class SparseRows(_RowsInMemory):
@@ -298,6 +313,10 @@ class SparseRows(_RowsInMemory):
         """Some rows, as an array."""
         return np.asarray(self.X[rows].toarray())
 
+    def part(self, rows: slice) -> SparseChunk:
+        """Some rows, which stay sparse."""
+        return SparseChunk(self.X[rows])
+
     def column_moments(self) -> ColumnMoments:
         """Of the entries that are stored."""
         return ColumnMoments.of(self.X, self.weights)
@@ -306,8 +325,8 @@ class SparseRows(_RowsInMemory):
         """All rows, or as many drawn ones as fit the memory set for them."""
         return self.sample(max(_DENSE_NUMBERS // self.shape[1], _LEAST_GLANCE), np.random.default_rng(0))
 
-    def _held(self, width: int) -> int:
-        return width + self.shape[1]
+    def _stored(self) -> int:
+        return int(-(-self.X.nnz // max(self.count(), 1)))
 
 
 def rows_in_memory(
@@ -327,13 +346,17 @@ class Spread:
     squares: float
 
     @classmethod
-    def of(cls, X: np.ndarray, weights: np.ndarray | None) -> Spread:
-        """Of all entries of X (n, d), with weights of the rows."""
+    def of(cls, X: Any, weights: np.ndarray | None) -> Spread:
+        """Of all entries of X (n, d), an array or a CSR matrix, with weights of the rows."""
         X = X.astype(np.float64, copy=False)
-        w = np.ones(len(X)) if weights is None else weights
+        w = np.ones(X.shape[0]) if weights is None else weights
         total = float(w.sum()) * X.shape[1]
         if not total:
             return cls(0.0, 0.0, 0.0)
+        if sparse.issparse(X):
+            stored = np.repeat(w, np.diff(X.indptr))
+            mean = float(stored @ X.data) / total
+            return cls(total, mean, float(stored @ (X.data - mean) ** 2) + (total - float(stored.sum())) * mean**2)
         mean = float((w @ X).sum()) / total
         return cls(total, mean, float((w @ (X - mean) ** 2).sum()))
 

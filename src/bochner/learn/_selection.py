@@ -27,7 +27,8 @@ class Selection:
     alpha : float or array
         Regularisation strength.
     error, standard_error : float
-        Leave-one-out error of the choice, in units of the variance of the targets, and its standard error.
+        Leave-one-out error of the choice, in units of the variance of the targets, and its standard error.  For
+        classes, the share of wrong ones plus a tenth of that.
     reason : str
         Why, in words.
     edges : tuple of str
@@ -36,6 +37,8 @@ class Selection:
         A table, one row for each candidate: what it was, and its error on how many rows, at which width.
     seconds : float
         How long the search took.
+    metric_errors : list of float
+        Held-out errors of the iterates of a learned metric, without a metric first.
     """
 
     map: str
@@ -48,13 +51,13 @@ class Selection:
     edges: tuple[str, ...] = ()
     candidates: dict[str, list[Any]] = field(default_factory=dict, repr=False)
     seconds: float = 0.0
+    metric_errors: list[float] = field(default_factory=list, repr=False)
 
     def __repr__(self) -> str:
         columns = "standardised" if self.standardize else "as they are"
         head = (
             f"Selection(map={self.map!r}, columns {columns}, bandwidth={_number(self.bandwidth)}, "
-            f"alpha={_number(self.alpha)}, leave-one-out error={self.error:.3g} +- {self.standard_error:.1g} of the "
-            f"variance)"
+            f"alpha={_number(self.alpha)}, leave-one-out error={self.error:.3g} +- {self.standard_error:.1g})"
         )
         return "\n".join([head, self.reason, *self.edges, *([self.table()] if self.candidates else [])])
 

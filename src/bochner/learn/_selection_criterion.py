@@ -21,6 +21,10 @@ STEP = math.sqrt(10)
 LEAST, MOST = 1e-9, 1e4
 """Bounds of the strengths, in units of the mean square of the features of a row."""
 _EPS = float(np.finfo(np.float64).eps)
+_TIES = 0.1
+"""Weight of squared errors beside wrong classes."""
+_TIE = 0.01
+"""Share of the standard error within which errors are as good as equal."""
 _ONE = 1 - 1e-10
 """A leverage above it leaves no error to know."""
 
@@ -37,6 +41,8 @@ class Judged(NamedTuple):
         Units of the errors: an error of one is that of predicting the mean.
     whole : bool
         Whether a row is left out whole; otherwise a weight above one counts as repetitions, of which one is left out.
+    class_means : array (t,) or None
+        Means that were taken from targets that are signs of classes; None for targets that are numbers.
     """
 
     features: np.ndarray
@@ -44,40 +50,78 @@ class Judged(NamedTuple):
     weights: np.ndarray | None
     units: np.ndarray
     whole: bool = False
+    class_means: np.ndarray | None = None
+
+    def losses(self, gaps: np.ndarray) -> np.ndarray:
+        """Losses of rows (n,) by their errors (n, t): squares, after wrong classes where there are classes."""
+        squares = np.asarray(((gaps / self.units) ** 2).mean(axis=1))
+        if self.class_means is None:
+            return squares
+        actual = self.targets + self.class_means
+        return wrong_classes(actual, actual - gaps) + _TIES * squares
+
+    def head(self, n: int) -> Judged:
+        """The first n rows."""
+        weights = None if self.weights is None else self.weights[:n]
+        return self._replace(features=self.features[:n], targets=self.targets[:n], weights=weights)
 
 
 class Score(NamedTuple):
-    """Leave-one-out error of one strength: mean, standard error, and the squared error of each row (n,).
+    """Leave-one-out error of one strength: mean, standard error, and the loss of each row (n,).
 
-    In units of the variance of the targets: one for predictions of the mean.
+    Losses are squared errors in units of the variance of the targets, so that predictions of the mean have one; for
+    classes they are the wrong ones, and a tenth of the squares, which tells rules apart that err as often.
     """
 
     alpha: float
     error: float
     standard_error: float
-    squares: np.ndarray
+    losses: np.ndarray
 
     @classmethod
     def of(cls, alpha: float, gaps: np.ndarray | None, judged: Judged) -> Score:
         """From errors (n, t) of rows that were left out; infinite where there is none to know."""
         if gaps is None or not np.isfinite(gaps).all():
             return cls(alpha, np.inf, np.inf, np.full(len(judged.targets), np.inf))
-        squares = ((gaps / judged.units) ** 2).mean(axis=1)
-        w = np.ones(len(squares)) if judged.weights is None else judged.weights
-        mean = float(w @ squares / w.sum())
-        spread = math.sqrt(float(w**2 @ (squares - mean) ** 2)) / float(w.sum())
-        return cls(alpha, mean, spread, squares)
+        losses = judged.losses(gaps)
+        w = np.ones(len(losses)) if judged.weights is None else judged.weights
+        mean = float(w @ losses / w.sum())
+        spread = math.sqrt(float(w**2 @ (losses - mean) ** 2)) / float(w.sum())
+        return cls(alpha, mean, spread, losses)
+
+
+def wrong_classes(actual: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """Which rows get a wrong class (n,), by signs (n, t); for rows with several labels, the share of wrong ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> wrong_classes(np.array([[1, -1, -1], [-1, 1, -1]]), np.array([[-0.1, -0.2, -0.3], [0.1, 0.2, 0.3]]))
+    array([0., 1.])
+    """
+    positive = actual > 0
+    if actual.shape[1] > 1 and (positive.sum(axis=1) == 1).all():
+        return np.asarray(positive.argmax(axis=1) != found.argmax(axis=1)).astype(np.float64)
+    return np.asarray((positive != (found > 0)).mean(axis=1))
 
 
 def fitted(
-    F: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, units: np.ndarray, intercept: bool, whole: bool
+    F: np.ndarray,
+    Y: np.ndarray,
+    weights: np.ndarray | None,
+    units: np.ndarray,
+    *,
+    intercept: bool,
+    whole: bool,
+    classes: bool,
 ) -> tuple[Equations, Judged]:
     """Equations of a fit to all rows, and the same rows about its means, to judge it by."""
     w = np.ones(len(F)) if weights is None else weights
-    F, Y = F.astype(np.float64), Y.astype(np.float64)
+    F, Y, mean = F.astype(np.float64), Y.astype(np.float64), np.zeros(Y.shape[1])
     if intercept:
-        F, Y = F - w @ F / w.sum(), Y - w @ Y / w.sum()
-    judged = Judged(F, Y, weights, units, whole)
+        mean = w @ Y / w.sum()
+        F, Y = F - w @ F / w.sum(), Y - mean
+    judged = Judged(F, Y, weights, units, whole, mean if classes else None)
     if len(F) < F.shape[1]:
         return RowEquations.of(F, Y, weights, about_mean=intercept, rounding=_EPS), judged
     return NormalEquations.of(Moments.of(F, Y, weights), about_mean=intercept), judged
@@ -99,12 +143,12 @@ def best_of_many(equations: Equations, judged: Judged, alphas: np.ndarray) -> tu
     with blas_for(equations.order):
         P = judged.features @ spectrum.vectors
         squares, best = P**2, None
-        for alpha in alphas:
+        for alpha in np.sort(alphas):
             shifted = spectrum.values + alpha
             leverage = squares @ ((spectrum.values > 0) / shifted)
             gaps = _left_out(equations, judged, leverage, judged.targets - P @ (spectrum.z / shifted[:, None]))
             score = Score.of(float(alpha), gaps, judged)
-            best = score if best is None or score.error < best.error or not np.isfinite(best.error) else best
+            best = score if best is None or _better(score, best) else best
     assert best is not None
     return best, spectrum.values[::-1]
 
@@ -148,5 +192,38 @@ def walk(score: Callable[[float], Score], grid: np.ndarray, start: float, longes
         if not fresh:
             break
         known[fresh[0]] = score(float(grid[fresh[0]]))
-        best = min(known, key=lambda k: known[k].error)
+        best = fresh[0] if _better(known[fresh[0]], known[best]) else best
     return known[best]
+
+
+def _better(one: Score, other: Score) -> bool:
+    """Whether the error is lower; of errors that are as good as equal, that of the larger strength is."""
+    if not np.isfinite(other.error):
+        return bool(np.isfinite(one.error)) or one.alpha > other.alpha
+    tie = _TIE * other.standard_error
+    return one.error < other.error + (tie if one.alpha > other.alpha else -tie)
+
+
+def weighted_median_distance(X: np.ndarray, weights: np.ndarray | None, metric: str) -> float:
+    """Median distance between rows, where a weight counts as repetitions of a row; one on constant data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> weighted_median_distance(np.array([[0.0], [1.0], [3.0]]), None, "euclidean")
+    2.0
+    """
+    from scipy.spatial.distance import pdist
+
+    X = X.astype(np.float64)
+    size = float(2.0 ** min(int(np.frexp(np.abs(X).max(initial=0.0))[1]), 1023))  # squares would overflow
+    distances = pdist(X / size, metric)
+    if not distances.any():
+        return 1.0
+    w = np.ones(len(X)) if weights is None else weights
+    i, j = np.triu_indices(len(X), 1)
+    pairs, same = w[i] * w[j], float((w * np.maximum(w - 1, 0)).sum()) / 2
+    order = np.argsort(distances, kind="stable")
+    reached = same + np.cumsum(pairs[order])
+    median = float(distances[order[np.searchsorted(reached, reached[-1] / 2)]])
+    return (median or float(distances[distances > 0].min())) * size

@@ -18,7 +18,17 @@ from ._linear.ridge import RidgeModel, about
 from ._linear.spectrum import NormalEquations
 from ._row_source import Chunk, rows_in_memory
 from ._selection import Selection
-from ._selection_criterion import Judged, Score, best_of_many, fitted, score_of, strengths, units_of, walk
+from ._selection_criterion import (
+    Judged,
+    Score,
+    best_of_many,
+    fitted,
+    score_of,
+    strengths,
+    units_of,
+    walk,
+    weighted_median_distance,
+)
 
 FIRST_ROWS, FIRST_WIDTH = 2048, 512
 """Rows and features of the first trials."""
@@ -41,7 +51,7 @@ LARGEST_ORDER = 2048
 """Of a matrix that is decomposed."""
 
 RANDOM, LANDMARKS, GIVEN = "random features", "landmarks", "given"
-PIVOTED = Landmarks("rpcholesky")
+UNIFORM = Landmarks("uniform")
 
 
 class Freedom(NamedTuple):
@@ -62,7 +72,7 @@ class Freedom(NamedTuple):
         Strengths to choose among; None for the default ones.
     intercept : bool
     alike : bool
-        Whether all targets have the same unit.
+        Whether targets are the signs of classes, which have the same unit and are judged by the wrong ones.
     whole : bool
         Whether rows are left out whole, whatever their weights: those of classes are no repetitions.
     exact : bool
@@ -80,9 +90,14 @@ class Freedom(NamedTuple):
     whole: bool
     exact: bool
 
+    @property
+    def fit_options(self) -> dict[str, bool]:
+        """How fits are made and judged."""
+        return {"intercept": self.intercept, "whole": self.whole, "classes": self.alike}
+
     def map_of(self, name: str) -> Any:
         """The parameter ``map`` of a kind of features."""
-        return {RANDOM: None, LANDMARKS: PIVOTED, GIVEN: self.parameters.map}[name]
+        return {RANDOM: None, LANDMARKS: UNIFORM, GIVEN: self.parameters.map}[name]
 
 
 @dataclass(frozen=True)
@@ -197,14 +212,14 @@ class Search:
         phi = draw_features(
             parameters, rows_in_memory(freedom.owner, Z), np.random.default_rng(self.seed), symmetric=True
         )
-        equations, judged = fitted(phi.queries(Z), Y, weights, self.units, freedom.intercept, freedom.whole)
+        equations, judged = fitted(phi.queries(Z), Y, weights, self.units, **freedom.fit_options)
         grid = strengths(equations) if freedom.alphas is None else freedom.alphas
         share = math.nan
         if alpha is None or not isinstance(equations, NormalEquations):
             score, values = best_of_many(equations, judged, grid)
             share = _share_of_eigenvalues(values)
         else:
-            score = walk(partial(score_of, equations, _some(judged)), grid, alpha, 5)
+            score = walk(partial(score_of, equations, judged.head(JUDGED_ROWS)), grid, alpha, 5)
         trial = Trial(name, standardize, step, bandwidth, score, share, n, phi.n_features_out)
         self.tried.append(trial)
         return trial
@@ -288,7 +303,7 @@ class Search:
             t for t in self.tried if (t.map, t.standardize, t.n_rows) == (best.map, best.standardize, best.n_rows)
         ]
         nearest = min((t for t in inside if t is not best), key=lambda t: abs(t.step - best.step), default=best)
-        gain = nearest.score.squares - best.score.squares
+        gain = nearest.score.losses - best.score.losses
         doubt = 2 * float(np.std(gain)) / math.sqrt(len(gain)) if np.isfinite(gain).all() else 0.0
         if nearest.error - best.error < max(_MATERIAL * best.error, doubt):
             return []
@@ -310,12 +325,6 @@ def _against(one: Trial, other: Trial | None) -> str:
     return f"{one.error:.3g} +- {one.score.standard_error:.1g} against {other.error:.3g} +- {other.score.standard_error:.1g}"
 
 
-def _some(judged: Judged) -> Judged:
-    """At most `JUDGED_ROWS` of the rows, which are in random order."""
-    weights = None if judged.weights is None else judged.weights[:JUDGED_ROWS]
-    return Judged(judged.features[:JUDGED_ROWS], judged.targets[:JUDGED_ROWS], weights, judged.units, judged.whole)
-
-
 def refined_alpha(model: RidgeModel, phi: Any, sample: Chunk, start: float | None, freedom: Freedom) -> Score:
     """The strength of a fit to all rows, by leave-one-out errors of a sample of them.
 
@@ -334,8 +343,10 @@ def refined_alpha(model: RidgeModel, phi: Any, sample: Chunk, start: float | Non
     if not isinstance(equations, NormalEquations) and equations.order > LARGEST_ORDER:
         return sampled_alpha(phi, sample, freedom)  # a decomposition would take far longer than the fit
     units = units_of(Y, weights, alike=freedom.alike)
-    features, targets = about(model.means if freedom.intercept else None, phi.queries(X), Y)
-    judged = Judged(features, targets, weights, units, freedom.whole)
+    means = model.means if freedom.intercept else None
+    features, targets = about(means, phi.queries(X), Y)
+    offset = np.zeros(Y.shape[1]) if means is None else means[1]
+    judged = Judged(features, targets, weights, units, freedom.whole, offset if freedom.alike else None)
     grid = strengths(equations) if freedom.alphas is None else freedom.alphas
     if isinstance(equations, NormalEquations) and (start is not None or equations.order > LARGEST_ORDER):
         middle = float(grid[len(grid) // 2]) if start is None else start
@@ -347,30 +358,5 @@ def sampled_alpha(phi: Any, sample: Chunk, freedom: Freedom) -> Score:
     """The strength of a fit to the sample alone, by its leave-one-out errors."""
     X, Y, weights = sample
     units = units_of(Y, weights, alike=freedom.alike)
-    equations, judged = fitted(phi.queries(X), Y, weights, units, freedom.intercept, freedom.whole)
+    equations, judged = fitted(phi.queries(X), Y, weights, units, **freedom.fit_options)
     return best_of_many(equations, judged, strengths(equations) if freedom.alphas is None else freedom.alphas)[0]
-
-
-def weighted_median_distance(X: np.ndarray, weights: np.ndarray | None, metric: str) -> float:
-    """Median distance between rows, where a weight counts as repetitions of a row; one on constant data.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> weighted_median_distance(np.array([[0.0], [1.0], [3.0]]), None, "euclidean")
-    2.0
-    """
-    from scipy.spatial.distance import pdist
-
-    X = X.astype(np.float64)
-    size = float(2.0 ** min(int(np.frexp(np.abs(X).max(initial=0.0))[1]), 1023))  # squares would overflow
-    distances = pdist(X / size, metric)
-    if not distances.any():
-        return 1.0
-    w = np.ones(len(X)) if weights is None else weights
-    i, j = np.triu_indices(len(X), 1)
-    pairs, same = w[i] * w[j], float((w * np.maximum(w - 1, 0)).sum()) / 2
-    order = np.argsort(distances, kind="stable")
-    reached = same + np.cumsum(pairs[order])
-    median = float(distances[order[np.searchsorted(reached, reached[-1] / 2)]])
-    return (median or float(distances[distances > 0].min())) * size

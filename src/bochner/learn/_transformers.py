@@ -118,7 +118,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureE
         Parameters
         ----------
         X : array or CSR matrix (n, d)
-            Data; sparse rows are made dense one tile at a time.
+            Data; sparse rows are multiplied as they are.
 
         Returns
         -------
@@ -247,7 +247,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEst
         Parameters
         ----------
         X : array or CSR matrix (n, d)
-            Data; sparse rows are made dense one tile at a time.
+            Data; sparse rows are multiplied as they are.
 
         Returns
         -------

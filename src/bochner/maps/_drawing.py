@@ -145,8 +145,8 @@ class Nodes:
 
     def project(self, X: Any) -> Any:
         """Return the products w . x for all nodes, (..., len(self))."""
-        xp = array_namespace(X)
         u = self.operator.apply(X)
+        xp = array_namespace(u)
         parts = [u, -u] if self.reflect else [u]
         if self.origin:
             parts.append(like(np.zeros((*u.shape[:-1], 1)), u))

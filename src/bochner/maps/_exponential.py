@@ -83,6 +83,8 @@ class ExponentialFeatures(Features):
         pair, which is unbiased for b uniform on the circle (real A, s = -1).
     """
 
+    sparse_rows = True
+
     def __init__(self, nodes: Nodes, A: complex, s: int, c: float, offset: float | None = None) -> None:
         self.nodes, self.A, self.c, self.s, self.offset = nodes, complex(A), c, s, offset
         A = self.A
@@ -120,7 +122,7 @@ class ExponentialFeatures(Features):
             phase = phase + like(self.s * self.offsets if key else self.offsets, u)
         return circle(self.nodes, phase, logarithm, key=key, skip_sine=self.skip_sine)
 
-    def fill(self, X: np.ndarray, out: np.ndarray, *, key: bool) -> None:
+    def fill(self, X: Any, out: np.ndarray, *, key: bool) -> None:
         """Write cosines and sines directly into ``out`` if the logarithm of a node does not depend on its projection.
 
         Keys have :math:`s = -1` in their phase and again before their sines, so they differ from queries only in the

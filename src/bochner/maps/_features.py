@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from .._arrays import array_namespace, like
+from .._arrays import array_namespace, is_sparse, like
 
 Scaled = tuple[Any, Any]
 """Mantissa and logarithm of the scale, either of them None (one, zero); the feature is mantissa * exp(logarithm)."""
@@ -71,11 +71,14 @@ class Features(ABC):
         Whether queries and keys have the same features.
     positive : bool
         Whether all features are positive.
+    sparse_rows : bool
+        Whether rows may be a matrix in CSR format; rows of others are made dense in tiles.
     """
 
     width: int
     symmetric: bool
     positive: bool
+    sparse_rows: ClassVar[bool] = False
 
     @abstractmethod
     def scaled(self, X: Any, *, key: bool) -> Scaled:
@@ -85,7 +88,7 @@ class Features(ABC):
         """Features of the rows of X, (..., width)."""
         return combine(*self.scaled(X, key=key))
 
-    def fill(self, X: np.ndarray, out: np.ndarray, *, key: bool) -> None:
+    def fill(self, X: Any, out: np.ndarray, *, key: bool) -> None:
         """Write the features of the rows of X (n, d) into ``out`` (n, width): one tile of many."""
         out[...] = self(X, key=key)
 
@@ -138,6 +141,8 @@ def parts_of(features: Features, X: Any, *, key: bool) -> Scaled:
 
 def squared_norms(X: Any) -> Any:
     """|x|^2 of each row, (..., 1)."""
+    if is_sparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).reshape(-1, 1)
     return array_namespace(X).sum(X * X, axis=-1, keepdims=True)
 
 

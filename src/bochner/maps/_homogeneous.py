@@ -290,6 +290,7 @@ class PointwiseFeatures(Features):
     """Square roots of the weights times f of the projections."""
 
     positive = False
+    sparse_rows = True
 
     def __init__(self, nodes: Nodes, f: Callable[[Any], Any], constant: float) -> None:
         self.nodes, self.f = nodes, f

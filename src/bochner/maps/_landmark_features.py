@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import is_numpy, like
+from .._arrays import is_numpy, is_sparse, like
 from ..kernels import Kernel, Radial
 from ..kernels._distances import squared_distances
 from ..linalg.engine import single_threaded_blas
@@ -28,6 +28,7 @@ class LandmarkFeatures(Features):
 
     symmetric = True
     positive = False
+    sparse_rows = True
 
     def __init__(
         self, unit: Kernel, points: np.ndarray, jitter: float, width: int, whitened: np.ndarray | None = None
@@ -37,20 +38,20 @@ class LandmarkFeatures(Features):
         self.transform = np.zeros((len(self.points), width))
         self.transform[:, : whitened.shape[1]] = whitened
         self.triangular = not np.tril(self.transform, -1).any()
-        self._prepared: dict[np.dtype, tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]] = {}
+        self._prepared: dict[np.dtype, tuple[Callable[[Any], np.ndarray], np.ndarray]] = {}
 
     def scaled(self, X: Any, *, key: bool) -> Scaled:
         """One Gram matrix with the landmarks, and one product."""
         lead = tuple(X.shape[:-1])
-        rows = X.reshape(-1, X.shape[-1])
-        if is_numpy(X):
-            values = np.empty((len(rows), self.width), X.dtype)
+        rows = X if is_sparse(X) else X.reshape(-1, X.shape[-1])
+        if is_numpy(X) or is_sparse(X):
+            values = np.empty((rows.shape[0], self.width), X.dtype)
             self.fill(rows, values, key=key)
         else:
             values = self.unit(rows, like(self.points, X)) @ like(self.transform, X)
         return values.reshape(*lead, self.width), None
 
-    def fill(self, X: np.ndarray, out: np.ndarray, *, key: bool) -> None:
+    def fill(self, X: Any, out: np.ndarray, *, key: bool) -> None:
         """Write the product by blocks of columns, without the zeros of a triangle."""
         columns, T = self._in(X.dtype)
         values = columns(X)
@@ -59,7 +60,7 @@ class LandmarkFeatures(Features):
             some = slice(stop) if self.triangular else slice(None)
             np.matmul(values[:, some], T[some, start:stop], out=out[:, start:stop])
 
-    def _in(self, dtype: np.dtype) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]:
+    def _in(self, dtype: np.dtype) -> tuple[Callable[[Any], np.ndarray], np.ndarray]:
         """The kernel with the landmarks, and the product, in one type; made once."""
         if dtype not in self._prepared:
             self._prepared[dtype] = (

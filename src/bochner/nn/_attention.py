@@ -165,7 +165,8 @@ def linear_attention(
     check_lengths(given, k, causal and borders is None, prefix_lengths)
     root = root_of_scale(q, scale)
     dtype = torch.promote_types(torch.promote_types(q.dtype, k.dtype), v.dtype)
-    with contextlib.nullcontext() if q.is_meta else torch.autocast(q.device.type, enabled=False):
+    plain = q.is_meta or not torch.is_autocast_enabled(q.device.type)
+    with contextlib.nullcontext() if plain else torch.autocast(q.device.type, enabled=False):
         q, k, v = (x.to(torch.float64 if dtype == torch.float64 else torch.float32) for x in (q, k, v))
         drawn = fitted if isinstance(fitted, TensorFeatures) else tensor_features(fitted, q)
         check_meta(q, drawn, prefix_lengths)

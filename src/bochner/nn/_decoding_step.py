@@ -20,7 +20,9 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ..approximation.log_features import KeySums
-from ..linalg.compiled.decoding import decode
+from ..linalg.compiled.decoding import decode, decode_near
+from ._attention_state import AttentionState
+from ._near import NearKeys
 from ._tensor_features import QuadraticFeatures, Side, TensorFeatures
 
 
@@ -42,15 +44,16 @@ class DecodingStep:
     def __init__(self, features: QuadraticFeatures, scale: float, heads: int, like: Tensor) -> None:
         root, self.c = math.sqrt(scale), features.c
         queries, keys = (side.map(lambda part: part.to(like)) for side in (features.queries, features.keys))
-        turn = torch.eye(features.d).to(like) if keys.turn is None else keys.turn
-        moved = torch.zeros_like(turn[..., :1, :]) if keys.centre is None else -keys.centre @ turn
-        parts = (_affine(queries), _affine(keys), (turn, moved))
-        self.queries, self.keys, self.frame = (
+        parts = (_affine(queries), _affine(keys), _frame(queries, features.d, like), _frame(keys, features.d, like))
+        self.queries, self.keys, self.query_frame, self.frame = (
             tuple(x.expand(heads, *x.shape[-2:]).contiguous() for x in (root * matrix, constants))
             for matrix, constants in parts
         )
+        self.scale = scale
         self.held: KeySums | None = None
-        self.arrays = [(a.numpy(), b.numpy()) for a, b in (self.queries, self.keys, self.frame)] if like.is_cpu else []
+        self.held_near: NearKeys | None = None
+        sides = (self.queries, self.keys, self.frame, self.query_frame)
+        self.arrays = [(a.numpy(), b.numpy()) for a, b in sides] if like.is_cpu else []
 
     @classmethod
     def of(cls, features: TensorFeatures, scale: float, heads: int, like: Tensor) -> DecodingStep | None:
@@ -80,14 +83,39 @@ class DecodingStep:
             sums = self._absorbed(sums, k, v, there)
         return self._read(sums, q), sums
 
-    def _compiled(self, sums: KeySums, q: Tensor, k: Tensor, v: Tensor, there: Tensor | None) -> tuple[Tensor, KeySums]:
-        if sums is not self.held:  # from elsewhere; a copy is then changed in place from step to step
-            self.held = KeySums(sums.values.clone(), sums.shift.clone())
-            self.views = self.held.values.numpy(), self.held.shift.numpy()
-            self.every = np.ones(len(q), dtype=bool)
+    def beside(
+        self, state: AttentionState, near: tuple[int, int], q: Tensor, k: Tensor, v: Tensor, there: Tensor | None
+    ) -> tuple[Tensor, KeySums, NearKeys]:
+        """The same where a window and the first keys, ``near``, are met exactly, on a CPU and with a key."""
+        assert state.sums is not None and state.near is not None  # the caller has looked
+        if state.near is not self.held_near:  # a slot for the newest key besides those of a state
+            self.room = state.near.then(NearKeys.empty(state.near.k, state.near.v, 1))
+        self._hold(state.sums, len(q))
+        slots = self.room.bias.shape[-1] - 1
         out = np.empty((*q.shape[:-1], v.shape[-1]), dtype=self.views[0].dtype)
         rows = [x.contiguous().numpy() for x in (q, k, v)]
-        decode(*rows, self.every if there is None else there.numpy(), *self.arrays, self.c, *self.views, out)
+        queries, keys, frame, query_frame = self.arrays
+        decode_near(
+            *rows, self.every if there is None else there.numpy(), (queries, keys), (query_frame, frame), self.c, self.scale,
+            near, *self.views, *(x.numpy() for x in self.room), out,
+        )  # fmt: skip
+        self.held_near = self.room.rows(0, slots)
+        assert self.held is not None
+        return torch.from_numpy(out), self.held, self.held_near
+
+    def _hold(self, sums: KeySums, batch: int) -> None:
+        """Have a copy of sums from elsewhere, which is then changed in place from step to step."""
+        if sums is not self.held:
+            self.held = KeySums(sums.values.clone(), sums.shift.clone())
+            self.views = self.held.values.numpy(), self.held.shift.numpy()
+            self.every = np.ones(batch, dtype=bool)
+
+    def _compiled(self, sums: KeySums, q: Tensor, k: Tensor, v: Tensor, there: Tensor | None) -> tuple[Tensor, KeySums]:
+        self._hold(sums, len(q))
+        assert self.held is not None
+        out = np.empty((*q.shape[:-1], v.shape[-1]), dtype=self.views[0].dtype)
+        rows = [x.contiguous().numpy() for x in (q, k, v)]
+        decode(*rows, self.every if there is None else there.numpy(), *self.arrays[:3], self.c, *self.views, out)
         return torch.from_numpy(out), self.held
 
     def _absorbed(self, sums: KeySums, k: Tensor, v: Tensor, there: Tensor | None) -> KeySums:
@@ -104,6 +132,12 @@ class DecodingStep:
         log = q @ self.queries[0] + self.queries[1]
         out = (log + sums.shift).softmax(dim=-1) @ sums.values
         return out[..., :-1] / out[..., -1:].clamp_(min=torch.finfo(out.dtype).tiny)
+
+
+def _frame(side: Side, d: int, like: Tensor) -> tuple[Tensor, Tensor]:
+    """Matrix (..., d, d) and constants (..., 1, d) of z."""
+    turn = torch.eye(d).to(like) if side.turn is None else side.turn
+    return turn, torch.zeros_like(turn[..., :1, :]) if side.centre is None else -side.centre @ turn
 
 
 def _affine(side: Side) -> tuple[Tensor, Tensor]:

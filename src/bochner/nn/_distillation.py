@@ -197,7 +197,7 @@ class _Layer(nn.Module):
         largest = queries.detach().amax(dim=-1, keepdim=True)
         product = (queries - largest).exp() @ keys.exp().mT
         logits = product.clamp(min=torch.finfo(product.dtype).tiny).log() + largest
-        return logits if call.bias is None else logits + call.bias[:, None, None, :].float()
+        return logits if call.bias is None else logits + call.bias[:, :, None, :].float()
 
     def _log(self, X: Tensor, key: bool) -> Tensor:
         """Logarithms of features of X (batch, heads, n, d), as in `maps.DenseExponential`."""

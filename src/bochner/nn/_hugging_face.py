@@ -94,22 +94,27 @@ class HeadAttention(nn.Module):
         Parameters
         ----------
         q, k, v : Tensor (batch, heads, length, d)
+            Fewer heads of keys and values stand for as many neighbouring ones each.
         causal : bool
             Whether query i sees the keys up to i.
         prefixes : Tensor (Lq,) of integers or None
             How many keys each query sees.
-        key_mask : Tensor (batch, Lk) of bool or None
-            Which keys there are.
+        key_mask : Tensor (batch, Lk) of bool, (batch, heads or 1, Lk) of numbers, or None
+            Which keys there are, or what is added to their logits.
         scale : float
             Factor of the dot products.
         state : AttentionState, optional
             Keys of earlier calls, which all queries see; these keys are added to it.
         """
+        mask = key_mask if key_mask is None or key_mask.ndim == 3 else key_mask.expand(len(k), -1)[:, None, :]
+        if self.features.waits or state is not None or (mask is not None and mask.shape[1] > 1):
+            k, v = (_for_all_heads(x, q.shape[1]) for x in (k, v))
         if self.features.waits:
-            self.features.fit_call(q, k, key_mask, scale)
-        mask = None if key_mask is None else key_mask.expand(len(k), -1)[:, None, :]
+            there = None if mask is None else (mask if mask.dtype == torch.bool else mask > -torch.inf).any(dim=1)
+            self.features.fit_call(q, k, there, scale)
         options: dict[str, Any] = {"causal": causal, "key_mask": mask, "scale": scale, "prefix_lengths": prefixes}
         options |= {"window": self.window, "anchors": self.anchors, "state": state}
+        options["enable_gqa"] = k.shape[1] != q.shape[1]
         keys = (k, v) if state is None or k.shape[-2] else (None, None)  # all are in the state
         return linear_attention(q, *keys, features=self.features.current, **options)
 
@@ -240,7 +245,8 @@ def attention(
             "bochner: attention with a window cannot use this cache, which holds all keys; generate with "
             "past_key_values=bochner.nn.LinearCache(model), or with use_cache=False."
         )
-    key, value = (_for_all_heads(x, query.shape[1]) for x in (key, value))
+    if not isinstance(computed_by, HeadAttention):
+        key, value = (_for_all_heads(x, query.shape[1]) for x in (key, value))
     options: dict[str, Any] = {"causal": causal and n == p, "prefixes": prefixes, "key_mask": attention_mask}
     attend = computed_by if layer is None else partial(layer.attend, computed_by)
     out = attend(query, key, value, scale=scale, **options)
@@ -266,22 +272,36 @@ def _for_all_heads(x: Tensor, heads: int) -> Tensor:
 
 
 def _prefixes(mask: Tensor) -> tuple[Tensor, Tensor]:
-    """How many keys each query sees (Lq,), and which keys there are (batch, Lk), of a mask (batch, 1, Lq, Lk).
+    """How many keys each query sees (Lq,), and which keys there are, of a mask (batch, heads or 1, Lq, Lk).
 
-    The mask is one that a model makes for exact attention: True, or zero among large negative numbers, for what is
-    seen.
+    The mask is one that a model makes for exact attention: True for what is seen, or numbers that are added to the logits,
+    large negative ones for what is not seen.  Other numbers must be the same for all queries that see a key.
+
+    Returns
+    -------
+    prefixes : Tensor (Lq,)
+    keys : Tensor (batch, Lk) of bool, or (batch, heads or 1, Lk) of numbers
+        As `linear_attention` takes them.
     """
-    seen = mask if mask.dtype == torch.bool else mask == 0
+    of_bool = mask.dtype == torch.bool
+    seen = mask if of_bool else mask > _HIDDEN
     there = seen.any(dim=-2)  # (batch, 1, Lk)
     places = torch.arange(1, seen.shape[-1] + 1, device=seen.device)
     lengths = (seen.any(dim=0)[0] * places).amax(dim=-1)
-    linear = seen.shape[1] == 1 and torch.equal(seen, there[:, :, None] & (places <= lengths[:, None]))
-    if not linear or not (mask.dtype == torch.bool or bool((seen | (mask < -1e4)).all())):
+    linear = torch.equal(seen, (there[:, :1, None] & (places <= lengths[:, None])).expand_as(seen))
+    bias = None if of_bool else mask.amax(dim=-2, keepdim=True)
+    if not linear or not (bias is None or bool((~seen | (mask == bias)).all())):
         raise ValueError(
-            f"bochner: an attention mask of shape {tuple(mask.shape)} must be causal or empty, apart from padding; other "
-            f"masks of queries by keys have no linear form."
+            f"bochner: an attention mask of shape {tuple(mask.shape)} must be causal or empty, apart from padding and from "
+            f"numbers that are the same for all queries; other masks of queries by keys have no linear form."
         )
-    return lengths, there[:, 0]
+    if bias is None or not bool((bias * there[:, :, None]).any()):
+        return lengths, there[:, 0]
+    return lengths, bias[:, :, 0].masked_fill(~there, -torch.inf)
+
+
+_HIDDEN = -1e4
+"""What models add to the logits of keys that are not seen is below this."""
 
 
 def _are_causal(prefixes: Tensor, n_keys: int) -> bool:

@@ -204,8 +204,10 @@ class LinearLayer(CacheLayerMixin):
         scale : float
             Factor of the dot products.
         """
-        sums = self.state.sums
-        if sums is None or self.state.near is not None or self.record_past or torch.is_grad_enabled():
+        sums, near = self.state.sums, self.state.near
+        if sums is None or self.record_past or torch.is_grad_enabled():
+            return None
+        if near is not None and not (k.shape[-2] and q.is_cpu):
             return None
         if not q.shape[-2] == 1 >= k.shape[-2] or torch.is_autocast_enabled(q.device.type):
             return None
@@ -216,8 +218,12 @@ class LinearLayer(CacheLayerMixin):
             self.step = DecodingStep.of(computed_by.features.current, scale, q.shape[1], q)
         if self.step is None:
             return None
-        out, sums = self.step(sums, q, k, v, None if key_mask is None else key_mask[:, -1])
-        self.state.update(sums, k.shape[-2])
+        there = None if key_mask is None else key_mask[:, -1]
+        if near is None:
+            out, sums = self.step(sums, q, k, v, there)
+        else:
+            out, sums, near = self.step.beside(self.state, (computed_by.window, computed_by.anchors), q, k, v, there)
+        self.state.update(sums, k.shape[-2], near)
         return out.to(dtype)
 
     def get_seq_length(self) -> int:

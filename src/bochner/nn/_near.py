@@ -141,11 +141,12 @@ def attend_window(x: Tensor, keys: NearKeys, root: float | Tensor, window: int, 
     causal : bool
         Whether keys behind a query are seen only.
     """
-    n, reach = x.shape[-2], window - 1
+    n, reach, symbolic = x.shape[-2], window - 1, isinstance(x.shape[-2], torch.SymInt)
     block = 1 if before and n == 1 else min(max(window, _BLOCKS[0]), _BLOCKS[1])
     width = block + (reach if causal else 2 * reach)
-    blocks = (n + block - 1) // block
-    end = blocks * block - n
+    # a graph for any length has blocks to spare: it would hold for one alone, or for more, but not for both
+    blocks = n // block + 2 if symbolic else -(-n // block)
+    end = 2 * block if symbolic else blocks * block - n
     sides = (reach - before, end + (0 if causal else reach))
     starts = block * torch.arange(blocks, device=x.device)
     k, v = (_windows(pad(part, (0, 0, *sides)), starts, width, -2) for part in (keys.k * root, keys.v))
@@ -153,15 +154,20 @@ def attend_window(x: Tensor, keys: NearKeys, root: float | Tensor, window: int, 
     rows, columns = torch.arange(block, device=x.device)[:, None], torch.arange(width, device=x.device)
     distance = rows - (columns - reach)
     outside = (distance >= window) | (distance < 0 if causal else distance <= -window)
-    queries = pad(x, (0, 0, 0, end)).unflatten(-2, (blocks, block))
+    queries = _windows(pad(x, (0, 0, 0, end)), starts, block, -2)
     part = _exact(queries, k, v, bias[..., None, :].masked_fill(outside, -torch.inf))
-    return Part(*(column.flatten(-3, -2)[..., :n, :] for column in part))
+    if not symbolic:
+        return Part(*(column.flatten(-3, -2)[..., :n, :] for column in part))
+    places = torch.arange(n, device=x.device)
+    return Part(*(column.flatten(-3, -2).index_select(-2, places) for column in part))
 
 
 def _windows(x: Tensor, starts: Tensor, width: int, dim: int) -> Tensor:
     """Overlapping pieces of an axis, (..., pieces, width, ...); of no fixed number, so that graphs hold for any length."""
-    places = (starts[:, None] + torch.arange(width, device=x.device)).flatten()
-    return x.index_select(dim, places).unflatten(dim, (starts.shape[0], width))
+    places = starts[:, None] + torch.arange(width, device=x.device)
+    if isinstance(x.shape[dim], torch.SymInt):  # the length of all pieces together is not known to be a multiple
+        return x[..., places] if dim == -1 else x[..., places, :]
+    return x.index_select(dim, places.flatten()).unflatten(dim, places.shape)
 
 
 def _exact(x: Tensor, y: Tensor, v: Tensor, bias: Tensor) -> Part:

@@ -44,8 +44,8 @@ class Recorded:
         Which keys there are.
     v : Tensor (batch, heads, Lk, e) or None
         Values.
-    bias : Tensor (batch, Lk) or None
-        What is added to the logits of each key.
+    bias : Tensor (batch, heads or 1, Lk) or None
+        What is added to the logits of each key; any numbers for those that are masked.
     places : Tensor (Lq,) or None
         Which key is that of the same token as each query, so that others can be near; None in cross-attention.
     """
@@ -97,7 +97,7 @@ class Recorded:
         """Scaled dot products of all queries, or of some by their places, with what is added to them."""
         q = self.q if some is None else self.q[..., some, :]
         logits = self.scale * (q @ self.k.mT)
-        return logits if self.bias is None else logits + self.bias[:, None, None, :]
+        return logits if self.bias is None else logits + self.bias[:, :, None, :]
 
 
 def softmax_of(logits: Tensor, seen: Tensor | None) -> Tensor:
@@ -190,6 +190,9 @@ class _Recorder(nn.Module):
         places = None if prefixes is None else prefixes - 1
         if places is None and q.shape[-2] == k.shape[-2]:
             places = torch.arange(q.shape[-2], device=q.device)
+        mask = call["key_mask"]
+        if mask is not None and mask.is_floating_point():
+            call |= {"key_mask": (mask > -torch.inf).any(dim=1), "bias": mask}
         found = Recorded(self.name, q, k, v=v, places=places, **call)
         self.calls.append(found)
         return found.weights() @ v
@@ -239,6 +242,7 @@ def _call(module: nn.Module, name: str, q: Tensor, k: Tensor, v: Tensor, given: 
         places = None if places is None else own + count
         if causal:
             prefixes, causal = own + 1 + count, False
+    bias = None if bias is None else bias[:, None]
     return Recorded(name, q, k, _scale(module), causal, mask, prefixes, v, bias, places)
 
 

@@ -109,8 +109,10 @@ class BlockProjection(Projection):
         if isinstance(rotation, DrawnStages) and isinstance(geometry, FastGeometry):
             return StructuredOperator(self, d, rotation, geometry, radii, weights)
         rows = [_rows_of(rotation, geometry, blocks, radii[own].reshape(-1, r)) for blocks, own, r in groups_of(sizes)]
-        W = (radii[:, None] * np.concatenate(rows))[:, :d]
-        return DenseOperator(self, np.ascontiguousarray(W), radii, weights)
+        W = np.empty((len(radii), d))
+        for (_, own, _), part in zip(groups_of(sizes), rows, strict=True):
+            np.multiply(radii[own, None], part[:, :d], out=W[own])
+        return DenseOperator(self, W, radii, weights)
 
     def _rotations(self, d: int, sizes: tuple[int, ...], rng: np.random.Generator) -> DrawnRotation:
         """Draw one rotation per block; a single incomplete block only gets the rows that it needs."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._arrays import array_namespace, cast, in_working_precision, is_traced, like
+from .._arrays import array_namespace, cast, in_working_precision, is_sparse, is_traced, like
 from .._validation import check_rows
-from ..linalg.engine import multiply
+from ..linalg.engine import CHUNK_BYTES, multiply, rows_per_tile
 
 if TYPE_CHECKING:
     from ._projection import Projection
+
+
+_STORED = 16
+"""Cost of a stored number of a sparse row times a row of W, in multiply-adds of a matrix product for each of its entries."""
 
 
 class Operator(ABC):
@@ -45,7 +50,11 @@ class Operator(ABC):
         Whether the lengths follow the kernel's law, in contrast to fixed lengths and those of weighted nodes.
     block_sizes : tuple of int
         Number of rows of each independently drawn block, in order.
+    largest_matrix : int
+        Numbers up to which W is formed for sparse rows.
     """
+
+    largest_matrix: float = math.inf
 
     def __init__(self, projection: Projection, d: int, radii: np.ndarray, weights: np.ndarray | None = None) -> None:
         m = len(radii)
@@ -70,7 +79,9 @@ class Operator(ABC):
         return self.apply(check_rows(self.name, X, self.shape[1]))
 
     def apply(self, X: Any) -> Any:
-        """Return :math:`X W^T` for checked input."""
+        """Return :math:`X W^T` for checked input, a matrix in CSR format included."""
+        if is_sparse(X):
+            return self._apply_sparse(X)
         return self._in_working_precision(X, self.shape[0], self._apply_numpy, self._apply_tensor)
 
     def adjoint(self, Z: Any) -> Any:
@@ -134,6 +145,31 @@ class Operator(ABC):
     @abstractmethod
     def _adjoint_numpy(self, Z: np.ndarray, out: np.ndarray) -> None:
         """Adjoint product of a float32 or float64 matrix (n, m), by the fastest path, into ``out`` (n, d)."""
+
+    def _apply_sparse(self, X: Any) -> np.ndarray:
+        """Product of a float32 or float64 matrix in CSR format, with W as a matrix where few numbers are stored."""
+        m, d = self.shape
+        if X.nnz * m * _STORED < self.cost(X.shape[0]) and m * d <= self.largest_matrix:
+            return np.asarray(X @ self._columns_like(X.dtype))
+        out, step = np.empty((X.shape[0], m), X.dtype), rows_per_tile(d * X.dtype.itemsize, CHUNK_BYTES)
+        for start in range(0, X.shape[0], step):
+            self._apply_numpy(X[start : start + step].toarray(), out[start : start + step])
+        return out
+
+    def cost(self, n: int) -> float:
+        """Cost of the product of n dense rows, in multiply-adds of a matrix product."""
+        return float(n) * self.shape[0] * self.shape[1]
+
+    def _columns_like(self, dtype: np.dtype) -> np.ndarray:
+        """The transpose of W as a contiguous matrix (d, m), of which a stored number reads one row; cached."""
+        key = ("columns", str(dtype))
+        if key not in self._cast:
+            self._cast[key] = np.ascontiguousarray(self._rows_once().T, dtype=dtype)
+        return np.asarray(self._cast[key])
+
+    def _rows_once(self) -> np.ndarray:
+        """W in float64, which may be the operator's own, and is not kept."""
+        return self.rows(0, self.shape[0])
 
     @staticmethod
     def _in_working_precision(X: Any, width: int, on_numpy: Any, on_tensor: Any) -> Any:
@@ -203,6 +239,9 @@ class DenseOperator(Operator):
 
     def _own_arrays(self) -> dict[str, np.ndarray]:
         return {"W": self.W}
+
+    def _rows_once(self) -> np.ndarray:
+        return self.W
 
     def _dense(self) -> np.ndarray:
         return self.W

@@ -36,6 +36,8 @@ def groups_of(block_sizes: tuple[int, ...]) -> list[tuple[slice, slice, int]]:
 class StructuredOperator(Operator):
     """W = D S R, block by block; O(m) numbers for most rotations, O(m log d) operations per row."""
 
+    largest_matrix = 1 << 26  # 512 MB in float64
+
     def __init__(
         self,
         projection: Projection,
@@ -92,16 +94,22 @@ class StructuredOperator(Operator):
         ends = np.cumsum(self.block_sizes).tolist()
         return [(b, slice(end - size, end)) for b, (end, size) in enumerate(zip(ends, self.block_sizes, strict=True))]
 
+    def cost(self, n: int) -> float:
+        """The lower of the costs of a product with W and of transforms."""
+        return min(super().cost(n), self._transform_cost(n))
+
+    def _transform_cost(self, n: int) -> float:
+        full_lanes = -(-n // LANES) * LANES
+        blocks = len(self.block_sizes)
+        each = _MOVE + sum(stage.cost(self.dim) for stage in self.rotation.stages)
+        return full_lanes * blocks * self.dim * each + blocks * len(self.rotation.stages) * _CALL
+
     def product_is_faster(self, n: int) -> bool:
         """Whether a product of n rows with W itself is faster than the transforms: in small dimensions, and for few rows."""
         m, d = self.shape
         if m * d > LARGEST_MATRIX:
             return False
-        full_lanes = -(-n // LANES) * LANES
-        blocks = len(self.block_sizes)
-        each = _MOVE + sum(stage.cost(self.dim) for stage in self.rotation.stages)
-        transforms = full_lanes * blocks * self.dim * each + blocks * len(self.rotation.stages) * _CALL
-        return m * d * (n + _ROW_OF_PRODUCT) < transforms
+        return m * d * (n + _ROW_OF_PRODUCT) < self._transform_cost(n)
 
     def _apply_rows(self, X: Any) -> Any:
         """Product for any array library."""

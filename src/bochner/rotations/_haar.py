@@ -59,11 +59,25 @@ class Haar(DenseRotation):
             return super()._draw_rows(d, n_rows, rng)
         check_memory(repr(self), 8.0 * d * n_rows, "use fewer rows or dimensions")
         (stream,) = streams(rng, "directions")
-        return DrawnMatrices(repr(self), _orthonormal_columns(stream, 1, d, n_rows).swapaxes(-1, -2))
+        return DrawnMatrices(repr(self), _orthonormal_rows(stream, d, n_rows)[None])
 
     def matrices(self, dim: int, n_blocks: int, rng: np.random.Generator) -> np.ndarray:
         """Return Q with the signs of the diagonal of U."""
         return _orthonormal_columns(rng, n_blocks, dim, dim)
+
+
+def _orthonormal_rows(rng: np.random.Generator, dim: int, n_rows: int) -> np.ndarray:
+    r"""A uniform matrix of a few orthonormal rows, (n_rows, dim): those of the signed QR factorisation, by Cholesky.
+
+    With :math:`G^TG = U^TU` and a positive diagonal of U, :math:`GU^{-1}` is the same Q up to rounding, at a fraction of
+    the time.  It is accurate because :math:`n \le d/2` normal columns are well conditioned.
+    """
+    from scipy.linalg.blas import dtrsm
+
+    G = rng.standard_normal((dim, n_rows))
+    with single_threaded_blas:
+        U = np.linalg.cholesky(G.T @ G, upper=True)
+        return np.asarray(dtrsm(1.0, U, G.T, trans_a=1, overwrite_b=1))
 
 
 def _orthonormal_columns(rng: np.random.Generator, n_blocks: int, dim: int, n_columns: int) -> np.ndarray:

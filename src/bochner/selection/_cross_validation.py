@@ -17,6 +17,7 @@ import numpy as np
 
 from .._progress import progress
 from .._random import streams
+from ._applicable import plainness
 from ._contenders import Contender
 from ._task import Task
 
@@ -24,10 +25,16 @@ _CLEARLY = 4.0
 """Standard errors by which a mechanism must be worse to be dropped."""
 _TYPICAL = 5
 """It is compared with the mechanism at this place: the best of a hundred owes its place to luck."""
+_PLAIN = 2
+"""Mechanisms that are plainer than this, the kernel's default and landmarks, are judged on all folds in any case."""
 _WORSE = 1.05
 """Factor by which its error must also be larger."""
 _FIRST = 0.4
 """Share of the budget for the first fold; contenders that are not reached are not judged."""
+_CAREFUL = 0.9
+"""Share of the time left for which later folds are planned."""
+_LATE = 1.2
+"""Share of the budget after which a later fold, though planned within the budget, is given up."""
 _SHARE = 0.25
 """Largest share of the budget for one contender; it is not judged on further folds beyond that."""
 
@@ -44,6 +51,13 @@ class Record:
     spent: float = 0.0
     running: bool = True
     failure: str = ""
+
+    def forget(self, rows: np.ndarray) -> None:
+        """Take back the latest fold, if these are its test rows."""
+        if self.judged[rows].any():
+            self.losses[rows] = np.nan
+            for results in (self.settings, self.fit_seconds, self.seconds_per_row):
+                results.pop()
 
     @property
     def judged(self) -> np.ndarray:
@@ -79,15 +93,22 @@ def run_race(task: Task, contenders: Sequence[Contender], seed: int, budget: flo
         running = [record for record in records if record.running]
         if k:
             left = start + budget - time.perf_counter()
-            affordable = _affordable(running, left / (task.n_folds - k))
+            affordable = _affordable(running, _CAREFUL * left / (task.n_folds - k))
             cut |= {id(record) for record in running if not any(record is one for one in affordable)}
             running = affordable
-        end = start + (budget if k else _FIRST * budget)
+        end = start + (_LATE if k else _FIRST) * budget
+        late = []
         for record in progress(running, label=f"fold {k + 1} of {task.n_folds}", shown=shown, delay=0.0):
             if time.perf_counter() > end:
-                cut |= {id(record)}
+                late.append(record)
             else:
                 _judge(record, task, rows, part, draw, known, budget)
+        if late and k:  # a fold that only some have run would decide by who they are
+            for record in running:
+                record.forget(rows)
+            cut |= {id(record) for record in running}
+            break
+        cut |= {id(record) for record in late}
         for record in records:
             record.running = record.running and id(record) not in cut
         _drop(task, records)
@@ -96,16 +117,26 @@ def run_race(task: Task, contenders: Sequence[Contender], seed: int, budget: flo
 
 
 def _affordable(running: list[Record], seconds: float) -> list[Record]:
-    """Those whose next fold takes that many seconds together: all that are no mechanisms, then the best of these."""
+    """Those whose next fold takes that many seconds together, the plainest and the few best mechanisms in any case.
+
+    Then come the estimators that are no mechanisms, the quick ones first, and further mechanisms by their error.
+    """
     mechanisms = [record for record in running if record.contender.spec is not None]
-    best = sorted(mechanisms, key=lambda record: float(np.nanmean(record.losses)))
-    first = best[:1] + [record for record in running if record.contender.spec is None]
-    total, kept = 0.0, []
-    for place, record in enumerate([*first, *best[1:]]):
-        total += record.spent / max(len(record.settings), 1)
-        if place == 0 or total <= seconds:
-            kept.append(record)
-    return [record for record in running if any(record is one for one in kept)]
+    mechanisms.sort(key=lambda record: float(np.nanmean(record.losses)))
+    plain = [r for r in mechanisms if r.contender.spec is not None and plainness(r.contender.spec) < _PLAIN]
+    others = sorted((record for record in running if record.contender.spec is None), key=_cost)
+    certain = list({id(record): record for record in [*plain, *mechanisms[:_TYPICAL]]}.values())
+    order = {id(record): record for record in [*certain, *others, *mechanisms]}
+    kept, total = {id(record) for record in certain}, sum(map(_cost, certain))
+    for key, record in order.items():
+        if key not in kept and total + _cost(record) <= seconds:
+            kept.add(key)
+            total += _cost(record)
+    return [record for record in running if id(record) in kept]
+
+
+def _cost(record: Record) -> float:
+    return record.spent / max(len(record.settings), 1)
 
 
 def _judge(

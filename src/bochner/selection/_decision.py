@@ -174,9 +174,10 @@ class Decision:
         """The lines of a short table: the recommended, all of scikit-learn, the best of each map, then the next best."""
         if top is None:
             return list(self.lines)
-        first = {line.spec.map if line.spec else line.label: line for line in reversed(self.lines)}
+        complete = [line for line in self.ranking if line.n_folds == self.recommended.n_folds]
+        first = {line.spec.map: line for line in reversed(complete) if line.spec is not None}
         wanted = [self.recommended, *(line for line in self.lines if line.spec is None)]
-        wanted += [line for line in self.lines if line in first.values()] + list(self.lines)
+        wanted += [line for line in complete if line in first.values()] + complete + list(self.lines)
         kept = [line.label for line in wanted]
         allowed = set(list(dict.fromkeys(kept))[:top])
         return [line for line in self.lines if line.label in allowed]

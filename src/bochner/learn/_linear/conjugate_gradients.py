@@ -19,18 +19,18 @@ from sklearn.exceptions import ConvergenceWarning
 from ..._progress import note, progress
 from ...approximation import FeatureMap
 from .._row_source import Chunk, RowSource
-from .nystrom import Preconditioner, building_cost, sample_size
+from .nystrom import Preconditioner, building_cost, sample_size, sampled
 from .tiles import FeatureTiles
 
-TOLERANCE = 1e-6
-"""Error at which a fit ends, relative to the fit, in the norm of S + alpha."""
+TOLERANCE, FLOAT32_TOLERANCE = 1e-6, 1e-5
+"""Errors at which a fit ends, relative to the fit, in the norm of S + alpha; products in float32 round at the second."""
 MAX_PASSES = 500
 _DELAY = 4
 """Steps by which the estimate of the error lags behind."""
 _FEATURE = 50.0
 """Operations of a feature besides its product with the row, counted at the speed of matrix products."""
-_FEWEST_PASSES, _PASSES_PER_ROOT = 18.0, 8.0
-"""Steps to `TOLERANCE`, measured: at least so many, and so many more for a larger stretch of the preconditioner."""
+_FEWEST_PASSES, _PASSES_PER_ROOT = 16.0, 10.0
+"""Passes to `TOLERANCE`, measured: at least so many, and so many more, times the root of the preconditioner's stretch."""
 
 
 class Iterated(NamedTuple):
@@ -63,6 +63,8 @@ def iterated_ridge(
     intercept: bool = True,
     exact: bool = True,
     at_most: float = np.inf,
+    plus: Any = 0.0,
+    remedy: str = "Raise alpha, or use solver='primal'.",
     verbose: Any = 0,
 ) -> Iterated | None:
     r"""Minimise :math:`\sum_i w_i|y_i - b - B^T\phi_i|^2 + \alpha|B|^2` in passes over the rows.
@@ -79,20 +81,24 @@ def iterated_ridge(
     exact : bool
         Whether the products of a tile are computed in float64 even for float32 rows.
     at_most : float
-        Operations that it may cost, by an estimate from the sample.
+        Operations that it may cost, by an estimate from the sample and by the passes that were made.
+    plus : array (D, t) or 0.0
+        Added to the products of features and targets, on the right of the normal equations.
+    remedy : str
+        What a warning advises if it does not converge.
     verbose : int
         If positive, a progress bar shows the error.
 
     Returns
     -------
-    Iterated, or None if it would cost more
+    Iterated, or None if it costs more
 
     Notes
     -----
     All targets share a pass, which leaves out those that have converged; the recurrences are in float64.  Step j lowers
     the squared error, in the norm of :math:`S + \alpha`, by :math:`a_j\,r_j^TM^{-1}r_j` (Hestenes and Stiefel 1952,
     Theorem 6:1).  These terms add up to the squared norm of the fit, and the last four of them are the squared error four
-    steps ago less the present one.  A fit ends where this is below `TOLERANCE`, or where the residual is, as the
+    steps ago less the present one.  A fit ends where this is below the tolerance, or where the residual is, as the
     preconditioner sees it.
 
     Examples
@@ -109,7 +115,7 @@ def iterated_ridge(
     n, D, t = rows.count(), phi.n_features_out, rows.n_targets
     alphas = np.broadcast_to(np.asarray(alpha, np.float64), (t,)).copy()
     each = _FEATURE + phi.n_features_in + 4 * t
-    size = sample_size(n, D, each)
+    size = sample_size(n, phi.n_features_in, D, each)
 
     def cost(steps: float) -> float:
         return steps * each * n * D + building_cost(size, D)
@@ -118,14 +124,15 @@ def iterated_ridge(
         return None
     weight, *sums = rows.reduce_targets(_target_sums)
     rows.check_weight(weight)
-    preconditioner = Preconditioner.of(phi, rows, alphas, size, weight=weight, intercept=intercept)
+    preconditioner = sampled(phi, rows, alphas, size, weight=weight, intercept=intercept)
     if cost(_FEWEST_PASSES + _PASSES_PER_ROOT * np.sqrt(preconditioner.stretch.max())) > at_most:
         return None
     target_mean = np.array(sums) / weight if intercept else np.zeros(t)
     work = partial(_cross_sums, phi=phi, target_mean=target_mean, exact=exact)
     total = rows.reduce(work, width=t, label="fit", verbose=verbose)
     centre = total[:-1, 0] / weight if intercept else np.zeros(D)
-    descent = _Descent(total[:-1, 1:] - np.outer(centre, total[-1, 1:]), alphas, preconditioner)
+    tolerance = FLOAT32_TOLERANCE if rows.dtype == np.float32 and not exact else TOLERANCE
+    descent = _Descent(total[:-1, 1:] - np.outer(centre, total[-1, 1:]) + plus, alphas, preconditioner, tolerance)
     bar = progress(range(MAX_PASSES), label="conjugate gradients", shown=bool(verbose))
     for _ in bar:
         if not len(descent.active):
@@ -133,18 +140,20 @@ def iterated_ridge(
         work = partial(_normal_sums, phi=phi, directions=descent.directions, centre=centre, exact=exact)
         total = rows.reduce(work, width=t)
         descent.step(total[:-1] - np.outer(centre, total[-1]))
+        if len(descent.active) and cost(descent.steps) > at_most:
+            return None
         note(bar, f"error {descent.error.max():.1e}")
-    _warn_unless_converged(rows.owner, alphas, descent)
+    _warn_unless_converged(rows.owner, alphas, descent, remedy)
     return Iterated(descent.B, centre, target_mean, descent.steps, descent.error)
 
 
-def _warn_unless_converged(owner: str, alpha: np.ndarray, descent: _Descent) -> None:
+def _warn_unless_converged(owner: str, alpha: np.ndarray, descent: _Descent, remedy: str) -> None:
     worst = int(np.argmax(descent.error))
-    if descent.error[worst] > TOLERANCE:
+    if descent.error[worst] > descent.tolerance:
         warnings.warn(
             f"{owner}: conjugate gradients stopped after {descent.steps} passes over the rows at a relative error of about "
-            f"{descent.error[worst]:.1e}, above {TOLERANCE:.0e}: alpha={alpha[worst]:.3g} is small for these features. "
-            f"Raise alpha, or use solver='primal'.",
+            f"{descent.error[worst]:.1e}, above {descent.tolerance:.0e}: alpha={alpha[worst]:.3g} is small for these "
+            f"features. {remedy}",
             ConvergenceWarning,
             stacklevel=3,
         )
@@ -153,9 +162,9 @@ def _warn_unless_converged(owner: str, alpha: np.ndarray, descent: _Descent) -> 
 class _Descent:
     """The recurrences of all targets: coefficients, residuals and directions, (D, t) each, in float64."""
 
-    def __init__(self, cross: np.ndarray, alpha: np.ndarray, preconditioner: Preconditioner) -> None:
+    def __init__(self, cross: np.ndarray, alpha: np.ndarray, preconditioner: Preconditioner, tolerance: float) -> None:
         t = len(alpha)
-        self.alpha, self.preconditioner, self.steps = alpha, preconditioner, 0
+        self.alpha, self.preconditioner, self.tolerance, self.steps = alpha, preconditioner, tolerance, 0
         self.B, self.R = np.zeros_like(cross), cross
         self.P = preconditioner.solve(cross, np.arange(t))
         self.rz = (self.R * self.P).sum(axis=0)
@@ -187,7 +196,7 @@ class _Descent:
         seen = 4 * self.preconditioner.stretch * np.maximum(self.rz, 0)  # twice the error that M can hide
         left = np.minimum(sum(self.lowered), seen)
         self.error[k] = np.sqrt(left[k] / np.maximum(self.energy[k], np.finfo(float).tiny))
-        self.active = k[(self.error[k] > TOLERANCE) & (a > 0) & (self.rz[k] > 0)]
+        self.active = k[(self.error[k] > self.tolerance) & (a > 0) & (self.rz[k] > 0)]
 
 
 def _target_sums(targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
@@ -200,7 +209,7 @@ def _cross_sums(chunks: Iterator[Chunk], *, phi: FeatureMap, target_mean: np.nda
     """Sums over rows of features and one, times the weight and the weighted targets: (D + 1, 1 + t)."""
     total: np.ndarray = np.zeros((phi.n_features_out + 1, 1 + len(target_mean)))
     for X, Y, weights in chunks:
-        V = np.column_stack([np.ones(len(X)), Y - target_mean])
+        V = np.column_stack([np.ones(len(Y)), Y - target_mean])
         V = V if weights is None else weights[:, None] * V
         total += FeatureTiles(phi, X, exact=exact).sums(partial(_rows_of, V), V.shape[1])
     return total

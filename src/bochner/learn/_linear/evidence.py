@@ -17,6 +17,8 @@ _GRID = np.linspace(np.log(1e-9), np.log(1e7), 113)
 """Logarithms tried before the refinement; a local maximum between two neighbours is not lost by it."""
 _NOISE_FLOOR = 1e-8
 """Of the mean square of the targets: below it the targets are interpolated, and rounding decides."""
+_WELL_CONDITIONED = 1e3
+"""Ratio of diagonal entries of a Cholesky factor up to which the inverse is used: a condition of about 1e6."""
 _LOG_2PI = float(np.log(2 * np.pi))
 
 
@@ -187,13 +189,22 @@ def _by_features(
     B = Phi.T @ Phi
     B[np.diag_indices(D)] += noise / amplitude
     L = cholesky(B, lower=True, overwrite_a=True, check_finite=False)
+    smooth = _smooth(Phi, L)
     log_det = _log_det(L) + D * np.log(amplitude) + (n - D) * np.log(noise)
-    inverse = np.tril(dpotri(L, lower=1, overwrite_c=1)[0])
-    inverse += np.tril(inverse, -1).T
-    smooth = np.empty_like(Phi)
-    multiply(Phi, inverse, smooth)  # one product on all threads, in place of two solutions for n right-hand sides
     alpha = (Y - smooth @ (Phi.T @ Y)) / noise
     return alpha, smooth, log_det
+
+
+def _smooth(Phi: np.ndarray, L: np.ndarray) -> np.ndarray:
+    """Phi times the inverse of L L^T: by one product on all threads, or by n solutions where the inverse loses digits."""
+    diagonal = np.diag(L)
+    if diagonal.max() > _WELL_CONDITIONED * diagonal.min():
+        return np.asarray(cho_solve((L, True), Phi.T, check_finite=False).T)
+    inverse = np.tril(dpotri(L, lower=1)[0])
+    inverse += np.tril(inverse, -1).T
+    smooth = np.empty_like(Phi)
+    multiply(Phi, inverse, smooth)
+    return smooth
 
 
 def _by_rows(Phi: np.ndarray, Y: np.ndarray, noise: float, amplitude: float) -> tuple[np.ndarray, np.ndarray, float]:

@@ -2,49 +2,64 @@ r"""A preconditioner for S from a sample of the rows: what it leaves to conjugat
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 
 from ...approximation import FeatureMap
 from ...linalg.engine import multiply
-from .._row_source import RowSource
+from .._row_source import Chunk, RowSource
 from .spectrum import blas_for
 from .tiles import FeatureTiles
 
 MOST_ROWS = 8192
 """Of a sample; its Gram matrix then has 512 MB."""
-_BLOCK_NUMBERS = 1 << 25
-"""Features that are held at a time while they are multiplied with each other: 256 MB."""
-_PRODUCT, _FACTORISATIONS = 2.0, 4.0
-"""Operations in float64 of the Gram matrix, per s^2 D, and of its factorisations, per s^3, in those of float32."""
-_PROBES = 16
+_BLOCK_NUMBERS, _HELD_NUMBERS = 1 << 24, 1 << 26
+"""Features multiplied with each other at a time, 128 MB; most features, or rows, kept for all passes, 256 MB in float32."""
+_PRODUCT, _FACTORISATIONS = 2.5, 4.5
+"""Operations in float64 of both Gram matrices, per s^2 D, and of their factorisations, per s^3, in those of float32."""
+_PROBES, _CALIBRATION = 16, 1000
+"""Random vectors of an estimated trace or leverage, and rows from which probabilities are scaled."""
 _CLOSE = 4.0
 """Shifts whose ratio is less share a factorisation."""
 
 
-def sample_size(n: int, n_features: int, pass_cost: float) -> int:
+@dataclass(frozen=True)
+class Sample:
+    """Rows X (s, d), and weights (s,) with which they stand for all rows; two samples of different rows add."""
+
+    X: np.ndarray
+    weights: np.ndarray
+
+    def __add__(self, other: Sample) -> Sample:
+        return Sample(np.concatenate([self.X, other.X]), np.concatenate([self.weights, other.weights]))
+
+
+def sample_size(n: int, n_columns: int, n_features: int, pass_cost: float) -> int:
     """Rows of a sample that costs about as much as eight passes over all rows.
 
     Parameters
     ----------
-    n, n_features : int
-        Number of rows n and of features D.
+    n, n_columns, n_features : int
+        Number of rows n, of their columns d and of features D.
     pass_cost : float
         Operations of a pass, per row and feature.
 
     Examples
     --------
-    >>> sample_size(200_000, 32_768, 114.0), sample_size(20_000, 4096, 114.0)
-    (6752, 2105)
+    >>> sample_size(200_000, 64, 32_768, 114.0), sample_size(20_000, 64, 4096, 114.0)
+    (6039, 1909)
     """
-    half = 4 * pass_cost * n
-    return int(min(n, MOST_ROWS, (half / _PRODUCT) ** (1 / 2), (half * n_features / _FACTORISATIONS) ** (1 / 3)))
+    half, fits = 4 * pass_cost * n, max(min(MOST_ROWS, _HELD_NUMBERS // n_columns), 64)
+    return int(min(n, fits, (half / _PRODUCT) ** (1 / 2), (half * n_features / _FACTORISATIONS) ** (1 / 3)))
 
 
 def building_cost(size: int, n_features: int) -> float:
-    """Operations of `Preconditioner.of`."""
+    """Operations of `sampled`, without its pass."""
     return _PRODUCT * float(size) ** 2 * n_features + _FACTORISATIONS * float(size) ** 3
 
 
@@ -85,33 +100,30 @@ class Preconditioner:
 
     @classmethod
     def of(
-        cls, phi: FeatureMap, rows: RowSource, alpha: np.ndarray, size: int, *, weight: float, intercept: bool
+        cls, phi: FeatureMap, sample: Sample, alpha: np.ndarray, *, intercept: bool, dimensions: float = 0.5
     ) -> Preconditioner:
-        """Of a sample of the rows, always the same one.
+        r"""Of a sample whose weights add up to those of all rows.
 
         Parameters
         ----------
         phi : FeatureMap
-        rows : RowSource
+        sample : Sample
         alpha : array (t,)
             Positive strengths.
-        size : int
-            Rows of the sample.
-        weight : float
-            Sum of the weights of all rows.
         intercept : bool
             Whether features are taken about their mean.
+        dimensions : float
+            Largest number of dimensions that :math:`\mu` may leave, per row of the sample.
         """
-        X, _, weights = rows.sample_weighted(size, np.random.default_rng(0))
-        w = np.ones(len(X)) if weights is None else weights
-        tiles, share = FeatureTiles(phi, X, exact=True), w / w.sum()
-        centre = np.zeros(phi.n_features_out)
+        w, few = sample.weights, len(sample.X) * phi.n_features_out <= _HELD_NUMBERS
+        tiles = FeatureTiles(phi, sample.X, exact=True, held=phi.queries(sample.X) if few else None)
+        centre, roots = np.zeros(phi.n_features_out), np.sqrt(w)
         if intercept:
-            centre = tiles.sums(lambda F, i, j: share[i:j, None], 1)[:-1, 0]
-        roots = np.sqrt(weight * share)
+            share = w[:, None] / w.sum()
+            centre = tiles.sums(lambda F, i, j: share[i:j], 1)[:-1, 0]
         K = _gram(tiles, centre, roots)
         with blas_for(len(K)):
-            least, factor = _shift(K, float(alpha.min()), len(K) if len(K) == rows.count() else len(K) / 2)
+            least, factor = _shift(K, float(alpha.min()), dimensions * len(K))
             shift = least * _CLOSE ** np.maximum(np.floor(np.log(alpha / least) / np.log(_CLOSE)), 0.0)
             factors = {mu: factor if mu == least else linalg.cholesky(_plus(K, mu), lower=True) for mu in set(shift)}
         return cls(tiles, centre, roots, factors, shift, np.maximum(shift / alpha, 1.0))
@@ -125,8 +137,77 @@ class Preconditioner:
                 which = mu == shift
                 u[:, which] = linalg.cho_solve((self.factors[shift], True), u[:, which], check_finite=False)
         u *= self.roots[:, None]
-        back = self.tiles.sums(lambda F, i, j: u[i:j], len(targets))
-        return np.asarray((R - back[:-1] + np.outer(self.centre, back[-1])) / mu)
+        return np.asarray((R - self._back(u)) / mu)
+
+    def _back(self, u: np.ndarray) -> np.ndarray:
+        """Centred features, transposed, times u (s, k)."""
+        sums = self.tiles.sums(lambda F, i, j: u[i:j], u.shape[1])
+        return np.asarray(sums[:-1] - np.outer(self.centre, sums[-1]))
+
+    def probes(self) -> np.ndarray:
+        r"""Random columns g (D, 16) of covariance :math:`M^{-1}`, so that :math:`E(\phi^Tg)^2=\phi^TM^{-1}\phi`."""
+        rng, target = np.random.default_rng(2), int(np.argmin(self.shift))
+        noise = np.sqrt(self.shift[target]) * rng.standard_normal((len(self.centre), _PROBES))
+        rows = self._back(self.roots[:, None] * rng.standard_normal((len(self.roots), _PROBES)))
+        return self.solve(rows + noise, np.full(_PROBES, target))
+
+    def leverage(self, X: np.ndarray, weights: np.ndarray | None, probes: np.ndarray) -> np.ndarray:
+        """Estimated leverage of rows that are not in the sample, (n,): between zero and one."""
+        V = FeatureTiles(self.tiles.phi, X, exact=True).products(probes) - self.centre @ probes
+        scores = (V**2).mean(axis=1) * (1.0 if weights is None else weights)
+        return np.asarray(scores / (1 + scores))
+
+
+def sampled(
+    phi: FeatureMap, rows: RowSource, alpha: np.ndarray, size: int, *, weight: float, intercept: bool
+) -> Preconditioner:
+    """The preconditioner of a sample of about so many rows, always the same one.
+
+    Rows far from all others have directions of their own, which a uniform sample would miss.  So half of the sample is
+    uniform, and half of it is drawn by leverage, which is estimated in a pass over the rows, from a uniform sample of
+    half the size.
+
+    Parameters
+    ----------
+    phi : FeatureMap
+    rows : RowSource
+    alpha : array (t,)
+        Positive strengths.
+    size : int
+        Rows of the sample.
+    weight : float
+        Sum of the weights of all rows.
+    intercept : bool
+        Whether features are taken about their mean.
+    """
+    if size >= rows.count():
+        everything = _uniform(rows, size, weight, seed=0)
+        return Preconditioner.of(phi, everything, alpha, intercept=intercept, dimensions=1.0)
+    pilot = Preconditioner.of(phi, _uniform(rows, size // 2, weight, seed=0), alpha, intercept=intercept)
+    probes = pilot.probes()
+    some, _, weights = rows.sample_weighted(_CALIBRATION, np.random.default_rng(3))
+    scores = pilot.leverage(some, weights, probes)
+    work = partial(_drawn, pilot=pilot, probes=probes, mean=float(scores.mean()), share=size / rows.count())
+    drawn: Sample = rows.reduce(work, width=_PROBES)
+    return Preconditioner.of(phi, drawn, alpha, intercept=intercept)
+
+
+def _uniform(rows: RowSource, size: int, weight: float, *, seed: int) -> Sample:
+    X, _, weights = rows.sample_weighted(size, np.random.default_rng(seed))
+    w = np.ones(len(X)) if weights is None else weights
+    return Sample(X, w * (weight / w.sum()))
+
+
+def _drawn(chunks: Iterator[Chunk], *, pilot: Preconditioner, probes: np.ndarray, mean: float, share: float) -> Sample:
+    """A share of the rows: half of a row's probability is common to all, half of it goes by leverage."""
+    rng, found = np.random.default_rng(4), Sample(pilot.tiles.X[:0], np.zeros(0))
+    for X, _, weights in chunks:
+        probability = np.minimum(share * (0.5 + 0.5 * pilot.leverage(X, weights, probes) / mean), 1.0)
+        chosen = np.flatnonzero(rng.random(len(probability)) < probability)
+        w = np.ones(len(chosen)) if weights is None else weights[chosen]
+        part: Any = X[chosen]
+        found += Sample(part.toarray() if sparse.issparse(part) else part, w / probability[chosen])
+    return found
 
 
 def _gram(tiles: FeatureTiles, centre: np.ndarray, roots: np.ndarray) -> np.ndarray:

@@ -19,8 +19,8 @@ class Posterior(NamedTuple):
     Attributes
     ----------
     mean : float64 array (D, t)
-    root : float64 array (D, D) or None
-        R; None if only the mean was kept.
+    root : float64 array (D, D) or (D, s), or None
+        R, which is wide if it was estimated from s functions; None if only the mean was kept.
     noise, amplitude : float
         :math:`\sigma^2` and a.
     log_marginal_likelihood : float
@@ -67,9 +67,9 @@ class Posterior(NamedTuple):
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
         """Weights drawn from it, (D, t, n_samples): each is one function on the whole space."""
-        D, t = self.mean.shape
-        z = rng.standard_normal((n_samples, t, D)).transpose(2, 1, 0)
-        drawn: np.ndarray = self.mean[:, :, None] + np.sqrt(self.noise) * np.tensordot(self.kept_root, z, axes=1)
+        t, root = self.mean.shape[1], self.kept_root
+        z = rng.standard_normal((n_samples, t, root.shape[1])).transpose(2, 1, 0)
+        drawn: np.ndarray = self.mean[:, :, None] + np.sqrt(self.noise) * np.tensordot(root, z, axes=1)
         return drawn
 
 

@@ -1,9 +1,10 @@
-"""Features of rows, computed tile by tile when they are used, and sums over rows that need no more of them."""
+"""Features of rows, computed tile by tile whenever they are used, and sums over the rows that are made from them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -21,15 +22,17 @@ Work = Callable[[np.ndarray, int, int], np.ndarray]
 
 @dataclass(frozen=True)
 class FeatureTiles:
-    """Features of rows that are never all in memory.
+    """Features of rows that need not be in memory all at once.
 
     Parameters
     ----------
     phi : FeatureMap
-    X : array (n, d)
+    X : array or CSR matrix (n, d)
         Of float32 or float64.
     exact : bool
         Whether features are given in float64 even for float32 rows; they are computed in the precision of the rows.
+    held : array (n, D), optional
+        The features in the precision of the rows, for few rows that are used again and again.
 
     Examples
     --------
@@ -45,16 +48,16 @@ class FeatureTiles:
     """
 
     phi: FeatureMap
-    X: np.ndarray = field(repr=False)
+    X: Any = field(repr=False)
     exact: bool
-
-    def __len__(self) -> int:
-        return len(self.X)
+    held: np.ndarray | None = field(default=None, repr=False)
 
     def rows(self, i: int, j: int, room: np.ndarray | None = None) -> np.ndarray:
         """Features of rows i to j - 1, (j - i, D), in ``room`` if there is any."""
+        if self.held is not None:
+            return self.held[i:j].astype(np.float64 if self.exact else self.held.dtype, copy=False)
         X, D = self.X[i:j], self.phi.n_features_out
-        F = np.empty((len(X), D), X.dtype) if room is None else room[: len(X)]
+        F = np.empty((X.shape[0], D), X.dtype) if room is None else room[: X.shape[0]]
         self.phi.fill_queries(X, F)
         return F.astype(np.float64, copy=False) if self.exact else F
 
@@ -64,8 +67,7 @@ class FeatureTiles:
         Features are used while they are in a cache, and overwritten by those of the next tile.  The number of parts
         does not depend on the number of threads, and parts are added in their order.
         """
-        n, D = len(self.X), self.phi.n_features_out
-        tile = max(rows_per_tile(D * self.X.itemsize), _TILE_ROWS)
+        n, D, tile = self.X.shape[0], self.phi.n_features_out, self._tile_rows
         parts = int(np.clip(_PART_NUMBERS // (n_columns * D), 4, _PARTS))
         part_rows = max(-(-n // (parts * tile)), 1) * tile
         totals = np.zeros((-(-n // part_rows), n_columns, D + 1))
@@ -84,10 +86,14 @@ class FeatureTiles:
 
     def products(self, R: np.ndarray) -> np.ndarray:
         """F R, (n, k), in the precision of R."""
-        out = np.empty((len(self.X), R.shape[1]), R.dtype)
+        out = np.empty((self.X.shape[0], R.shape[1]), R.dtype)
 
         def tile(i: int, j: int) -> None:
             np.matmul(self.rows(i, j), R, out=out[i:j])
 
-        for_each_tile(len(out), max(rows_per_tile(self.phi.n_features_out * self.X.itemsize), _TILE_ROWS), tile)
+        for_each_tile(len(out), self._tile_rows, tile)
         return out
+
+    @property
+    def _tile_rows(self) -> int:
+        return max(rows_per_tile(self.phi.n_features_out * self.X.dtype.itemsize), _TILE_ROWS)
