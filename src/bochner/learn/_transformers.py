@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import DataDimensionalityWarning
 from sklearn.random_projection import johnson_lindenstrauss_min_dim
@@ -323,7 +323,8 @@ def _padded(X: np.ndarray, *, queries: Callable[[np.ndarray], np.ndarray], width
 
 def _matrix(drawn: FeatureMap, dtype: Any) -> np.ndarray:
     """The projection as a matrix: its values at the unit vectors."""
-    return np.ascontiguousarray(drawn.queries(np.eye(drawn.n_features_in)).T.astype(dtype, copy=False))
+    units = sparse.eye_array(drawn.n_features_in, format="csr")
+    return np.ascontiguousarray(drawn.queries(units).T.astype(dtype, copy=False))
 
 
 def _times(X: np.ndarray, *, matrix: np.ndarray) -> np.ndarray:
