@@ -85,6 +85,14 @@ def test_a_constant_target_and_a_standardised_row(small_sample):
     assert difference(ours, direct, X * [1.0, 100.0, 1.0, 1e-3]) < 1e-5
 
 
+@pytest.mark.parametrize("n", (1, 2, 7, 40))
+def test_few_rows_and_equal_rows(n):
+    options = {"gamma": 0.5, "n_components": 3, "alpha": 0.1}
+    for Z in (X[:n], np.ones((n, 4))):
+        ours, direct = (model(**options, solver=s).fit(Z, Y[:n]).predict(X) for s in ("cg", "primal"))
+        np.testing.assert_allclose(ours, direct, atol=1e-4)
+
+
 def test_classes_and_sparse_rows(small_sample):
     Z, classes = np.where(np.abs(X) < 1, 0, X), np.digitize(X[:, 0], [-0.5, 0.5])
     options = {"gamma": 0.2, "alpha": 0.1, "n_components": D, "class_weight": "balanced", "random_state": 0}

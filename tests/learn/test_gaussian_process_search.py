@@ -51,7 +51,7 @@ def test_gradient_from_statistics():
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("width", [32, 128], ids=["by features", "by rows"])
-@pytest.mark.parametrize("options", [MAPS[0], MAPS[3]], ids=str)
+@pytest.mark.parametrize("options", [MAPS[0], MAPS[3], MAPS[4]], ids=str)
 def test_gradient_of_classification(n_classes, width, options):
     y = np.digitize(Y[:, 0], [0.0] if n_classes == 2 else [-0.4, 0.4])
     gp = GaussianProcessClassifier(n_components=width, optimize=False, random_state=0, **options).fit(X, y)

@@ -108,7 +108,7 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
     ``solver="cg"`` forms no D x D matrix: passes over the rows compute the features again and need O(n D) time each, so that
     tens of thousands of features fit in memory.  Noise and amplitude are then chosen on at most 2048 rows, and the
     covariance of the weights is represented by 64 functions of the posterior, so that standard deviations have a relative
-    error of about 9 %.  It has no `partial_fit`.
+    error of about 9 %.  It has no `partial_fit`, and below some 20000 features a direct fit is faster.
 
     With fewer random features than the data have degrees of freedom, the posterior is overconfident far from the data
     (variance starvation); increase ``n_components`` until the standard deviations no longer change.  Landmarks leave out

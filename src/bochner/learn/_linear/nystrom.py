@@ -187,7 +187,7 @@ def sampled(
     probes = pilot.probes()
     some, _, weights = rows.sample_weighted(_CALIBRATION, np.random.default_rng(3))
     scores = pilot.leverage(some, weights, probes)
-    work = partial(_drawn, pilot=pilot, probes=probes, mean=float(scores.mean()), share=size / rows.count())
+    work = partial(_drawn, pilot=pilot, probes=probes, mean=float(scores.mean()) or 1.0, share=size / rows.count())
     drawn: Sample = rows.reduce(work, width=_PROBES)
     return Preconditioner.of(phi, drawn, alpha, intercept=intercept)
 
