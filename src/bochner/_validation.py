@@ -34,6 +34,8 @@ def shown(value: Any) -> str:
 
 def check_count(owner: str, name: str, value: Any, minimum: int = 1) -> int:
     """Return ``value`` as an int of at least ``minimum``."""
+    if type(value) is int and minimum <= value <= LARGEST_COUNT:
+        return value
     sentence = f"{owner}: {name} must be an integer of at least {minimum}, got {shown(value)}."
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(sentence)
