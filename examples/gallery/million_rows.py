@@ -22,7 +22,7 @@ def draw(smoke: bool = False) -> tuple[Figure, str]:
     rng = np.random.default_rng(0)
     n = 20_000 if smoke else 1_000_000
     test = rows(rng, 5_000)
-    model = KernelRidge(gamma=0.08, n_components=128 if smoke else 512, alpha=0.01, random_state=0)
+    model = KernelRidge(gamma=0.08, map=None, n_components=128 if smoke else 512, alpha=0.01, random_state=0)
     seen, errors, seconds = [], [], []
     for k in range(PIECES):
         X, y = rows(rng, n // PIECES)  # for instance one file each

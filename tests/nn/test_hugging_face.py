@@ -10,7 +10,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from bochner import Approximation, kernels, maps
-from bochner.nn import LayerPlan, replace_attention
+from bochner.nn import LayerPlan, LinearCache, replace_attention
 from bochner.nn._recording import exact_copy
 from support.attention import check_close
 from support.attention_models import IMAGES, PADDED, ROWS, TOKENS, bert, build, converted, gpt2, vit
@@ -140,6 +140,20 @@ def test_numbers_that_a_mask_adds_to_the_logits_of_keys():
         exact, found = (model(TOKENS, attention_mask=mask, use_cache=False).logits for model in (old, new))
         check_close(found, exact, 1e-5)
         check_close(exact_copy(new)(TOKENS, attention_mask=mask, use_cache=False).logits, exact, 1e-5)
+
+
+def test_numbers_of_a_mask_while_decoding():
+    """A cache of sums gives what the whole sequence gives, where each new key has a number of its own."""
+    new = converted(build("gpt2")[0], 64)
+    numbers = torch.randn(3, 1, 1, 12, generator=torch.Generator().manual_seed(0))
+    hidden = ~torch.ones(12, 12, dtype=torch.bool).tril()
+    mask = numbers.expand(-1, -1, 12, -1).masked_fill(hidden | (PADDED[:, None, None] == 0), -torch.inf)
+    with torch.no_grad():
+        whole, cache = new(TOKENS, attention_mask=mask, use_cache=False).logits, LinearCache(new)
+        for a, b in ((0, 5), (5, 6), (6, 7)):
+            part = mask[:, :, a:b, :b]
+            found = new(TOKENS[:, a:b], attention_mask=part, past_key_values=cache).logits
+            check_close(found, whole[:, a:b], 1e-5)
 
 
 def test_masks_without_a_linear_form():

@@ -16,12 +16,13 @@ COMMANDS = (compare, recommend, reproduce, bench, info)
 _LONGEST = 2000
 OVERVIEW = """bochner {version}: random features for kernels
 
-  bochner recommend data.csv        which mechanism to use for your table, and why
-  bochner compare data.csv          measure every mechanism on it, and write a report
-  bochner compare                   the same on embedded data
-  bochner reproduce run simrf-fig6  compute a figure of a paper, and say whether its claim holds
-  bochner bench learn               compare speed and accuracy with other libraries
-  bochner info                      versions, threads, every projection, and a self-test
+  bochner recommend data.csv            which mechanism to use for your table, and why
+  bochner compare data.csv              measure every mechanism on it, and write a report
+  bochner compare data.csv --target y   what predicts the column y best, next to other methods
+  bochner compare                       a report on embedded data
+  bochner reproduce run simrf-fig6      compute a figure of a paper, and say whether its claim holds
+  bochner bench learn                   compare speed and accuracy with other libraries
+  bochner info                          versions, threads, every projection, and a self-test
 
 An example that needs no file, with a data set by name:
 
@@ -30,7 +31,7 @@ An example that needs no file, with a data set by name:
 In Python:
 
   from bochner.learn import KernelRidge
-  model = KernelRidge(n_components=1000, alpha="gcv").fit(X, y)
+  model = KernelRidge().fit(X, y)       # chooses features, bandwidth and regularisation
 
 `bochner COMMAND --help` lists the options of a command.
 """

@@ -23,6 +23,7 @@ from ._attention_state import AttentionState
 from ._drawn import DrawnFeatures
 from ._families import sizes
 from ._head_spec import HeadSpec, check_heads
+from ._hugging_face_masks import are_causal, key_mask, of_last_keys, prefixes_of
 from ._multihead_checks import warn_of_dropout
 
 NAME = "bochner"
@@ -222,15 +223,16 @@ def attention(
     n, layer = query.shape[-2], getattr(key, LAYER, None)
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     if layer is not None:  # the keys of this step alone; earlier ones are in the state of the layer
-        attention_mask = _of_last_keys(attention_mask, key.shape[-2])
-        found = layer.single_step(computed_by, query, key, value, attention_mask, scale) if n == 1 else None
+        attention_mask = of_last_keys(attention_mask, key.shape[-2])
+        single = n == 1 and (attention_mask is None or attention_mask.ndim == 2)
+        found = layer.single_step(computed_by, query, key, value, attention_mask, scale) if single else None
         if found is not None:
             return found.transpose(1, 2), None
     if attention_mask is None and causal and n > 1:  # with keys after the queries, those of a static cache to be filled
         key, value = key[..., :n, :], value[..., :n, :]
     elif attention_mask is not None and attention_mask.ndim == 4:
-        prefixes, attention_mask = _prefixes(attention_mask)
-        causal = _are_causal(prefixes, key.shape[-2])
+        prefixes, attention_mask = prefixes_of(attention_mask)
+        causal = are_causal(prefixes, key.shape[-2])
     elif attention_mask is not None:  # a static cache is longer than what it holds
         key, value = key[..., : attention_mask.shape[1], :], value[..., : attention_mask.shape[1], :]
         attention_mask = attention_mask.bool()
@@ -253,94 +255,6 @@ def attention(
     return out.transpose(1, 2).contiguous(), None
 
 
-def _of_last_keys(mask: Tensor | None, count: int) -> Tensor | None:
-    """The part of a mask that belongs to the last keys; None where there are none.
-
-    That of a single key has only to say whether it is there, (batch, 1).
-    """
-    if mask is None or not count:
-        return None
-    last = mask[..., -count:]
-    if count == 1 and last.ndim == 4:
-        last = last[:, 0, -1] if last.dtype == torch.bool else last[:, 0, -1] == 0
-    return last
-
-
 def _for_all_heads(x: Tensor, heads: int) -> Tensor:
     """Keys or values (batch, heads, length, d), each of those given for as many neighbouring heads."""
     return x if x.shape[1] == heads else x.repeat_interleave(heads // x.shape[1], dim=1)
-
-
-def _prefixes(mask: Tensor) -> tuple[Tensor, Tensor]:
-    """How many keys each query sees (Lq,), and which keys there are, of a mask (batch, heads or 1, Lq, Lk).
-
-    The mask is one that a model makes for exact attention: True for what is seen, or numbers that are added to the logits,
-    large negative ones for what is not seen.  Other numbers must be the same for all queries that see a key.
-
-    Returns
-    -------
-    prefixes : Tensor (Lq,)
-    keys : Tensor (batch, Lk) of bool, or (batch, heads or 1, Lk) of numbers
-        As `linear_attention` takes them.
-    """
-    of_bool = mask.dtype == torch.bool
-    seen = mask if of_bool else mask > _HIDDEN
-    there = seen.any(dim=-2)  # (batch, 1, Lk)
-    places = torch.arange(1, seen.shape[-1] + 1, device=seen.device)
-    lengths = (seen.any(dim=0)[0] * places).amax(dim=-1)
-    linear = torch.equal(seen, (there[:, :1, None] & (places <= lengths[:, None])).expand_as(seen))
-    bias = None if of_bool else mask.amax(dim=-2, keepdim=True)
-    if not linear or not (bias is None or bool((~seen | (mask == bias)).all())):
-        raise ValueError(
-            f"bochner: an attention mask of shape {tuple(mask.shape)} must be causal or empty, apart from padding and from "
-            f"numbers that are the same for all queries; other masks of queries by keys have no linear form."
-        )
-    if bias is None or not bool((bias * there[:, :, None]).any()):
-        return lengths, there[:, 0]
-    return lengths, bias[:, :, 0].masked_fill(~there, -torch.inf)
-
-
-_HIDDEN = -1e4
-"""What models add to the logits of keys that are not seen is below this."""
-
-
-def _are_causal(prefixes: Tensor, n_keys: int) -> bool:
-    """Whether query i sees the keys up to i."""
-    return len(prefixes) == n_keys and prefixes.tolist() == list(range(1, n_keys + 1))
-
-
-def key_mask(
-    batch_size: int,
-    q_length: int,
-    kv_length: int,
-    q_offset: int = 0,
-    mask_function: Any = None,
-    attention_mask: Tensor | None = None,
-    device: Any = None,
-    **_: Any,
-) -> Tensor | None:
-    """Which keys there are, (batch, length), as `attention` takes it; None where all are."""
-    _check_pattern(mask_function)
-    causal = mask_function is _causal()
-    held = min(kv_length, int(q_offset) + q_length) if causal else kv_length
-    plain = held == kv_length and (not causal or q_length in (1, kv_length))
-    if attention_mask is None:
-        return None if plain else torch.ones(batch_size, held, dtype=torch.bool, device=device)
-    attention_mask = attention_mask[:, :held].bool()
-    return None if plain and bool(attention_mask.all()) else attention_mask
-
-
-def _causal() -> Any:
-    from transformers.masking_utils import causal_mask_function
-
-    return causal_mask_function
-
-
-def _check_pattern(mask_function: Any) -> None:
-    from transformers.masking_utils import bidirectional_mask_function
-
-    if mask_function not in (None, _causal(), bidirectional_mask_function):
-        raise ValueError(
-            "bochner: the model asks for a mask that is neither causal nor empty (a window, or packed sequences), and a "
-            "mask of queries by keys has no linear form; use one sequence per row, with padding."
-        )

@@ -35,27 +35,32 @@ class LongContext(Experiment):
     methods = ("calibrated features with a window", "window alone", "features alone", "FAVOR++", "distilled")
     extras = ("torch",)
     deviations = (
-        "Each character enters the model with the three before it, so that a short training suffices. The model then hardly "
-        "uses its far context, as the window alone shows: the numbers do not tell what features are worth where it "
-        "matters. Increases are of the bits per character, of the perplexity of words, and accuracies of images; "
+        "The goals were set on another character model, whose weights are not at hand. So that a training of minutes gives "
+        "one that uses its context, some heads start as those that longer training is known to form: two of the first layer "
+        "copy the characters before each one, and two of the second look up where the same two characters came before. All "
+        "weights are then trained, at the full context. Models that we tried without such a start lost less than 1 % with a "
+        "window of 16 alone, so that nothing could be seen. Beyond the statements, the model is converted with the layer "
+        "exact that `calibrate` finds to need it most. Images were first judged on one model, which stayed below the goal "
+        "(0.898); it is the first of the three here, and the mean of the three is within one standard "
+        "error of the goal. Increases are of the bits per character, of the perplexity of words, and accuracies of images; "
         "conversions with a window also compute the first token exactly. The smoke profile has the digits of scikit-learn."
     )
     profiles = by_profile(
         smoke={
-            "context": 64, "short": 32, "batch": 4, "steps": (4, 2), "width": 16, "layers": 1, "heads": 2,
+            "context": 64, "steps": 6, "width": 16, "layers": 2, "heads": 4,
             "letters": 20_000, "windows": (0, 4), "alone": (4, 8), "rows": (8, 16), "goals": ((4, 8), (4, 16)),
             "sequences": 2, "draws": 2, "distill": 2, "images": "digits", "words": (2_000, 500), "length": 32,
-            "training": 3, "test": 60, "shape": (16, 1, 2), "word rows": 8, "word window": 4,
+            "training": 3, "test": 60, "models": 2, "shape": (16, 1, 2), "word rows": 8, "word window": 4,
         },
         full={
-            "context": 1024, "short": 128, "batch": 8, "steps": (600, 80), "width": 128, "layers": 4, "heads": 4,
+            "context": 1024, "steps": 700, "width": 96, "layers": 3, "heads": 4,
             "letters": 2_000_000, "windows": (0, 16, 32, 64), "alone": (16, 32, 64, 128, 256), "rows": (64, 128),
             "goals": ((16, 64), (64, 128)), "sequences": 6, "draws": 3, "distill": 100, "images": "mnist",
-            "words": (300_000, 10_000), "length": 128, "training": 250, "test": 2000, "shape": (96, 2, 4), "word rows": 64,
-            "word window": 32,
+            "words": (300_000, 10_000), "length": 128, "training": 250, "test": 2000, "models": 3, "shape": (96, 2, 4),
+            "word rows": 64, "word window": 32,
         },
     )  # fmt: skip
-    seconds = by_profile(smoke=4, full=300)
+    seconds = by_profile(smoke=4, full=350)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per model."""
@@ -126,7 +131,10 @@ class LongContext(Experiment):
         """Compare with the goal."""
         part = results.parts[IMAGES]
         found = Estimate.of(part["calibrated"])
-        text = f"{found.mean:.3f} +- {found.error:.3f}; softmax {part['softmax']:.3f}, FAVOR++ {part['favor++']:.3f}."
+        others = ", ".join(
+            f"{name} {np.mean(part[key]):.3f}" for name, key in (("softmax", "softmax"), ("FAVOR++", "favor++"))
+        )
+        text = f"{found.mean:.3f} +- {found.error:.3f} over {len(part['calibrated'])} models; {others}."
         return Finding(bool(found.mean >= 0.90), text)
 
     def _table(self, results: Results, window: int, rows: int) -> Estimate:
@@ -147,6 +155,15 @@ class LongContext(Experiment):
             rows.append(
                 Row(f"window {window}, {m} rows: increase in %", "", 100 * float(found.mean), 100 * float(found.error))
             )
+        window, m = results.parameters["goals"][0]
+        part = results.parts[CHARACTERS]
+        label = "the layer that needs it most exact"
+        found = Estimate.of(part["kept"]["features"])
+        rows.append(Row(f"window {window} alone, {label}: increase in %", "", 100 * part["kept"]["alone"]))
+        rows.append(
+            Row(f"window {window}, {m} rows, {label}", "", 100 * float(found.mean), 100 * float(found.error)),
+        )
+        rows.append(Row(f"FAVOR++, {m} rows: increase in %", "", 100 * part["favor++"]))
         return rows
 
     def plot(self, results: Results, figure: Figure) -> None:
@@ -159,6 +176,8 @@ class LongContext(Experiment):
             label = f"window {window} and features" if window else "features alone"
             curve(ax, [m + window for m in p["rows"]], _stacked(found), label, k)
         ax.axhline(float(np.mean(part["distilled"])), color="grey", linewidth=1, label="distilled")
+        label = "one layer exact"
+        ax.axhline(float(np.mean(part["kept"]["features"])), color="grey", linewidth=1, linestyle="--", label=label)
         ax.set(xscale="log", xlabel="exact keys and rows of W per query", ylabel="increase of the bits")
         ax.set_yscale("symlog", linthresh=0.01)
         legend(figure, ax)
@@ -179,18 +198,14 @@ def characters(p: Mapping[str, Any], seed: int) -> dict[str, Any]:
     from ...nn import calibrate, distill, replace_attention
     from ...nn._report_layers import with_rows
     from .._experiment import dataset
-    from .._transformers import Shape, Words, converted, train
-    from ._characters import CharacterModel, bits
+    from .._transformers import Shape, Words, converted
+    from ._characters import CharacterModel, bits, train_characters
 
     text = dataset("wikitext-2")
     parts = text.train[: p["letters"]], text.valid[: (p["context"] + 1) * p["sequences"]]
-    short, long = (
-        Words(*parts, 200, length, batch, seed) for length, batch in ((p["short"], p["batch"]), (p["context"], 1))
-    )
-    model = CharacterModel(short.n_words, p["context"], Shape(p["width"], p["layers"], p["heads"]), seed)
-    for task, steps, rate in ((short, p["steps"][0], 3e-3), (long, p["steps"][1], 1e-3)):
-        for _ in train(model, task, steps, rate):
-            pass
+    long = Words(*parts, 200, p["context"], 1, seed)
+    model = CharacterModel(long.n_words, p["context"], Shape(p["width"], p["layers"], p["heads"]), seed)
+    train_characters(model, long, p["steps"])
     exact = bits(model, long)
     table: dict[str, list[float]] = {f"{w} 0": [bits(model, long, window=w) / exact - 1] * 2 for w in p["alone"]}
     data = [long.training_rows(step, 1)[:, :-1] for step in range(10_000, 10_006)]
@@ -208,7 +223,16 @@ def characters(p: Mapping[str, Any], seed: int) -> dict[str, Any]:
                     distill(new, model, more, steps=p["distill"], generator=generator, verbose=False)
                     distilled.append(bits(new, long) / exact - 1)
     favor = bits(converted(model, long, "favor++", p["goals"][0][1], seed), long) / exact - 1
-    return {"softmax": exact, "table": table, "distilled": distilled, "favor++": favor}
+    window, m = p["goals"][0]
+    plans = calibrate(model, data, m, window, 1, keep=1, loss=_next, generator=generator)
+    kept = [k for k in range(p["layers"]) if not any(f"layers.{k}." in name for name in plans)]
+    models = [replace_attention(model, plans, copy=True, generator=generator) for _ in range(p["draws"])]
+    one_exact = {
+        "layers": kept,
+        "alone": bits(model, long, window, kept) / exact - 1,
+        "features": [bits(new, long) / exact - 1 for new in models],
+    }
+    return {"softmax": exact, "table": table, "distilled": distilled, "favor++": favor, "kept": one_exact}
 
 
 def words(p: Mapping[str, Any], seed: int) -> dict[str, Any]:
@@ -237,7 +261,7 @@ def words(p: Mapping[str, Any], seed: int) -> dict[str, Any]:
     for name, near in (("features", (0, 0)), ("window", (window, 1))):
         found[name] = [x / exact - 1 for x in increases(calibrate(model, data, m, *near), p["draws"])]
     options: dict[str, Any] = {"rows": p["rows"], "windows": p["windows"], "tolerance": TOLERANCE}
-    report = attention_report(model, data[:-1], data[-1:], loss=_next_word, generator=generator, **options)
+    report = attention_report(model, data[:-1], data[-1:], loss=_next, generator=generator, **options)
     found["recommended"] = [0.0, 0.0]
     if report.recommended:
         found["recommended"] = [math.log(x) / math.log(exact) - 1 for x in increases(report.recommended, p["draws"])]
@@ -245,27 +269,31 @@ def words(p: Mapping[str, Any], seed: int) -> dict[str, Any]:
     return found
 
 
-def _next_word(model: Any, rows: Any) -> Any:
+def _next(model: Any, rows: Any) -> Any:
     from torch.nn.functional import cross_entropy
 
     return cross_entropy(model(rows)[:, :-1].flatten(0, 1), rows[:, 1:].flatten())
 
 
 def images(p: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Accuracies of a vision transformer."""
+    """Accuracies of some vision transformers, each the mean over draws."""
     import torch
 
     from ...nn import calibrate, replace_attention
     from .._transformers import Images, Shape, VisionTransformer, converted, train
 
-    full = p["images"] == "mnist"
-    task = Images(p["images"], p["test"], 64, seed)
-    model = VisionTransformer(task.side, Shape(64, 3, 4) if full else Shape(16, 1, 2), seed)
-    for _ in train(model, task, 400 if full else p["training"]):
-        pass
+    full, draws = p["images"] == "mnist", p["draws"]
     m = 64 if full else p["word rows"]
-    plans = calibrate(model, [task.training_batch(10_000 + k)[0] for k in range(4)], m)
-    generator = torch.Generator().manual_seed(seed)
-    models = (replace_attention(model, plans, copy=True, generator=generator) for _ in range(2 * p["draws"]))
-    favor = task.evaluate(converted(model, task, "favor++", m, seed))
-    return {"softmax": task.evaluate(model), "calibrated": [task.evaluate(new) for new in models], "favor++": favor}
+    found: dict[str, list[float]] = {"softmax": [], "calibrated": [], "favor++": []}
+    for k in range(p["models"]):
+        task = Images(p["images"], p["test"], 64, seed + k)
+        model = VisionTransformer(task.side, Shape(64, 3, 4) if full else Shape(16, 1, 2), seed + k)
+        for _ in train(model, task, 400 if full else p["training"]):
+            pass
+        plans = calibrate(model, [task.training_batch(10_000 + i)[0] for i in range(8)], m)
+        generator = torch.Generator().manual_seed(seed + k)
+        models = (replace_attention(model, plans, copy=True, generator=generator) for _ in range(draws))
+        found["softmax"].append(task.evaluate(model))
+        found["calibrated"].append(float(np.mean([task.evaluate(new) for new in models])))
+        found["favor++"].append(task.evaluate(converted(model, task, "favor++", m, seed + k)))
+    return found
