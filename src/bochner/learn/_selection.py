@@ -19,7 +19,7 @@ class Selection:
     Attributes
     ----------
     map : str
-        "random features" or "landmarks", or "given".
+        "random features", "landmarks" (uniform ones) or "pivoted landmarks", or "given".
     standardize : bool
         Whether columns are standardised.
     bandwidth : float or None

@@ -50,8 +50,8 @@ _MEDIAN_ROWS = 1000
 LARGEST_ORDER = 2048
 """Of a matrix that is decomposed."""
 
-RANDOM, LANDMARKS, GIVEN = "random features", "landmarks", "given"
-UNIFORM = Landmarks("uniform")
+RANDOM, LANDMARKS, PIVOTS, GIVEN = "random features", "landmarks", "pivoted landmarks", "given"
+AT_POINTS = {LANDMARKS: Landmarks("uniform"), PIVOTS: Landmarks("rpcholesky")}
 
 
 class Freedom(NamedTuple):
@@ -97,7 +97,7 @@ class Freedom(NamedTuple):
 
     def map_of(self, name: str) -> Any:
         """The parameter ``map`` of a kind of features."""
-        return {RANDOM: None, LANDMARKS: UNIFORM, GIVEN: self.parameters.map}[name]
+        return AT_POINTS.get(name, self.parameters.map if name == GIVEN else None)
 
 
 @dataclass(frozen=True)
@@ -179,6 +179,9 @@ class Search:
             if rival is not None and rival.error < 1.25 * first.error:
                 found = self._trial(name, first.standardize, rival.step, n, width, rival.score.alpha)
                 best = found if found.error < (1 - _MATERIAL) * best.error else best
+        if best.map == LANDMARKS:  # outliers may deserve landmarks of their own
+            found = self._trial(PIVOTS, best.standardize, best.step, n, width, best.score.alpha)
+            best = found if found.error < (1 - _MATERIAL) * best.error else best
         return best
 
     def _walk(
@@ -207,7 +210,7 @@ class Search:
         parameters = freedom.parameters._replace(
             kernel=self.kernel_of(bandwidth),
             map=freedom.map_of(name),
-            n_components=min(width, n) if name == LANDMARKS else width,
+            n_components=min(width, n) if name in AT_POINTS else width,
         )
         phi = draw_features(
             parameters, rows_in_memory(freedom.owner, Z), np.random.default_rng(self.seed), symmetric=True
