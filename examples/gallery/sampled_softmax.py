@@ -3,7 +3,7 @@
 A classifier with many classes is trained on a few sampled negatives per step, and the closer their law is to the softmax,
 the closer the sampled loss is to the full one. Random features draw negatives whose law approaches the softmax as features
 are added, at a cost per sample that grows with the logarithm of the number of classes; very few features are no better
-than uniform negatives.
+than uniform negatives, and neither are these numbers of features where the vectors are long.
 """
 
 from __future__ import annotations
