@@ -124,7 +124,10 @@ def test_bad_parameters(make, error, message):
 )
 def test_bad_inputs(kernel, bad, error, message):
     name = type(kernel).__name__
-    for call in (kernel, kernel.diagonal, kernel.scaled, lambda Z: kernel(X, Z), lambda Z: kernel.paired(X, Z)):
+    calls = [kernel, kernel.diagonal, kernel.scaled, lambda Z: kernel(X, Z), lambda Z: kernel.paired(X, Z)]
+    if isinstance(bad, csr_array):
+        calls.remove(kernel.scaled)  # which keeps sparse rows sparse
+    for call in calls:
         with pytest.raises(error, match=rf"^{name}: {message}"):
             call(bad)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from functools import partialmethod
 
 import numpy as np
 import pytest
@@ -159,9 +160,12 @@ def test_a_saved_fit_predicts():
 
 
 def test_the_progress_bar_shows_the_error(small_sample, capfd, monkeypatch):
+    from tqdm import tqdm
+
     from bochner import _progress
 
     monkeypatch.setattr(_progress, "SECONDS_BEFORE_SHOWN", 0.0)
+    monkeypatch.setattr(tqdm, "__init__", partialmethod(tqdm.__init__, mininterval=0.0))
     model(alpha=0.01, verbose=1).fit(X, Y)
     shown = capfd.readouterr().err
     assert "conjugate gradients" in shown and "error" in shown

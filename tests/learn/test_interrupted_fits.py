@@ -87,14 +87,14 @@ def places(length):
 def check_untouched(estimator, fit):
     """Interrupt ``fit`` in many places; the estimator must be the same afterwards, bit for bit."""
     fit(copy.deepcopy(estimator))  # what is cached or compiled once does not count
-    length, before = length_of(fit, estimator), pickle.dumps(estimator)
-    names = set(vars(estimator))
-    for k, at in enumerate(places(length)):
+    for k, at in enumerate(places(length_of(fit, estimator))):
+        trial = copy.deepcopy(estimator)  # as cold as the one whose calls were counted
+        names, before = set(vars(trial)), pickle.dumps(trial)
         with interrupted((KeyboardInterrupt, RuntimeError)[k % 2], at):
             with pytest.raises((KeyboardInterrupt, RuntimeError), match="interrupted"):
-                fit(estimator)
-        assert set(vars(estimator)) == names
-        assert pickle.dumps(estimator) == before
+                fit(trial)
+        assert set(vars(trial)) == names
+        assert pickle.dumps(trial) == before
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

@@ -132,7 +132,10 @@ class Groups(NamedTuple):
         return lambda a, b: whole if b - a == self.size else whole[: b - a]
 
     def result_parts(self, results: Sequence[Tensor]) -> Callable[[int, int], list[Tensor]]:
-        """The heads of a group of `Call.results`."""
+        """The heads of a group of `Call.results`; results that were not asked for have no heads."""
         axes = (2, 2, 2, 2, 3, 3)
-        parts = [self.parts(x, axis) if x.numel() else None for x, axis in zip(results, axes, strict=True)]
+        parts = [
+            self.parts(x, axis) if x.numel() or k < 2 else None
+            for k, (x, axis) in enumerate(zip(results, axes, strict=True))
+        ]
         return lambda a, b: [x if part is None else part(a, b) for x, part in zip(results, parts, strict=True)]
