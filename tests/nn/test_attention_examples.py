@@ -32,8 +32,8 @@ def results(output):
 
 
 def test_vision_transformer_learns_with_every_mechanism():
-    output, errors = run("vit_mnist.py", "--uptrain", "10", "--report")
-    assert "data: digits, 1397 images and 400 for tests; 100 steps of 64" in output
+    output, errors = run("vit_mnist.py", "--steps", "60", "--uptrain", "5", "--report")
+    assert "data: digits, 1397 images and 400 for tests; 60 steps of 64" in output
     found = results(output)
     converted = [f"{name}, {kind}" for name in NAMES[1:] for kind in ("converted", "uptrained")]
     assert list(found) == NAMES + converted
