@@ -124,12 +124,18 @@ def test_bad_parameters(make, error, message):
 )
 def test_bad_inputs(kernel, bad, error, message):
     name = type(kernel).__name__
-    calls = [kernel, kernel.diagonal, kernel.scaled, lambda Z: kernel(X, Z), lambda Z: kernel.paired(X, Z)]
-    if isinstance(bad, csr_array):
-        calls.remove(kernel.scaled)  # which keeps sparse rows sparse
+    calls = [kernel, kernel.scaled, lambda Z: kernel(X, Z), lambda Z: kernel.paired(X, Z)]
+    if not isinstance(bad, csr_array):
+        calls.append(kernel.diagonal)
     for call in calls:
         with pytest.raises(error, match=rf"^{name}: {message}"):
             call(bad)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_sparse_rows_have_a_diagonal(kernel):
+    rows = csr_array(np.diag([0.5, 1.0, 2.0]))
+    np.testing.assert_allclose(kernel.diagonal(rows), kernel.diagonal(rows.toarray()))
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
