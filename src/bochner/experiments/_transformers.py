@@ -228,7 +228,7 @@ def _fit_to_next_batch(attention: RandomFeatureAttention) -> None:
 def train(model: nn.Module, task: Task, steps: int, rate: float = RATE) -> Iterator[int]:
     """Train with Adam and one cycle of the learning rate; yields the number of steps that are done, after each."""
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=max(steps, 2), pct_start=0.2)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=max(steps, 6), pct_start=0.2)
     for step in range(steps):
         model.train()
         if step % STEPS_BETWEEN_ADAPTATIONS == 0:
