@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from reproduction_pages import table
 
+from bochner.cli.bench_accuracy import CASES
+
 Numbers = Mapping[str, Any]
 OURS, BOOSTING = "KernelRidge, KernelClassifier", "HistGradientBoosting"
 DRAWN = (OURS, "RBFSampler + Ridge", "Nystroem + Ridge", "SVC, SVR", BOOSTING)
@@ -79,6 +81,7 @@ def accuracy_page(measured: Mapping[str, Any]) -> str:
         "is in the last column, and not in the brackets. Methods without features stand in the first column of errors.",
         "![Error against fit time of kernel machines, RBFSampler, Nystroem, support vectors and boosting](accuracy.svg)",
         verdict(data),
+        _left_out(data),
         *(f"### {name}, {points[0]['rows']} training rows\n\n{data_table(points)}" for name, points in data.items()),
         "## Goals",
         "At the fit time of each width of a rival, our automatic mode should have an error at most 2 % above it. Between "
@@ -88,6 +91,16 @@ def accuracy_page(measured: Mapping[str, Any]) -> str:
         _goal_table(speed),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _left_out(data: Mapping[str, Sequence[Numbers]]) -> str:
+    """Which data sets of the benchmark the saved run lacks."""
+    missing = [case.name for case in CASES if case.name not in data]
+    return (
+        f"Not measured in this run: {', '.join(missing)}."
+        if missing
+        else "All data sets of the benchmark were measured."
+    )
 
 
 def _goal_table(results: Sequence[Mapping[str, Any]]) -> str:
