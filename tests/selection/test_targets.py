@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import numpy as np
 import pytest
@@ -114,29 +113,49 @@ def test_what_is_equal_is_decided_by_paired_differences():
     assert worse.difference == pytest.approx(task.error(records[2].losses) - task.error(records[0].losses))
 
 
+class Clock:
+    """Stands for the module `time`, so that what a budget allows does not depend on the machine."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def perf_counter(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(_cross_validation, "time", clock)
+    return clock
+
+
 class Slow(Guess):
-    """Takes a hundredth of a second."""
+    """Takes a hundredth of a second by the given clock."""
+
+    def __init__(self, clock, *arguments):
+        super().__init__(*arguments)
+        self.clock = clock
 
     def judge(self, part, task, seed, known):
-        time.sleep(0.01)
+        self.clock.now += 0.01
         return super().judge(part, task, seed, known)
 
 
-def test_a_budget_runs_all_folds_of_the_best_mechanisms_and_of_the_others():
+def test_a_budget_runs_all_folds_of_the_best_mechanisms_and_of_the_others(clock):
     task, spec = Task.of(X, Y, None, 0, owner="test"), bochner.mechanism("rff")
-    contenders = [Slow(str(k), 0.5 - 0.02 * k, spec) for k in range(20)] + [Slow("peer", 0.1)]
-    race = run_race(task, contenders, 0, 1.0, shown=False)
+    contenders = [Slow(clock, str(k), 0.5 - 0.02 * k, spec) for k in range(20)] + [Slow(clock, "peer", 0.1)]
+    race = run_race(task, contenders, 0, 0.6, shown=False)
     folds = [len(record.settings) for record in race.records]
-    assert (
-        folds[-1] == folds[19] == 5 and folds[0] == 1 and race.n_unjudged == 0 and race.n_cut > 0 and race.seconds < 2
-    )
+    assert folds[-1] == folds[19] == 5 and folds[0] == 1
+    assert race.n_unjudged == 0 and race.n_cut > 0 and race.seconds <= 0.6
     none = run_race(task, contenders, 0, 1e-9, shown=False)
-    assert none.n_unjudged == 21 and none.n_cut == 0
+    assert none.n_unjudged == 20  # the first had begun before any time was spent
 
 
-def test_a_fold_that_ends_too_late_is_forgotten(monkeypatch):
+def test_a_fold_that_ends_too_late_is_forgotten(monkeypatch, clock):
     task, spec = Task.of(X, Y, None, 0, owner="test"), bochner.mechanism("rff")
-    contenders = [Slow(str(k), 0.1, spec) for k in range(4)]
+    contenders = [Slow(clock, str(k), 0.1, spec) for k in range(4)]
     monkeypatch.setattr(_cross_validation, "_LATE", 0.0)
     race = run_race(task, contenders, 0, 5.0, shown=False)
     assert {len(record.settings) for record in race.records} == {1} and race.n_cut == 4
