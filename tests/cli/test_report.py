@@ -29,7 +29,7 @@ def pages(tmp_path_factory):
         patch.setattr(_rivals, "MOST_TREES", 5)
         patch.setattr(_peers, "_COSTS", (10.0,))
         assert main(["compare", "iris", "--kernel", "arc-cosine-1", *few, "--out", str(out / "gram")]) == 0
-        target = ["--target", "y", "--kernel", "matern-5/2"]
+        target = ["--target", "y", "--kernel", "matern-5/2", "--budget", "1e6"]
         assert main(["compare", str(out / "data.csv"), *target, *few, "--out", str(out / "target")]) == 0
     return {kind: out / kind / "index.html" for kind in KINDS}
 
