@@ -128,9 +128,9 @@ def simplex_vertices(r: int, d: int) -> np.ndarray:
 
 
 def waves_reference(
-    phases: np.ndarray, frequency: float, amplitudes: np.ndarray, out: np.ndarray, sines: int, first: int = 0
+    phases: np.ndarray, frequency: float, amplitudes: np.ndarray, out: np.ndarray, sines: int, start: int = 0
 ) -> None:
-    """Fill ``out``: amplitude times cosine from column ``first`` on, times sine ``sines`` columns behind it.
+    """Fill ``out``: amplitude times cosine from column ``start`` on, times sine ``sines`` columns behind it.
 
     Parameters
     ----------
@@ -139,14 +139,14 @@ def waves_reference(
     frequency : float
     amplitudes : array (m,)
         One per column, of the type of ``phases``.
-    out : array (n, at least first + sines + m)
+    out : array (n, at least start + sines + m)
         Of that type; its last axis is contiguous.
     sines : int
         Columns from a cosine to its sine, at least m.
-    first : int
+    start : int
         Column of the first cosine.
     """
     m = len(amplitudes)
     phases = phases[:, :m] * phases.dtype.type(frequency)
-    np.multiply(np.cos(phases), amplitudes, out=out[:, first : first + m])
-    np.multiply(np.sin(phases), amplitudes, out=out[:, first + sines : first + sines + m])
+    np.multiply(np.cos(phases), amplitudes, out=out[:, start : start + m])
+    np.multiply(np.sin(phases), amplitudes, out=out[:, start + sines : start + sines + m])

@@ -58,7 +58,7 @@ def _fwht_numpy(X: np.ndarray) -> np.ndarray:
 
 
 def waves(
-    phases: np.ndarray, frequency: float, amplitudes: np.ndarray, out: np.ndarray, sines: int, first: int = 0
+    phases: np.ndarray, frequency: float, amplitudes: np.ndarray, out: np.ndarray, sines: int, start: int = 0
 ) -> None:
     """Compiled version of `bochner.linalg.references.waves_reference`.
 
@@ -71,4 +71,4 @@ def waves(
     number = phases.dtype.type
     fill, reduced, integer = (waves32, LIMIT32, np.int32) if number is np.float32 else (waves64, LIMIT64, np.int64)
     limit = number(reduced / abs(frequency)) if frequency else number(np.inf)
-    fill(phases, phases.view(integer), limit.view(integer), number(frequency), amplitudes, out, sines, first)
+    fill(phases, phases.view(integer), limit.view(integer), number(frequency), amplitudes, out, sines, start)

@@ -81,12 +81,12 @@ def waves32(
     amplitudes: np.ndarray,
     out: np.ndarray,
     sines: int,
-    first: int,
+    start: int,
 ) -> None:
     """`bochner.linalg.transforms.waves` in float32; ``bits`` are those of the phases, ``limit`` those of the largest one."""
     m = len(amplitudes)
     for i in range(len(phases)):
-        row, cosines, tail = phases[i, :m], out[i, first : first + m], out[i, first + sines : first + sines + m]
+        row, cosines, tail = phases[i, :m], out[i, start : start + m], out[i, start + sines : start + sines + m]
         if _exceeds(bits[i], _MAGNITUDE32, limit):
             _by_library(row, frequency, amplitudes, cosines, tail)
             continue
@@ -114,12 +114,12 @@ def waves64(
     amplitudes: np.ndarray,
     out: np.ndarray,
     sines: int,
-    first: int,
+    start: int,
 ) -> None:
     """`bochner.linalg.transforms.waves` in float64; ``bits`` are those of the phases, ``limit`` those of the largest one."""
     m = len(amplitudes)
     for i in range(len(phases)):
-        row, cosines, tail = phases[i, :m], out[i, first : first + m], out[i, first + sines : first + sines + m]
+        row, cosines, tail = phases[i, :m], out[i, start : start + m], out[i, start + sines : start + sines + m]
         if _exceeds(bits[i], _MAGNITUDE64, limit):
             _by_library(row, frequency, amplitudes, cosines, tail)
             continue
