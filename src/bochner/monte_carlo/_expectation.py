@@ -204,7 +204,8 @@ class _Blocks:
         if not np.isfinite(values).all():
             row = int(np.argmin(np.isfinite(values).reshape(len(X), -1).all(axis=1)))
             raise ValueError(
-                f"expectation: f must return finite numbers, got {shown(values[row].tolist())} at x = {shown(X[row].tolist())}."
+                f"expectation: f must return finite numbers, got {shown(values[row].tolist())} "
+                f"at x = {shown(X[row].tolist())}."
             )
         return values
 
