@@ -68,6 +68,19 @@ def test_parquet_missing_values(tmp_path):
         read_table(tmp_path / "data.parquet")
 
 
+def test_parquet_columns_of_categories_and_lists(tmp_path):
+    import pyarrow
+    import pyarrow.parquet
+
+    categories = pyarrow.array(["x", None, "y"] * 4).dictionary_encode()
+    pyarrow.parquet.write_table(pyarrow.table({"a": X[:, 0], "b": categories}), tmp_path / "data.parquet")
+    assert read_table(tmp_path / "data.parquet").columns == ("a", "b=missing", "b=x", "b=y")
+    lists = pyarrow.array([[1, 2], None] * 6)
+    pyarrow.parquet.write_table(pyarrow.table({"a": X[:, 0], "b": lists}), tmp_path / "data.parquet")
+    with pytest.raises(TableError, match=r"row 1, column 'b' \(number 2\) holds .*which is not a number"):
+        read_table(tmp_path / "data.parquet")
+
+
 def replaced(path, row, old, new):
     lines = path.read_text().splitlines()
     cells = lines[row].split(",")

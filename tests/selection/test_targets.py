@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge
 
 import bochner
 from bochner import kernels, maps
-from bochner.selection import _cross_validation, _peers
+from bochner.selection import _cross_validation, _peers, _rivals
 from bochner.selection._contenders import Contender, Outcome, lowest
 from bochner.selection._cross_validation import critical, difference, run_race
 from bochner.selection._leave_one_out import ALPHAS, ridge_by_leave_one_out
@@ -29,7 +29,7 @@ PLENTY = 1e6
 def quick_rivals():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_peers, "_RATES", (0.1, 0.2))
-        patch.setattr(_peers, "_MOST_TREES", 20)
+        patch.setattr(_rivals, "MOST_TREES", 20)
         patch.setattr(_peers, "_COSTS", (1.0, 10.0))
         yield
 
