@@ -93,7 +93,8 @@ class Matern(Radial):
 
     def opposite_scales(self, scales: np.ndarray) -> np.ndarray:
         """Return the scales of opposite Gamma numbers."""
-        return np.sqrt(self.nu / np.maximum(opposite_gamma(self.nu, self.nu / scales**2), SMALLEST_GAMMA))
+        gamma = np.maximum(opposite_gamma(self.nu, self.nu / scales**2), SMALLEST_GAMMA)
+        return np.asarray(np.sqrt(self.nu / gamma))
 
     def profile(self, xp: Any, q: Any) -> Any:
         if self.nu not in (0.5, 1.5, 2.5):

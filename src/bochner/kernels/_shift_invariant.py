@@ -220,7 +220,7 @@ class Cauchy(Radial):
 
     def opposite_scales(self, scales: np.ndarray) -> np.ndarray:
         """Return the scales of opposite exponential numbers."""
-        return np.sqrt(2 * opposite_gamma(1.0, scales**2 / 2))
+        return np.asarray(np.sqrt(2 * opposite_gamma(1.0, scales**2 / 2)))
 
     def profile(self, xp: Any, q: Any) -> Any:
         return 1 / (1 + q)
@@ -278,7 +278,7 @@ class RationalQuadratic(Radial):
 
     def opposite_scales(self, scales: np.ndarray) -> np.ndarray:
         """Return the scales of opposite Gamma numbers."""
-        return np.sqrt(opposite_gamma(self.alpha, self.alpha * scales**2) / self.alpha)
+        return np.asarray(np.sqrt(opposite_gamma(self.alpha, self.alpha * scales**2) / self.alpha))
 
     def profile(self, xp: Any, q: Any) -> Any:
         return xp.exp(-self.alpha * xp.log1p(q / (2 * self.alpha)))  # a power would lose digits for large alpha
