@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -212,21 +212,57 @@ def conversion_table() -> str:
 
 
 def long_context_table() -> str:
-    """Increases of the bits per character of a model at a long context, by window and rows."""
-    found = results().get("ours-long-context")
-    if found is None or "characters" not in found["parts"]:
-        return table("window", [["not run yet"]])
-    cells = found["parts"]["characters"]["numbers"]["table"]
-    windows, rows = (sorted({int(key.split()[k]) for key in cells}) for k in (0, 1))
+    """Increases of the bits per character of two models at a long context, by exact keys and rows."""
+    found = _character_models()
+    cells = {key: None for part in found.values() for key in part["table"]}
+    near = sorted({tuple(int(k) for k in key.split()[:2]) for key in cells})
+    rows = sorted({int(key.split()[2]) for key in cells})
 
-    def cell(window: int, m: int) -> str:
-        values = [100 * value for value in cells.get(f"{window} {m}", ())]
-        return "" if not values else f"{values[0]:.1f} %" if m == 0 else f"{spread(values, 1)} %"
+    def cell(part: Mapping[str, Any], window: int, anchors: int, m: int) -> str:
+        return _increase(part["table"].get(f"{window} {anchors} {m}", ()))
 
-    return table(
-        " | ".join(["window", *("no rows" if m == 0 else f"{m} rows" for m in rows)]),
-        [[str(window), *(cell(window, m) for m in rows)] for window in windows],
-    )
+    lines = [
+        [name, str(window), "exact" if anchors else "", *(cell(part, window, anchors, m) for m in rows)]
+        for name, part in found.items()
+        for window, anchors in near
+    ]
+    heads = ["model | window | first token", *("no rows" if m == 0 else f"{m} rows" for m in rows)]
+    return table(" | ".join(heads), lines or [["not run yet", "", ""]])
+
+
+def long_context_models() -> str:
+    """What the character models attend to, and what else was done with them."""
+    found = _character_models()
+    facts: dict[str, Callable[[Any], str]] = {
+        "bits per character with softmax": lambda part: f"{part['softmax']:.3f}",
+        "largest |q||k|": lambda part: f"{part['attended']['largest |q||k|']:.0f}",
+        "attention on the first token, mean of heads / largest": lambda part: _shares(part, "first token"),
+        "attention beyond it and a window of 16": lambda part: _shares(part, "beyond the window"),
+        "FAVOR++, 64 rows": lambda part: _increase([part["favor++"]]),
+        "window 64, first token, 128 rows, 100 steps of `distill`": lambda part: _increase(part["distilled"], 2),
+        "window 16, first token, 64 rows, one layer exact": lambda part: _increase(part["kept"]["features"], 2),
+        "the same without rows": lambda part: _increase([part["kept"]["alone"]], 2),
+    }
+    rows = [[name, *(fact(part) for part in found.values())] for name, fact in facts.items()]
+    return table(" | ".join(["", *(f"{name} model" for name in found)]), rows)
+
+
+def _character_models() -> dict[str, Any]:
+    """Numbers of the models of `ours-long-context` that were run, by name."""
+    found = results().get("ours-long-context", {"parts": {}})
+    return {name: found["parts"][name]["numbers"] for name in ("plain", "look-up") if name in found["parts"]}
+
+
+def _increase(values: Sequence[float], digits: int = 1) -> str:
+    """An increase in percent, with its standard error where there are draws."""
+    if len(values) > 1:
+        return f"{spread([100 * value for value in values], digits)} %"
+    return f"{100 * values[0]:.{digits}f} %" if values else ""
+
+
+def _shares(part: Mapping[str, Any], name: str) -> str:
+    heads = [100 * share for layer in part["attended"][name] for share in layer]
+    return f"{sum(heads) / len(heads):.0f} % / {max(heads):.0f} %"
 
 
 def dense_table() -> str:
