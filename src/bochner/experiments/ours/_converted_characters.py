@@ -17,6 +17,8 @@ from ._look_up_model import LookUpModel, train_look_up
 
 CALIBRATION, DISTILLATION = 10_000, 20_000
 """First steps of the rows for calibration and distillation, beyond those of the training."""
+_RATE = 3e-3
+"""Of the plain model."""
 _SEQUENCES = 6
 """Training sequences for calibration."""
 
@@ -25,7 +27,7 @@ def plain_model(p: Mapping[str, Any], seed: int) -> tuple[CharacterModel, Words]
     """A model without special heads, trained with Adam."""
     task = _task(p, seed)
     model = CharacterModel(task.n_words, p["context"], Shape(*p["plain"]), seed)
-    for _ in train(model, task, p["plain steps"], p["plain rate"]):
+    for _ in train(model, task, p["plain steps"], _RATE):
         pass
     return model, task
 

@@ -47,16 +47,16 @@ class LongContext(Experiment):
     )
     profiles = by_profile(
         smoke={
-            "context": 64, "plain": (16, 2, 4), "plain steps": 4, "plain rate": 3e-3,
-            "look-up": (16, 2, 4), "look-up steps": 4, "letters": 20_000, "windows": (4,), "alone": (4, 8), "rows": (8, 16),
+            "context": 64, "plain": (16, 2, 4), "plain steps": 4, "look-up": (16, 2, 4), "look-up steps": 4,
+            "letters": 20_000, "windows": (4,), "alone": (4, 8), "rows": (8, 16),
             "goals": ((4, 8), (4, 16)), "sequences": 2, "draws": 2, "distill": 2, "distilled": 2, "images": "digits",
             "words": (2_000, 500), "length": 32, "training": 3, "test": 60, "models": 2, "shape": (16, 1, 2), "word rows": 8,
             "word window": 4, "word windows": (0, 4), "tolerance": 0.02,
         },
         full={
-            "context": 1024, "plain": (128, 4, 4), "plain steps": 1600, "plain rate": 3e-3,
-            "look-up": (96, 3, 4), "look-up steps": 700, "letters": 2_000_000, "windows": (16, 32, 64),
-            "alone": (16, 32, 64, 128, 256), "rows": (64, 128), "goals": ((16, 64), (64, 128)), "sequences": 6, "draws": 3,
+            "context": 1024, "plain": (128, 4, 4), "plain steps": 1600, "look-up": (96, 3, 4), "look-up steps": 700,
+            "letters": 2_000_000, "windows": (16, 32, 64),
+            "alone": (16, 32, 64, 128, 256), "rows": (64, 128), "goals": ((16, 64), (64, 128)), "sequences": 8, "draws": 3,
             "distill": 100, "distilled": 2, "images": "mnist", "words": (300_000, 10_000), "length": 128, "training": 250,
             "test": 2000, "models": 3, "shape": (96, 2, 4), "word rows": 64, "word window": 32,
             "word windows": (0, 16, 32, 64), "tolerance": 0.02,
