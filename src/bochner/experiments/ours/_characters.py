@@ -15,19 +15,31 @@ from .._transformers import LanguageModel, Shape, Words
 
 
 class CharacterModel(LanguageModel):
-    """A language model whose attention can be limited to exact keys, to see what these are worth without features."""
+    """A language model whose attention can be limited to exact keys, to see what these are worth without features.
+
+    Attributes
+    ----------
+    place : int
+        Position of the first token.
+    near : pair of int, optional
+        The window and the number of first tokens that attention is limited to.
+    kept : collection of int
+        Layers that are not limited.
+    """
 
     def __init__(self, n_characters: int, length: int, shape: Shape, seed: int) -> None:
         super().__init__(n_characters, length, shape, seed)
+        self.place = 0
         self.near: tuple[int, int] | None = None
         self.kept: Collection[int] = ()
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Logits of the next character at each place of tokens (batch, length)."""
-        if self.near is None:
-            return super().forward(tokens)
         n = tokens.shape[1]
-        x, mask = self.words(tokens) + self.positions[:n], nn.Transformer.generate_square_subsequent_mask(n)
+        x = self.words(tokens) + self.positions[self.place : self.place + n]
+        mask = nn.Transformer.generate_square_subsequent_mask(n)
+        if self.near is None:
+            return F.linear(self.encoder(x, mask=mask, is_causal=True), self.words.weight)
         limited = mask.masked_fill(_far(n, *self.near), -torch.inf)
         for k, layer in enumerate(self.encoder.layers):
             x = layer(x, src_mask=mask if k in self.kept else limited)

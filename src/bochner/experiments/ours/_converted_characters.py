@@ -11,24 +11,31 @@ from torch import Tensor, nn
 from ...nn import LayerPlan, calibrate, distill, replace_attention
 from ...nn._report_layers import with_rows
 from .._experiment import dataset
-from .._transformers import Shape, Words, converted, train
+from .._transformers import Shape, Words, converted, seeded
+from ._character_training import ShortFirst, start, train_characters
 from ._characters import CharacterModel, attended, bits
-from ._look_up_model import LookUpModel, train_look_up
+from ._look_up_model import LookUpModel
 
 CALIBRATION, DISTILLATION = 10_000, 20_000
 """First steps of the rows for calibration and distillation, beyond those of the training."""
-_RATE = 3e-3
-"""Of the plain model."""
+_PIECES = 8
+"""Of the context that the plain model is trained on first."""
+_LONGEST = 10_000.0
+"""Longest period of the sinusoids that positions of the plain model start from, over two pi."""
 _SEQUENCES = 6
 """Training sequences for calibration."""
 
 
 def plain_model(p: Mapping[str, Any], seed: int) -> tuple[CharacterModel, Words]:
-    """A model without special heads, trained with Adam."""
-    task = _task(p, seed)
+    """A model that starts with sinusoids as positions and nothing else that it knows, trained on short rows first."""
+    task, short = _task(p, seed), _task(p, seed, p["context"] // _PIECES)
     model = CharacterModel(task.n_words, p["context"], Shape(*p["plain"]), seed)
-    for _ in train(model, task, p["plain steps"], _RATE):
-        pass
+    d = p["plain"][0]
+    angles = torch.arange(p["context"])[:, None] * _LONGEST ** -(torch.arange(0, d, 2) / d)
+    with seeded(seed + 1), torch.no_grad():
+        start(model)
+        model.positions.copy_((2 / d) ** 0.5 * torch.cat([angles.sin(), angles.cos()], dim=1))
+    train_characters(model, ShortFirst(task, short, p["plain steps"] // 2), p["plain steps"])
     return model, task
 
 
@@ -36,15 +43,15 @@ def look_up_model(p: Mapping[str, Any], seed: int) -> tuple[CharacterModel, Word
     """A model whose heads start as those that look up their context."""
     task = _task(p, seed)
     model = LookUpModel(task.n_words, p["context"], Shape(*p["look-up"]), seed)
-    train_look_up(model, task, p["look-up steps"])
+    train_characters(model, task, p["look-up steps"])
     return model, task
 
 
-def _task(p: Mapping[str, Any], seed: int) -> Words:
-    text = dataset("wikitext-2")
-    return Words(
-        text.train[: p["letters"]], text.test[: (p["context"] + 1) * p["sequences"]], 200, p["context"], 1, seed
-    )
+def _task(p: Mapping[str, Any], seed: int, length: int | None = None) -> Words:
+    """Rows of the context or of a length, with as many characters in a step."""
+    text, n = dataset("wikitext-2"), length or p["context"]
+    test = text.test[: (p["context"] + 1) * p["sequences"]]
+    return Words(text.train[: p["letters"]], test, 200, n, p["context"] // n, seed)
 
 
 def measure(model: CharacterModel, task: Words, p: Mapping[str, Any], seed: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A character model whose heads start as those that look up where the same characters came before, and its training."""
+"""A character model whose heads start as those that look up where the same characters came before."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from .._transformers import Shape, Words, seeded
+from .._transformers import Shape, seeded
+from ._character_training import start
 from ._characters import CharacterModel
 
 Parts = Sequence[tuple[slice, Tensor]]
@@ -16,10 +17,6 @@ _LONGEST = 2000.0
 """Longest period of the sinusoids that positions start from, over two pi."""
 _SIZE = 0.4
 """Of the coordinates of a character at the start."""
-_MOMENTUM = 0.95
-_RATE_OF_MATRICES, _RATE_OF_OTHERS = 0.02, 3e-3
-_WARM_UP = 50
-_ROUNDS = 5
 
 
 class LookUpModel(CharacterModel):
@@ -38,8 +35,7 @@ class LookUpModel(CharacterModel):
         frequencies = 2 * _LONGEST ** -(torch.arange(0, d, 2) / d)
         angles = torch.arange(length)[:, None] * frequencies
         with seeded(seed + 1), torch.no_grad():
-            for layer in self.encoder.layers:
-                _start(layer, shape.layers)
+            start(self)
             self.encoder.norm.weight.fill_(_SIZE)
             self.words.weight.zero_()[:, character].normal_(std=_SIZE)
             self.positions.zero_()[:, place] = _SIZE * 2**0.5 * torch.cat([angles.sin(), angles.cos()], dim=1)
@@ -79,15 +75,6 @@ class _Heads:
         self.outward[:, head].zero_()[target] = size * rotation.mT
 
 
-def _start(layer: nn.Module, layers: int) -> None:
-    """Give each layer random weights of its own, of which the last ones are small."""
-    for weight in layer.parameters():
-        if weight.ndim == 2:
-            nn.init.normal_(weight, std=weight.shape[1] ** -0.5)
-    for last in (layer.self_attn.out_proj.weight, layer.linear2.weight):
-        last.mul_((2 * layers) ** -0.5)
-
-
 def _rotation(d: int) -> Tensor:
     return torch.linalg.qr(torch.randn(d, d))[0]
 
@@ -96,50 +83,3 @@ def _turn(angles: Tensor) -> Tensor:
     """The matrix that takes the sinusoids of a place to those of the place at these angles before."""
     cosines, sines = angles.cos().diag(), angles.sin().diag()
     return torch.cat([torch.cat([cosines, -sines], dim=1), torch.cat([sines, cosines], dim=1)])
-
-
-class OrthogonalMomentum(torch.optim.Optimizer):
-    """Steps along the nearest orthogonal matrix to the momentum of each matrix, which Newton's iteration finds (Muon)."""
-
-    def __init__(self, matrices: Sequence[Tensor]) -> None:
-        super().__init__(matrices, {"lr": _RATE_OF_MATRICES})
-
-    @torch.no_grad()
-    def step(self, closure: None = None) -> None:
-        """Change all matrices."""
-        for group in self.param_groups:
-            for matrix in group["params"]:
-                state = self.state[matrix]
-                mean = state.setdefault("mean", torch.zeros_like(matrix)).lerp_(matrix.grad, 1 - _MOMENTUM)
-                rows, columns = matrix.shape
-                step = _orthogonal(matrix.grad.lerp(mean, _MOMENTUM))
-                matrix.sub_(step, alpha=group["lr"] * max(1.0, rows / columns) ** 0.5)
-
-
-def _orthogonal(G: Tensor) -> Tensor:
-    """A matrix with the singular vectors of G and singular values near 1."""
-    X = (G if G.shape[0] <= G.shape[1] else G.mT) / G.norm().clamp(min=1e-7)
-    for _ in range(_ROUNDS):
-        square = X @ X.mT
-        X = 3.4445 * X + (-4.775 * square + 2.0315 * square @ square) @ X
-    return X if G.shape[0] <= G.shape[1] else X.mT
-
-
-def train_look_up(model: CharacterModel, task: Words, steps: int) -> None:
-    """Train matrices by `OrthogonalMomentum` and all else by Adam; rates fall to 0 in the last two thirds of the steps."""
-    matrices = [weight for weight in model.encoder.parameters() if weight.ndim == 2]
-    others = [weight for weight in model.parameters() if all(weight is not matrix for matrix in matrices)]
-    optimizers = OrthogonalMomentum(matrices), torch.optim.Adam(others, lr=_RATE_OF_OTHERS, betas=(0.9, 0.99))
-
-    def factor(step: int) -> float:
-        return min(1.0, (step + 1) / _WARM_UP, 1.5 * (1 - step / steps))
-
-    schedules = [torch.optim.lr_scheduler.LambdaLR(optimizer, factor) for optimizer in optimizers]
-    model.train()
-    for step in range(steps):
-        model.zero_grad()
-        task.loss(model, step).backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        for optimizer, schedule in zip(optimizers, schedules, strict=True):
-            optimizer.step()
-            schedule.step()
