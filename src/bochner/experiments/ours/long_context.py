@@ -21,7 +21,7 @@ SHARES = {"on the first token": "first token", "beyond window and first token": 
 
 
 class LongContext(Experiment):
-    """A character model at a long context, a small model of words and a vision transformer, each over several draws."""
+    """Two character models at a long context, a small model of words and vision transformers, each over several draws."""
 
     name = "ours-long-context"
     paper = "ours"
@@ -32,18 +32,27 @@ class LongContext(Experiment):
         "100 steps of distillation close most of the gap."
     )
     data = ("wikitext-2", "mnist")
-    methods = ("calibrated features with a window", "window alone", "features alone", "FAVOR++", "distilled")
+    methods = (
+        "calibrated features with a window", "window alone", "window and first token alone", "features alone", "FAVOR++",
+        "distilled",
+    )  # fmt: skip
     extras = ("torch",)
     deviations = (
-        "The goals were set on another character model, whose weights are not at hand. So that a training of minutes gives "
-        "one that uses its context, some heads start as those that longer training is known to form: two of the first layer "
-        "copy the characters before each one, and two of the second look up where the same two characters came before. All "
-        "weights are then trained, at the full context. Models that we tried without such a start lost less than 1 % with a "
-        "window of 16 alone, so that nothing could be seen. Beyond the statements, the model is converted with the layer "
-        "exact that `calibrate` finds to need it most. Images were first judged on one model, which stayed below the goal "
-        "(0.898); it is the first of the three here, and the mean of the three is within one standard "
-        "error of the goal. Increases are of the bits per character, of the perplexity of words, and accuracies of images; "
-        "conversions with a window also compute the first token exactly. The smoke profile has the digits of scikit-learn."
+        "The goals were set on a character model of 4 layers, width 128 and 4 heads, trained in 1600 short steps (2.544 "
+        "bits), whose weights and training are not at hand. The plain model has this shape and as many steps of 1024 "
+        "characters: half of them in rows of 128 at random places of the context, then whole ones; positions start as "
+        "sinusoids, and matrices move along orthogonal ones. This was fixed before anything was converted: it is the "
+        "first set-up tried that left the level of one character of context, about 3.4 bits. Stopped there were those "
+        "with Adam: at the full context with random positions (tied and untied, rate 3e-3) after 950 steps and with "
+        "sinusoids (1e-3) after 450; on rows of 128 with sinusoids (3e-3) after 1050, and with smaller weights (2e-3), "
+        "random positions after 700 and sinusoids after 450. About 15 models of other set-ups, in earlier trials, lost "
+        "less than 1 % with a window of 16 alone. The look-up model is the hard case: some heads start as those that "
+        "longer training is known to form, two of the first layer copy the characters before each one, and two of the "
+        "second look up where the same two characters came before; all weights are then trained, at the full context. "
+        "Beyond the statements, both are converted with the layer exact that `calibrate` finds to need it most. Images "
+        "were first judged on one model, which stayed below the goal (0.898); it is the first of the three here, and the "
+        "mean of the three is within one standard error of the goal. Increases are of the bits per character, of the "
+        "perplexity of words, and accuracies of images. The smoke profile has the digits of scikit-learn."
     )
     profiles = by_profile(
         smoke={
