@@ -212,21 +212,20 @@ def conversion_table() -> str:
 
 
 def long_context_table() -> str:
-    """Increases of the bits per character of two models at a long context, by exact keys and rows."""
+    """Increases of the bits per character of two models at a long context, by window and what is added to it."""
     found = _character_models()
-    cells = {key: None for part in found.values() for key in part["table"]}
-    near = sorted({tuple(int(k) for k in key.split()[:2]) for key in cells})
-    rows = sorted({int(key.split()[2]) for key in cells})
+    keys = {tuple(int(k) for k in key.split()) for part in found.values() for key in part["table"]}
+    windows, rows = (sorted({key[k] for key in keys}) for k in (0, 2))
 
     def cell(part: Mapping[str, Any], window: int, anchors: int, m: int) -> str:
         return _increase(part["table"].get(f"{window} {anchors} {m}", ()))
 
     lines = [
-        [name, str(window), "exact" if anchors else "", *(cell(part, window, anchors, m) for m in rows)]
+        [name, str(window), cell(part, window, 0, 0), *(cell(part, window, int(window > 0), m) for m in rows)]
         for name, part in found.items()
-        for window, anchors in near
+        for window in windows
     ]
-    heads = ["model | window | first token", *("no rows" if m == 0 else f"{m} rows" for m in rows)]
+    heads = ["model | window | alone", *("and first token" if m == 0 else f"and {m} rows" for m in rows)]
     return table(" | ".join(heads), lines or [["not run yet", "", ""]])
 
 
@@ -236,10 +235,11 @@ def long_context_models() -> str:
     facts: dict[str, Callable[[Any], str]] = {
         "bits per character with softmax": lambda part: f"{part['softmax']:.3f}",
         "largest |q||k|": lambda part: f"{part['attended']['largest |q||k|']:.0f}",
-        "attention on the first token, mean of heads / largest": lambda part: _shares(part, "first token"),
+        "attention to the first token: mean / largest of the heads": lambda part: _shares(part, "first token"),
         "attention beyond it and a window of 16": lambda part: _shares(part, "beyond the window"),
         "FAVOR++, 64 rows": lambda part: _increase([part["favor++"]]),
-        "window 64, first token, 128 rows, 100 steps of `distill`": lambda part: _increase(part["distilled"], 2),
+        "window 16, 64 rows, but not the first token": lambda part: _increase(part["table"]["16 0 64"]),
+        "window 64, first token, 128 rows, after 100 steps of `distill`": lambda part: _increase(part["distilled"], 2),
         "window 16, first token, 64 rows, one layer exact": lambda part: _increase(part["kept"]["features"], 2),
         "the same without rows": lambda part: _increase([part["kept"]["alone"]], 2),
     }
