@@ -262,7 +262,7 @@ def _increase(values: Sequence[float], digits: int = 1) -> str:
 
 def _shares(part: Mapping[str, Any], name: str) -> str:
     heads = [100 * share for layer in part["attended"][name] for share in layer]
-    return f"{sum(heads) / len(heads):.0f} % / {max(heads):.0f} %"
+    return f"{sum(heads) / len(heads):.1f} % / {max(heads):.1f} %"
 
 
 def dense_table() -> str:
