@@ -14,8 +14,15 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from ..kernels import Gaussian
 from ..learn import KernelClassifier, KernelRidge
+from ..selection._rivals import (
+    ExactKernelRidge,
+    boosting,
+    gaussian_of,
+    nystroem,
+    random_fourier,
+    support_vectors,
+)
 
 ALPHAS = np.logspace(-6, 1, 15)
 BANDWIDTHS = 2.0 ** np.arange(-6, 4)
@@ -93,8 +100,10 @@ def contenders() -> Iterator[Contender]:
         ("the same, landmarks", {"map": "landmarks"}),
     ):
         yield Contender(name, partial(_ours, options=options))
-    yield Contender("RBFSampler + Ridge", partial(_linear, features=_sampler), partial(_strength, features=_sampler))
-    yield Contender("Nystroem + Ridge", partial(_linear, features=_nystroem), partial(_strength, features=_nystroem))
+    yield Contender(
+        "RBFSampler + Ridge", partial(_linear, features=random_fourier), partial(_strength, features=random_fourier)
+    )
+    yield Contender("Nystroem + Ridge", partial(_linear, features=nystroem), partial(_strength, features=nystroem))
     yield Contender("exact kernel ridge", _exact, _exact_strength, widths=False, random=False, serves=_small)
     yield Contender("SVC, SVR", _vectors, _penalty, widths=False, random=False)
     yield Contender("HistGradientBoosting", _boosting, widths=False)
@@ -110,18 +119,6 @@ def _ours(split: Split, width: int, found: Any, seed: int, *, options: dict[str,
     kind: Any = KernelClassifier if split.classes else KernelRidge
     model = kind(n_components=width, standardize=split.scaled, random_state=seed, **options).fit(split.X, split.y)
     return model.predict, model.selection_.seconds
-
-
-def _sampler(gamma: float, width: int, seed: int) -> Any:
-    from sklearn.kernel_approximation import RBFSampler
-
-    return RBFSampler(gamma=gamma, n_components=width, random_state=seed)
-
-
-def _nystroem(gamma: float, width: int, seed: int) -> Any:
-    from sklearn.kernel_approximation import Nystroem
-
-    return Nystroem(gamma=gamma, n_components=width, random_state=seed)
 
 
 def _strength(split: Split, width: int, *, features: Callable[..., Any]) -> tuple[float, float]:
@@ -173,24 +170,17 @@ def _exact_strength(split: Split, width: int) -> tuple[float, float]:
     trial = split.trial(_TRIAL_EXACT)
 
     def decomposed(gamma: float) -> tuple[np.ndarray, ...]:
-        kernel, Y = _gaussian(gamma), trial.targets
+        kernel, Y = gaussian_of(gamma), trial.targets
         values, vectors = linalg.eigh(kernel(trial.X), check_finite=False)
         return values, vectors.T @ (Y - Y.mean(axis=0)), kernel(trial.X_test, trial.X) @ vectors
 
     return _best_ridge(trial, decomposed)
 
 
-def _gaussian(gamma: float) -> Gaussian:
-    return Gaussian(1 / float(np.sqrt(2 * gamma)))
-
-
 def _exact(split: Split, width: int, found: tuple[float, float], seed: int) -> tuple[Predict, float]:
     gamma, alpha = found
-    kernel, Y = _gaussian(gamma), split.targets
-    mean, K = Y.mean(axis=0), kernel(split.X)
-    K.flat[:: len(K) + 1] += alpha
-    B = linalg.solve(K, Y - mean, assume_a="pos", overwrite_a=True, check_finite=False)
-    return lambda X: _decided(split, kernel(X, split.X) @ B + mean), 0.0
+    model = ExactKernelRidge(gaussian_of(gamma), alpha, split.X, split.targets)
+    return lambda X: _decided(split, model.scores(X)), 0.0
 
 
 def _penalty(split: Split, width: int) -> tuple[float, float]:
@@ -204,14 +194,7 @@ def _penalty(split: Split, width: int) -> tuple[float, float]:
 
 
 def _vector_machine(split: Split, gamma: float, C: float) -> Any:
-    from sklearn.compose import TransformedTargetRegressor
-    from sklearn.preprocessing import StandardScaler
-    from sklearn.svm import SVC, SVR
-
-    model: Any = (SVC if split.classes else SVR)(gamma=gamma, C=C, cache_size=1000)
-    if not split.classes:
-        model = TransformedTargetRegressor(model, transformer=StandardScaler())
-    return model.fit(split.X, split.y)
+    return support_vectors(gamma, C, classes=split.classes).fit(split.X, split.y)
 
 
 def _vectors(split: Split, width: int, found: tuple[float, float], seed: int) -> tuple[Predict, float]:
@@ -219,10 +202,7 @@ def _vectors(split: Split, width: int, found: tuple[float, float], seed: int) ->
 
 
 def _boosting(split: Split, width: int, found: Any, seed: int) -> tuple[Predict, float]:
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-
-    kind = HistGradientBoostingClassifier if split.classes else HistGradientBoostingRegressor
-    return kind(max_iter=300, early_stopping=True, random_state=seed).fit(split.X, split.y).predict, 0.0
+    return boosting(seed, classes=split.classes).fit(split.X, split.y).predict, 0.0
 
 
 def _xgpr_data(split: Split) -> Any:

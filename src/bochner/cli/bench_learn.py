@@ -13,7 +13,7 @@ from ..learn import RandomFeatures
 from ..maps import Landmarks
 from ..projections import Orthogonal, Projection
 from ..rotations import Hadamard
-from . import bench_accuracy, bench_scale
+from . import bench_accuracy, bench_scale, bench_wide
 from .bench import Result, at_least, at_most, best_of_each
 
 TRANSFORMS: tuple[tuple[int, int, int, type, Projection | None, float], ...] = (
@@ -35,6 +35,7 @@ def run() -> Iterator[Result]:
         for dtype in (np.float32, np.float64):
             yield from _landmarks(width, dtype)
     yield from bench_scale.run()
+    yield from bench_wide.run()
     yield from bench_accuracy.run()
 
 
