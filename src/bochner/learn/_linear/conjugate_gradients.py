@@ -131,7 +131,7 @@ def iterated_ridge(
     if cost(_FEWEST_PASSES + _PASSES_PER_ROOT * np.sqrt(preconditioner.stretch.max())) > at_most:
         return None
     target_mean = np.array(sums) / weight if intercept else np.zeros(t)
-    work = partial(_cross_sums, phi=phi, target_mean=target_mean)  # in float64: what they lose, no step brings back
+    work = partial(cross_sums, phi=phi, target_mean=target_mean)  # in float64: what they lose, no step brings back
     total = rows.reduce(work, width=t, label="fit", verbose=verbose)
     centre = total[:-1, 0] / weight if intercept else np.zeros(D)
     tolerance = FLOAT32_TOLERANCE if rows.dtype == np.float32 and not exact else TOLERANCE
@@ -140,7 +140,7 @@ def iterated_ridge(
     for _ in bar:
         if not len(descent.active):
             break
-        work = partial(_normal_sums, phi=phi, directions=descent.directions, centre=centre, exact=exact)
+        work = partial(normal_sums, phi=phi, directions=descent.directions, centre=centre, exact=exact)
         total = rows.reduce(work, width=t)
         descent.step(total[:-1] - np.outer(centre, total[-1]))
         if len(descent.active) and cost(descent.steps) > at_most:
@@ -212,7 +212,7 @@ def _target_sums(targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     return np.concatenate([[w.sum()], w @ targets.astype(np.float64)])
 
 
-def _cross_sums(chunks: Iterator[Chunk], *, phi: FeatureMap, target_mean: np.ndarray) -> np.ndarray:
+def cross_sums(chunks: Iterator[Chunk], *, phi: FeatureMap, target_mean: np.ndarray) -> np.ndarray:
     """Sums over rows of features and one, times the weight and the weighted targets: (D + 1, 1 + t)."""
     total: np.ndarray = np.zeros((phi.n_features_out + 1, 1 + len(target_mean)))
     for X, Y, weights in chunks:
@@ -226,7 +226,7 @@ def _rows_of(V: np.ndarray, F: np.ndarray, i: int, j: int) -> np.ndarray:
     return V[i:j]
 
 
-def _normal_sums(
+def normal_sums(
     chunks: Iterator[Chunk], *, phi: FeatureMap, directions: np.ndarray, centre: np.ndarray, exact: bool
 ) -> np.ndarray:
     """Sums over rows of features and one, times the weighted products of centred features and directions: (D + 1, k)."""
