@@ -14,6 +14,7 @@ import numpy as np
 from ..maps import Landmarks
 from ._coordinates import Coordinates
 from ._feature_parameters import FeatureParameters, draw_features
+from ._linear.moments import Moments
 from ._linear.ridge import RidgeModel, about
 from ._linear.spectrum import NormalEquations
 from ._row_source import Chunk, rows_in_memory
@@ -351,6 +352,8 @@ def refined_alpha(model: RidgeModel, phi: Any, sample: Chunk, start: float | Non
     offset = np.zeros(Y.shape[1]) if means is None else means[1]
     judged = Judged(features, targets, weights, units, freedom.whole, offset if freedom.alike else None)
     grid = strengths(equations) if freedom.alphas is None else freedom.alphas
+    if isinstance(model.data, Moments):  # not where rounding decides; one strength is left at least
+        grid = grid[grid >= min(10 * model.data.blur, grid[-1])]
     if isinstance(equations, NormalEquations) and (start is not None or equations.order > LARGEST_ORDER):
         middle = float(grid[len(grid) // 2]) if start is None else start
         return walk(partial(score_of, equations, judged), grid, middle, len(grid))

@@ -11,7 +11,7 @@ from .._arrays import is_numpy, is_sparse, like
 from ..kernels import Kernel, Radial
 from ..kernels._distances import squared_distances
 from ..linalg.engine import single_threaded_blas
-from ._features import Features, Scaled
+from ._features import Factored, Features, Scaled
 
 _STEP = 1e-5
 """Relative step of central differences: the cube root of the rounding error of float64."""
@@ -21,6 +21,34 @@ _BLOCK = 128
 """Columns that are whitened at a time: the triangle below the block is not multiplied."""
 _JITTERS = (0.0, 1e-12, 1e-10, 1e-8)
 """Shares of the mean diagonal tried in turn until K_SS has a Cholesky factor."""
+
+
+_DEPENDENT, _MOST_DEPENDENT = 1e-3, 64
+"""A landmark whose residual given those before it is below this share is nearly dependent; one in so many at most."""
+_POWER_STEPS = 8
+"""Steps of the power method, which find a largest singular value within a few per cent."""
+
+
+class KernelColumns(Features):
+    """The kernel between points and landmarks, as it is, but for some columns, which are replaced by whitened ones."""
+
+    symmetric = True
+    positive = False
+    sparse_rows = True
+
+    def __init__(self, whitened: LandmarkFeatures, replaced: np.ndarray) -> None:
+        self.whitened, self.width, self.replaced = whitened, len(whitened.points), replaced
+        self._coefficients: dict[np.dtype, np.ndarray] = {}
+
+    def scaled(self, X: Any, *, key: bool) -> Scaled:
+        """One Gram matrix with the landmarks."""
+        columns, T = self.whitened.prepared(X.dtype)
+        values = columns(X)
+        if len(self.replaced):
+            if X.dtype not in self._coefficients:
+                self._coefficients[X.dtype] = T[:, self.replaced]
+            values[:, self.replaced] = values @ self._coefficients[X.dtype]
+        return values, None
 
 
 class LandmarkFeatures(Features):
@@ -38,7 +66,18 @@ class LandmarkFeatures(Features):
         self.transform = np.zeros((len(self.points), width))
         self.transform[:, : whitened.shape[1]] = whitened
         self.triangular = not np.tril(self.transform, -1).any()
+        self._factored: dict[bool, Factored] = {}
         self._prepared: dict[np.dtype, tuple[Callable[[Any], np.ndarray], np.ndarray]] = {}
+
+    def factored(self, *, stable: bool) -> Factored | None:
+        """The kernel with the landmarks, and the whitening, if that is a triangle."""
+        if not self.triangular:
+            return None
+        if stable not in self._factored:
+            which = _nearly_dependent(np.diag(self.transform)) if stable else np.arange(0)
+            Q = _without(self.transform, which)
+            self._factored[stable] = Factored(KernelColumns(self, which), Q, _largest_square(Q))
+        return self._factored[stable]
 
     def scaled(self, X: Any, *, key: bool) -> Scaled:
         """One Gram matrix with the landmarks, and one product."""
@@ -53,14 +92,14 @@ class LandmarkFeatures(Features):
 
     def fill(self, X: Any, out: np.ndarray, *, key: bool) -> None:
         """Write the product by blocks of columns, without the zeros of a triangle."""
-        columns, T = self._in(X.dtype)
+        columns, T = self.prepared(X.dtype)
         values = columns(X)
         for start in range(0, self.width, _BLOCK):
             stop = min(start + _BLOCK, self.width)
             some = slice(stop) if self.triangular else slice(None)
             np.matmul(values[:, some], T[some, start:stop], out=out[:, start:stop])
 
-    def _in(self, dtype: np.dtype) -> tuple[Callable[[Any], np.ndarray], np.ndarray]:
+    def prepared(self, dtype: np.dtype) -> tuple[Callable[[Any], np.ndarray], np.ndarray]:
         """The kernel with the landmarks, and the product, in one type; made once."""
         if dtype not in self._prepared:
             self._prepared[dtype] = (
@@ -83,6 +122,39 @@ class LandmarkFeatures(Features):
         between = _stretch(self.unit, X, S, gradient @ T.T)
         between += _stretch(self.unit, S, S, within)
         return between
+
+
+def _nearly_dependent(inverse_pivots: np.ndarray) -> np.ndarray:
+    """Numbers of the few landmarks that those before them nearly determine: their features have the largest coefficients."""
+    worst = np.argsort(-inverse_pivots, kind="stable")[: len(inverse_pivots) // _MOST_DEPENDENT]
+    return np.sort(worst[inverse_pivots[worst] ** 2 * _DEPENDENT > inverse_pivots[0] ** 2])
+
+
+def _without(T: np.ndarray, which: np.ndarray) -> np.ndarray:
+    """Q with K T = F Q, where F is K but for some columns, which are those of K T.
+
+    F = K A, where A is the identity but for these columns, and Q is the inverse of A times T.
+    """
+    from scipy.linalg import solve_triangular
+
+    if not len(which):
+        return T
+    with single_threaded_blas:
+        rows = solve_triangular(T[np.ix_(which, which)], T[which], check_finite=False)
+        Q = T - T[:, which] @ rows
+    Q[which] += rows
+    return np.triu(Q)
+
+
+def _largest_square(matrix: np.ndarray) -> float:
+    """Square of the largest singular value, by the power method."""
+    v, square = np.ones(len(matrix)), 0.0
+    with single_threaded_blas:
+        for _ in range(_POWER_STEPS):
+            v = matrix @ (matrix.T @ v)
+            square = float(np.linalg.norm(v))
+            v /= square
+    return square
 
 
 def _stretch(unit: Radial, X: np.ndarray, Y: np.ndarray, gradient: np.ndarray) -> np.ndarray:
@@ -119,13 +191,12 @@ def _inverse_root(K: np.ndarray, jitters: tuple[float, ...]) -> tuple[np.ndarray
 
     size = float(np.trace(K)) / len(K) or 1.0
     for share in jitters:
-        try:
-            L = np.linalg.cholesky(K + share * size * np.eye(len(K)))
-        except np.linalg.LinAlgError:
-            continue
-        diagonal = np.diag(L)
-        if diagonal.min() > 1e-7 * diagonal.max() or share == _JITTERS[-1]:
-            return lapack.dtrtri(L.T, overwrite_c=True)[0], share
+        shifted = K.copy(order="F")
+        shifted.flat[:: len(K) + 1] += share * size
+        upper, failed = lapack.dpotrf(shifted, lower=0, overwrite_a=True)
+        diagonal = np.diag(upper)
+        if not failed and (diagonal.min() > 1e-7 * diagonal.max() or share == _JITTERS[-1]):
+            return lapack.dtrtri(upper, overwrite_c=True)[0], share
     values, vectors = np.linalg.eigh(K)
     kept = values > len(K) * np.finfo(np.float64).eps * values.max()
     return vectors[:, kept] / np.sqrt(values[kept]), 0.0

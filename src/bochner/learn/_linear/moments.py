@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -44,6 +44,8 @@ class Moments:
         Squares T of the targets.
     rounding : float
         Relative rounding error of the features.
+    blur : float
+        Bound on the norm of the rounding error of S, where it is more than that of the products of the features.
 
     Notes
     -----
@@ -76,6 +78,7 @@ class Moments:
     cross: np.ndarray = field(repr=False)
     target_scatter: np.ndarray
     rounding: float
+    blur: float = 0.0
 
     @classmethod
     def of(
@@ -119,6 +122,22 @@ class Moments:
         S += np.triu(S, 1).T
         return S
 
+    def of_products(self, matrix: np.ndarray, blur: float) -> Moments:
+        """Those of the features times an upper triangular matrix (D, E), with a rounding error of this norm."""
+        S, (p, D) = self.scatter, matrix.shape
+        half, upper = np.empty((p, D)), np.zeros((D, D))
+
+        def columns(start: int, stop: int) -> None:
+            np.matmul(S[:, :stop], matrix[:stop, start:stop], out=half[:, start:stop])
+            for i in range(0, stop, _COLUMNS):
+                j = min(i + _COLUMNS, D)
+                np.matmul(matrix[:j, i:j].T, half[:j, start:stop], out=upper[i:j, start:stop])
+
+        for_each_tile(D, _COLUMNS, columns)
+        with single_threaded_blas:
+            mean, cross = self.feature_mean @ matrix, matrix.T @ self.cross
+        return replace(self, feature_mean=mean, upper=upper, cross=cross, blur=self.blur + blur)
+
     def __add__(self, other: object) -> Moments:
         if not isinstance(other, Moments):
             return NotImplemented
@@ -141,7 +160,7 @@ class _Sums:
         self.n_rows, self.weight, self.units = 0, 0.0, 0.0
         self.feature_mean, self.target_mean = np.zeros(D), np.zeros(t)
         self.upper, self.cross, self.target_scatter = np.zeros((D, D)), np.zeros((D, t)), np.zeros(t)
-        self.rounding = float(np.finfo(np.float64).eps)
+        self.rounding, self.blur = float(np.finfo(np.float64).eps), 0.0
 
     def frozen(self) -> Moments:
         """What was added, which nobody changes any more."""
@@ -169,7 +188,7 @@ class _Sums:
         """Add moments of other rows."""
         self.n_rows += other.n_rows
         self.units += other.units
-        self.rounding = max(self.rounding, other.rounding)
+        self.rounding, self.blur = max(self.rounding, other.rounding), self.blur + other.blur
         if other.weight == 0:
             return
         delta, gap, root = self._shift(other.feature_mean, other.target_mean, other.weight)
@@ -194,7 +213,8 @@ class _Sums:
         def block(first: int, last: int) -> None:
             start, stop = D - last, D - first  # the longest columns first, so that threads end together
             columns = rows[:, start:stop]
-            self.upper[:stop, start:stop] += rows[:, :stop].T @ columns
+            self.upper[:start, start:stop] += rows[:, :start].T @ columns
+            self.upper[start:stop, start:stop] += columns.T @ columns  # symmetric, which BLAS uses
             self.cross[start:stop] += columns.T @ Y.astype(rows.dtype, copy=False)
 
         for_each_tile(D, _COLUMNS, block)

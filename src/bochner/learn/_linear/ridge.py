@@ -13,7 +13,7 @@ from scipy.linalg import LinAlgWarning
 
 from ..._validation import check_option, shown
 from ...approximation import FeatureMap
-from ...linalg.engine import multiply
+from ...linalg.engine import multiply, single_threaded_blas
 from .._row_source import Chunk, RowSource
 from .conjugate_gradients import direct_cost, iterated_ridge
 from .moments import Moments
@@ -30,6 +30,8 @@ _NOTHING_KEPT = (
     "a fit by conjugate gradients keeps no statistics to which rows could be added, and compact() drops them; call fit, "
     "with solver='primal' if rows are to be added."
 )
+_BLUR = 1e-2
+"""Share of a strength that the rounding error of S may have: as if the strength were off by so much, somewhere."""
 _ROUNDING = 1e-14
 """Of the squares of the targets: a residual of minus so much may be that of a perfect fit."""
 
@@ -119,32 +121,36 @@ class Ridge:
 
     def direct(self, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel:
         """A fit by moments, or by the rows themselves where they are fewer than features."""
+        model = self.collected(phi, rows, verbose=verbose)
+        by_rows = isinstance(self.alpha, str) and self.alpha == "loo" and isinstance(model.data, Moments)
+        return (replace(model, alpha=self._by_leaving_out(model, phi, rows, verbose)) if by_rows else model).solved()
+
+    def collected(self, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel:
+        """What a fit is solved from."""
         few = rows.in_memory and (
             self.solver == "dual" or (self.solver == "auto" and rows.shape[0] < phi.n_features_out)
         )
         if few:  # fewer numbers than the moments, which they become when more rows come
             X, Y, weights = rows.gathered()
-            return RidgeModel(self, FewRows(phi.queries(X), Y, weights)).solved()
-        model = self._collected(phi, rows, verbose)
-        if not (isinstance(self.alpha, str) and self.alpha == "loo"):
-            return model.solved()
-        return replace(model, alpha=self._by_leaving_out(model, phi, rows, verbose)).solved()
+            return RidgeModel(self, FewRows(phi.queries(X), Y, weights))
+        return self._summed(phi, rows, verbose)
 
     def extend(self, model: RidgeModel, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel:
         """The model with more rows; it is solved when it is next asked for."""
         self.check(rows.n_targets, in_memory=rows.in_memory)
         if model.data is None:
             raise ValueError(f"{self.owner}: {_NOTHING_KEPT}")
-        more = self._collected(phi, rows, verbose)
+        more = self._summed(phi, rows, verbose)
         return replace(more, data=model.moments + more.moments)
 
     def begin(self, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel:
         """A model of the first of several parts of the rows."""
         self.check(rows.n_targets, in_memory=rows.in_memory)
-        return self._collected(phi, rows, verbose)
+        return self._summed(phi, rows, verbose)
 
-    def _collected(self, phi: FeatureMap, rows: RowSource, verbose: Any) -> RidgeModel:
-        return RidgeModel(self, collect_moments(phi, rows, exact=self.exact, verbose=verbose))
+    def _summed(self, phi: FeatureMap, rows: RowSource, verbose: Any) -> RidgeModel:
+        least = 0.0 if isinstance(self.alpha, str) else float(np.min(self.alpha))
+        return RidgeModel(self, collect_moments(phi, rows, exact=self.exact, least_alpha=least, verbose=verbose))
 
     def iterated(self, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel | None:
         """A fit by conjugate gradients, if it was asked for, or if it is expected to take less than half of the time."""
@@ -290,11 +296,33 @@ class RidgeModel:
 
     def predictor(self, phi: FeatureMap) -> Any:
         """From rows X (n, d) to predictions (n, t): a function that holds no more than it needs."""
-        return partial(_predict, phi=phi, coefficients=self.solution.coefficients, intercept=self.solution.intercept)
+        factors, B = phi.factored(), self.solution.coefficients
+        if factors is not None:
+            with single_threaded_blas:
+                B = factors[1] @ B
+        return partial(
+            _predict, phi=phi, coefficients=B, intercept=self.solution.intercept, factored=factors is not None
+        )
 
 
-def collect_moments(phi: FeatureMap, rows: RowSource, *, exact: bool = True, verbose: Any = 0) -> Moments:
-    """Moments of the features and the targets of all rows, chunk by chunk and wherever the rows are.
+def collect_moments(
+    phi: FeatureMap, rows: RowSource, *, exact: bool = True, least_alpha: float = 0.0, verbose: Any = 0
+) -> Moments:
+    r"""Moments of the features and the targets of all rows, chunk by chunk and wherever the rows are.
+
+    Features that are others times a matrix T, such as whitened landmarks, have the scatter :math:`T^TST`: the product is
+    taken once, instead of once for each row.  It multiplies rounding errors by :math:`|T|^2` instead of :math:`|T|`, so it
+    is taken of many rows, and where the error stays far below the least strength that the equations will be solved with.
+
+    Parameters
+    ----------
+    phi : FeatureMap
+    rows : RowSource
+    exact : bool
+        See `Moments.collect`.
+    least_alpha : float
+        Zero if it is not known.
+    verbose : int
 
     Examples
     --------
@@ -306,18 +334,32 @@ def collect_moments(phi: FeatureMap, rows: RowSource, *, exact: bool = True, ver
     >>> collect_moments(phi, rows).scatter.shape
     (8, 8)
     """
-    work = partial(_moments, phi=phi, n_targets=rows.n_targets, exact=exact)
+    factors, blur, n = phi.factored(stable=True), 0.0, rows.shape[0]  # NaN where it is not known
+    if factors is not None:
+        blur = factors[2] * np.finfo(np.float64 if exact else rows.dtype).eps * np.sqrt(n * phi.n_features_out)
+    once = factors is not None and n > 2 * phi.n_features_out and blur <= _BLUR * least_alpha
+    work = partial(_moments, phi=phi, n_targets=rows.n_targets, exact=exact, factored=once)
     total: Moments = rows.reduce(work, width=phi.n_features_out, label="fit", verbose=verbose)
     rows.check_weight(total.weight)
-    return total
+    return total.of_products(factors[1], float(blur)) if factors is not None and once else total
 
 
-def _moments(chunks: Iterator[Chunk], *, phi: FeatureMap, n_targets: int, exact: bool) -> Moments:
+def _moments(chunks: Iterator[Chunk], *, phi: FeatureMap, n_targets: int, exact: bool, factored: bool) -> Moments:
+    phi = _first_factor(phi, stable=True) if factored else phi
     parts = ((phi.queries(X), Y, weights) for X, Y, weights in chunks if len(X))
     return Moments.collect(parts, phi.n_features_out, n_targets, exact=exact)
 
 
-def _predict(X: np.ndarray, *, phi: FeatureMap, coefficients: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+def _first_factor(phi: FeatureMap, *, stable: bool) -> FeatureMap:
+    factors = phi.factored(stable=stable)
+    assert factors is not None
+    return factors[0]
+
+
+def _predict(
+    X: np.ndarray, *, phi: FeatureMap, coefficients: np.ndarray, intercept: np.ndarray, factored: bool
+) -> np.ndarray:
+    phi = _first_factor(phi, stable=False) if factored else phi
     out = np.empty((len(X), len(intercept)), X.dtype)
     multiply(phi.queries(X), coefficients.astype(X.dtype), out)
     out += intercept.astype(X.dtype)
