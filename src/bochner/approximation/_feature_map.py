@@ -198,6 +198,22 @@ class FeatureMap:
         other.__dict__.update(self.__dict__, features=found.features, n_features_out=found.features.width, derived={})
         return other, found.matrix, found.gain
 
+    def at_points(self, X: Any) -> np.ndarray:
+        """Return which rows are among the points that the features were made from: landmarks, for which nothing is new.
+
+        Parameters
+        ----------
+        X : NumPy array or CSR matrix (n, d)
+            Checked rows.
+
+        Returns
+        -------
+        bool array (n,)
+        """
+        if is_sparse(X):
+            return self.features.at_points(self._sparse_at_unit_scale("at_points", X))
+        return self.features.at_points(self.spec.at_unit_scale(X))
+
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return all drawn numbers as arrays under stable names.
 

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,12 @@ def register(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser("bench", help="measure speed against other libraries, and print the ratios")
     parser.add_argument("suite", nargs="?", choices=sorted(SUITES), help="run only this suite")
+    parser.add_argument(
+        "--data",
+        action="append",
+        metavar="NAME",
+        help="only this data set of the suite learn; speed for its other cases",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--neighbour", action="store_true", help="measure attention beside two busy processes instead")
     parser.set_defaults(run=run)
@@ -78,7 +85,12 @@ def run(options: argparse.Namespace) -> int:
     if options.neighbour and options.suite not in (None, "attention"):
         print(f"bochner bench: --neighbour measures attention, not {options.suite}.", file=sys.stderr)
         return 2
+    if options.data and options.suite != "learn":
+        print(f"bochner bench: --data chooses among the data sets of learn, not of {options.suite}.", file=sys.stderr)
+        return 2
     suites = {"attention": _suite("attention_neighbour")} if options.neighbour else SUITES
+    if options.data:
+        suites = {"learn": partial(import_module(f"{__package__}.bench_learn").run, options.data)}
     for name in [options.suite] if options.suite else suites:
         for result in suites[name]():
             results.append(result)

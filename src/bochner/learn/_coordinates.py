@@ -97,6 +97,10 @@ class MovedFeatures:
         found = self.features.factored(stable=stable)
         return found and (MovedFeatures(self.coordinates, found[0], self.n_features_in), *found[1:])
 
+    def at_points(self, X: Any) -> np.ndarray:
+        """Return which rows are among the points that the features were made from."""
+        return self.features.at_points(self.coordinates(X))
+
     def keys(self, Y: Any) -> Any:
         """Return the features of keys."""
         return self.features.keys(self.coordinates(Y))

@@ -121,6 +121,10 @@ class Features(ABC):
         """
         return None
 
+    def at_points(self, X: Any) -> np.ndarray:
+        """Which rows of X (n, d) are among the points that the features were made from, (n,)."""
+        return np.zeros(X.shape[0], dtype=bool)
+
     def pull_back(self, X: np.ndarray, values: np.ndarray, gradient: np.ndarray) -> np.ndarray | None:
         """Gradient in the rows X (n, d), from one in their query features ``values`` (n, width); None where not offered."""
         return None

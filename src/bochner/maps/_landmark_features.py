@@ -79,6 +79,12 @@ class LandmarkFeatures(Features):
             self._factored[stable] = Factored(KernelColumns(self, which), Q, _largest_square(Q))
         return self._factored[stable]
 
+    def at_points(self, X: Any) -> np.ndarray:
+        """Rows that are landmarks, by their distances."""
+        rows = (X.toarray() if is_sparse(X) else X).astype(np.float64)
+        nearest = squared_distances(np, rows, self.points, 1.0).min(axis=1)
+        return np.asarray(nearest <= _SAME * np.maximum((rows**2).sum(axis=1), 1.0))
+
     def scaled(self, X: Any, *, key: bool) -> Scaled:
         """One Gram matrix with the landmarks, and one product."""
         lead = tuple(X.shape[:-1])
