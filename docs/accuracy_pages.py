@@ -118,9 +118,9 @@ def accuracy_page(measured: Mapping[str, Any]) -> str:
         f"Errors of test rows (RMSE, or share of wrong classes), means of {DRAWS} draws (one at width {WIDE} and for "
         "methods without features), with the time of a fit in brackets. All methods see the same scaled columns and choose "
         "their parameters on training rows only; the time of that search is in the last column. The time in brackets is "
-        "that of a fit with the chosen parameters, for our automatic mode as for the others. Methods without features stand in "
-        f"the first column of errors. Width {WIDE} is measured on data with at least {3 * WIDE // 2} rows, and not for "
-        "`Nystroem`, whose singular value decomposition takes minutes there; the exact kernel on at most 10000 rows.",
+        "that of a fit with the chosen parameters, for our automatic mode as for the others. Methods without features "
+        f"stand in the first column of errors. Width {WIDE} is measured on data with at least {3 * WIDE // 2} rows, and "
+        "not for `Nystroem`, whose singular value decomposition takes minutes there; the exact kernel on at most 10000.",
         "![Error against fit time of kernel machines, RBFSampler, Nystroem, support vectors and boosting](accuracy.svg)",
         losses(goals),
         verdict(data),
@@ -163,16 +163,15 @@ def _left_out(data: Mapping[str, Sequence[Numbers]]) -> str:
 
 def _goal_table(results: Sequence[Mapping[str, Any]]) -> str:
     rows = [
-        [
-            r["case"],
-            f"{np.inf if r['value'] is None else r['value']:.3g} {r['unit']}",
-            r["goal"],
-            "yes" if r["met"] else "no",
-            r["details"],
-        ]
+        [r["case"], f"{_number(r['value'])} {r['unit']}", r["goal"], "yes" if r["met"] else "no", r["details"]]
         for r in results
     ]
     return table("case | measured | goal | met | details", rows)
+
+
+def _number(value: float | None) -> str:
+    """Three digits; JSON has null for infinity."""
+    return "infinite" if value is None else f"{value:.3g}"
 
 
 def accuracy_picture(measured: Mapping[str, Any]) -> str:

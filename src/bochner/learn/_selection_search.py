@@ -283,7 +283,7 @@ class Search:
         freedom = self.freedom
         parts = [
             f"{len(self.tried)} candidates by leave-one-out error on {len(self.sample.X)} of {self.n_rows} rows in "
-            f"{seconds:.1f} s"
+            f"{seconds:.1f} s, all of the same width"
         ]
         if freedom.exact and best.map == LANDMARKS:
             parts.append("landmarks, since there are no more rows than features and they make the kernel exact")
