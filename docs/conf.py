@@ -25,7 +25,8 @@ html_theme = "furo"
 html_math_renderer = "mathml"
 html_static_path = ["_static", str(Path(find_spec("ziamath").origin).parent / "fonts" / "STIXTwoMath-Regular.ttf")]
 html_css_files = ["pages.css"]
-html_copy_source = html_show_sourcelink = False
+html_copy_source = html_show_sourcelink = html_show_copyright = False
+html_show_search_summary = False  # summaries are fetched, which browsers refuse to pages of a folder
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 4
 copybutton_prompt_text = r">>> |\.\.\. |\$ "

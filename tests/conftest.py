@@ -1,10 +1,22 @@
-"""Seeds: one by default, more with BOCHNER_SEEDS (a number, or a range such as 0-99)."""
+"""What keeps tests free of luck and of the clock: seeds, and no limits on the time of examples.
+
+One seed by default; more with BOCHNER_SEEDS (a number, or a range such as 0-99).
+"""
 
 from __future__ import annotations
 
+import itertools
 import os
+import sys
 
+import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "any machine", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 
 
 def _seeds() -> list[int]:
@@ -15,3 +27,13 @@ def _seeds() -> list[int]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "seed" in metafunc.fixturenames:
         metafunc.parametrize("seed", _seeds(), ids=lambda s: f"seed{s}")
+
+
+@pytest.fixture(autouse=True)
+def no_entropy(monkeypatch):
+    """Generators that nobody seeded are the same ones in each run of a test, whatever ran before it."""
+    seeds, seeded = itertools.count(), np.random.default_rng
+    monkeypatch.setattr(np.random, "default_rng", lambda seed=None: seeded(next(seeds) if seed is None else seed))
+    np.random.seed(0)  # noqa: NPY002 -- scikit-learn's default `random_state`
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)

@@ -87,7 +87,7 @@ def recommend(tmp_path):
 
 
 def recommend_for_a_target(tmp_path):
-    return bochner.recommend(X, kernel="laplacian", n_features=8, rng=0, y=X[:, 0], budget=1.0)
+    return bochner.recommend(X, kernel="laplacian", n_features=8, rng=0, y=X[:, 0], budget=1e6)
 
 
 def dask(tmp_path):

@@ -23,6 +23,8 @@ ELSEWHERE = {("maps", "NoClosedForm")}
 """Described in `bochner.approximation`."""
 LISTS = ("search.html", "genindex.html", "py-modindex.html")
 """Pages that Sphinx writes by itself."""
+PATIENCE = 300
+"""Seconds after which a page will never show what it should."""
 PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md") if "_build" not in path.parts)
 
 
@@ -148,8 +150,9 @@ def test_pages_in_a_browser_without_a_network(built, pages, tmp_path):
                 assert width < 1000 or browser.execute_script(wide) == 0, f"{path}: a table is wider than the page"
         assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
         browser.get((built / "frames.html").as_uri())
-        assert browser.execute_script("return document.fonts.check(arguments[0])", '16px "STIX Two Math Site"')
+        font = """return document.fonts.check('16px "STIX Two Math Site"')"""
+        WebDriverWait(browser, PATIENCE).until(lambda page: page.execute_script(font))
         assert browser.execute_script("return document.querySelector('math').getBoundingClientRect().height") > 5
         browser.get(f"{(built / 'search.html').as_uri()}?q=orthoplex")
         found = "return document.querySelectorAll('#search-results li').length"
-        WebDriverWait(browser, 30).until(lambda page: page.execute_script(found) > 3)
+        WebDriverWait(browser, PATIENCE).until(lambda page: page.execute_script(found) > 3)

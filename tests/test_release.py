@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import runpy
 import tomllib
 from pathlib import Path
+from typing import Any
 
+import jinja2
 import pytest
+import yaml
 
 import bochner
+from bochner.cli.main import parser
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = set(PROJECT["optional-dependencies"])
 
 
 def test_versions_agree():
@@ -20,14 +27,54 @@ def test_versions_agree():
     assert f'set version = "{released}"' in (ROOT / "packaging" / "conda" / "meta.yaml").read_text()
 
 
-def test_conda_recipe_has_the_dependencies_of_the_package():
-    recipe = (ROOT / "packaging" / "conda" / "meta.yaml").read_text()
-    needed = re.findall(
-        r"^    - ([\w-]+) (>=[\w.]+)$", recipe.partition("  run:")[2].partition("\ntest:")[0], re.MULTILINE
-    )
-    assert sorted(f"{name}{bound}" for name, bound in needed) == sorted(
-        [*PROJECT["dependencies"], f"python{PROJECT['requires-python']}"]
-    )
+@pytest.fixture(scope="module")
+def recipe() -> dict[str, Any]:
+    """The conda recipe, with its variables filled in."""
+    text = (ROOT / "packaging" / "conda" / "meta.yaml").read_text()
+    return yaml.safe_load(jinja2.Template(text).render(PYTHON="python"))
+
+
+def test_conda_recipe_says_what_the_package_says(recipe):
+    assert recipe["package"] == {"name": PROJECT["name"], "version": bochner.__version__}
+    assert recipe["source"]["path"] == f"../../dist/bochner-{bochner.__version__}.tar.gz"
+    assert recipe["build"]["noarch"] == "python"
+    scripts = [f"{name} = {target}" for name, target in PROJECT["scripts"].items()]
+    assert recipe["build"]["entry_points"] == scripts
+    assert recipe["about"]["license"] == PROJECT["license"] and recipe["about"]["summary"] == PROJECT["description"]
+    assert [recipe["about"]["license_file"]] == PROJECT["license-files"]
+
+
+def test_conda_recipe_has_the_dependencies_of_the_package(recipe):
+    python = f"python{PROJECT['requires-python']}"
+    built = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    for kind, needed in (("run", [*PROJECT["dependencies"], python]), ("host", [*built, python, "pip"])):
+        assert sorted(line.replace(" ", "") for line in recipe["requirements"][kind]) == sorted(needed)
+
+
+def test_conda_recipe_has_tests_that_exist(recipe):
+    for name in recipe["test"]["imports"]:
+        importlib.import_module(name)
+    for line in recipe["test"]["commands"]:
+        parser().parse_args(line.split()[1:])
+
+
+def test_every_extra_is_described_and_used_after_installation():
+    described = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "installation.md").read_text(), re.MULTILINE)
+    assert sorted(described) == sorted(EXTRAS)
+    checked = runpy.run_path(str(ROOT / "packaging" / "smoke_test.py"))["CHECKS"]
+    assert checked.keys() == EXTRAS - {"docs", "dev"} | {""}  # these two are used by the tests themselves
+
+
+def test_extras_that_are_named_exist():
+    texts = [*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").glob("**/*.md"), ROOT / "README.md"]
+    named = {
+        extra
+        for path in texts
+        for found in re.findall(r"""["']\S*\[([\w,]+)\]["']""", path.read_text())
+        if "bochner[" + found in path.read_text() or ".[" + found in path.read_text()
+        for extra in found.split(",")
+    }
+    assert named <= EXTRAS
 
 
 @pytest.mark.parametrize("name", ["LICENSE", "CITATION.cff", "SECURITY.md", "CODE_OF_CONDUCT.md", "CHANGELOG.md"])

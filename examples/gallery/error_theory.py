@@ -39,6 +39,7 @@ def draw(smoke: bool = False) -> tuple[Figure, str]:
         ax.errorbar(WIDTHS[:: 2 if smoke else 1], simulated, 2 * np.array(spread), color=f"C{k}", fmt="o", capsize=3)
     ax.set(xscale="log", yscale="log", xlabel="width of the features", ylabel="root mean square error of an entry")
     ax.set_xticks(WIDTHS, WIDTHS)
+    ax.set_yticks((0.02, 0.05, 0.1, 0.2), ("0.02", "0.05", "0.1", "0.2"))
     ax.minorticks_off()
     ax.legend()
     return figure, f"Largest deviation of simulation from theory: {worst:.1f} standard errors."

@@ -35,7 +35,7 @@ def draw(smoke: bool = False) -> tuple[Figure, str]:
     for k, (_, values) in enumerate(found.items()):
         errors.plot(np.full(len(values), k), values, "o", alpha=0.6)
         errors.plot([k - 0.25, k + 0.25], [np.median(values)] * 2, color="black")
-    errors.set(title="error of the attention weights", ylabel="relative, each point a head", yscale="log")
+    errors.set(title="error of the attention weights", ylabel="relative error, one point per head", yscale="log")
     errors.set_xticks(range(len(found)), list(found), fontsize=9)
     medians = ", ".join(f"{name} {np.median(values):.2f}" for name, values in found.items())
     return figure, f"Median relative error of the weights over heads, 64 rows: {medians}."

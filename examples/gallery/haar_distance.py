@@ -45,8 +45,8 @@ def draw(smoke: bool = False) -> tuple[Figure, str]:
     axes[1].legend(fontsize=8)
     one, givens = found["one Hadamard block", "e1"], found["structured Givens", "e1"]
     return figure, (
-        f"On an axis, d = {d}: one Hadamard block {one.value:.3f}, structured Givens {givens.value:.4f} +- "
-        f"{givens.standard_error:.4f}."
+        f"On an axis, d = {d}: one Hadamard block {one.value:.3f}, structured Givens {givens.value:.1e}, with a "
+        f"standard error of {givens.standard_error:.1e}."
     )
 
 

@@ -22,20 +22,23 @@ def draw(smoke: bool = False) -> tuple[Figure, str]:
     (X, y), (T, t) = images(smoke)
     widths = (64, 256) if smoke else (128, 256, 512, 1024, 2048)
     seconds, errors = [], []
+    KernelClassifier(gamma=0.02, map=None, n_components=8, alpha=0.1, random_state=0).fit(X[:500], y[:500])  # compiles
     for width in widths:
         start = time.perf_counter()
         model = KernelClassifier(gamma=0.02, map=None, n_components=width, alpha=0.1, random_state=0).fit(X, y)
         seconds.append(time.perf_counter() - start)
         errors.append(1 - model.score(T, t))
     start = time.perf_counter()
-    linear = 1 - RidgeClassifier().fit(X, y).score(T, t)
+    ridge = RidgeClassifier().fit(X, y)
+    linear_seconds, linear = time.perf_counter() - start, 1 - ridge.score(T, t)
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
     left.loglog(seconds, errors, "o-", label="kernel classifier")
     for x, e, width in zip(seconds, errors, widths, strict=True):
         left.annotate(f"{width}", (x, e), textcoords="offset points", xytext=(5, 5), fontsize=8)
-    left.loglog([time.perf_counter() - start], [linear], "s", color="C1", label="linear ridge classifier")
-    left.set_xticks((2, 5, 10, 20), ("2", "5", "10", "20"))
+    left.loglog([linear_seconds], [linear], "s", color="C1", label="linear ridge classifier")
+    left.set_xticks((1, 2, 5, 10, 20), ("1", "2", "5", "10", "20"))
+    left.set_yticks((0.05, 0.1, 0.2), ("0.05", "0.1", "0.2"))
     left.minorticks_off()
     left.set(xlabel="seconds of the fit", ylabel="error rate on test images", title="labels: number of features")
     left.legend()

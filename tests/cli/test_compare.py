@@ -14,7 +14,7 @@ from bochner import Approximation, datasets, kernels, maps, projections, radii, 
 from bochner.cli import compare, main
 from bochner.cli.main import parser
 from bochner.cli.problem import Problem, read_problem
-from bochner.selection import _peers
+from bochner.selection import _peers, _rivals
 
 PARTS = {
     name: value for module in (kernels, maps, projections, radii, rotations) for name, value in vars(module).items()
@@ -217,7 +217,7 @@ def test_names_of_data_sets(capsys, monkeypatch):
 def shop(tmp_path, monkeypatch):
     """A table with a column of text, one of codes, a missing value, and a target."""
     monkeypatch.setattr(_peers, "_RATES", (0.2,))
-    monkeypatch.setattr(_peers, "_MOST_TREES", 10)
+    monkeypatch.setattr(_rivals, "MOST_TREES", 10)
     monkeypatch.setattr(_peers, "_COSTS", (10.0,))
     rng = np.random.default_rng(0)
     size, colour, zone = rng.uniform(0, 3, 120), rng.choice(["red", "blue"], 120), rng.integers(3, size=120)
@@ -231,6 +231,7 @@ def shop(tmp_path, monkeypatch):
 
 
 TARGET = ["--target", "price", "--categorical", "zone", "--features", "16", "--kernel", "laplacian"]
+TARGET += ["--budget", "1e6"]  # seconds that no machine needs
 
 
 def test_compare_by_a_target_prints_a_decision_and_code_that_runs(shop, capsys, monkeypatch):
@@ -259,7 +260,7 @@ def test_compare_by_a_target_prints_a_decision_and_code_that_runs(shop, capsys, 
 
 def test_a_decision_as_json(shop, capsys):
     command = ["recommend", "shop.csv", "--target", "colour", "--drop", "zone", "--features", "8", "--drop-missing"]
-    assert main([*command, "--kernel", "laplacian", "--lengthscale", "2", "--json"]) == 0
+    assert main([*command, "--kernel", "laplacian", "--lengthscale", "2", "--json", "--budget", "1e6"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["task"] == "classification" and "Laplacian(2.0)" in printed["code"]
     errors = [line["error"] for line in printed["estimators"] if line["n_folds"] == 5]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bochner.cli import main
-from bochner.selection import _peers
+from bochner.selection import _peers, _rivals
 from support.browser import chrome as open_chrome
 from support.browser import resize
 
@@ -26,10 +26,10 @@ def pages(tmp_path_factory):
     (out / "data.csv").write_text("\n".join(["a,b,c,y", *rows]))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_peers, "_RATES", (0.2,))
-        patch.setattr(_peers, "_MOST_TREES", 5)
+        patch.setattr(_rivals, "MOST_TREES", 5)
         patch.setattr(_peers, "_COSTS", (10.0,))
         assert main(["compare", "iris", "--kernel", "arc-cosine-1", *few, "--out", str(out / "gram")]) == 0
-        target = ["--target", "y", "--kernel", "matern-5/2"]
+        target = ["--target", "y", "--kernel", "matern-5/2", "--budget", "1e6"]
         assert main(["compare", str(out / "data.csv"), *target, *few, "--out", str(out / "target")]) == 0
     return {kind: out / kind / "index.html" for kind in KINDS}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
-import time
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -65,6 +65,19 @@ def test_parquet_missing_values(tmp_path):
     frame = pd.DataFrame({"a": X[:, 0], "b": pd.array([1, 2, None] * 4, dtype="Int64")})
     frame.to_parquet(tmp_path / "data.parquet")
     with pytest.raises(TableError, match=r"row 3, column 'b' \(number 2\) holds a missing value, the first of 4"):
+        read_table(tmp_path / "data.parquet")
+
+
+def test_parquet_columns_of_categories_and_lists(tmp_path):
+    import pyarrow
+    import pyarrow.parquet
+
+    categories = pyarrow.array(["x", None, "y"] * 4).dictionary_encode()
+    pyarrow.parquet.write_table(pyarrow.table({"a": X[:, 0], "b": categories}), tmp_path / "data.parquet")
+    assert read_table(tmp_path / "data.parquet").columns == ("a", "b=missing", "b=x", "b=y")
+    lists = pyarrow.array([[1, 2], None] * 6)
+    pyarrow.parquet.write_table(pyarrow.table({"a": X[:, 0], "b": lists}), tmp_path / "data.parquet")
+    with pytest.raises(TableError, match=r"row 1, column 'b' \(number 2\) holds .*which is not a number"):
         read_table(tmp_path / "data.parquet")
 
 
@@ -196,14 +209,15 @@ def test_files_that_are_not_gzip(tmp_path, content):
         read_table(tmp_path / "data.csv.gz")
 
 
-def test_a_gzip_bomb_is_refused_quickly(tmp_path):
-    with gzip.open(tmp_path / "bomb.csv.gz", "wb", compresslevel=1) as file:
-        for _ in range(300):
-            file.write(b"1,2,3\n" * 170_000)
-    start = time.perf_counter()
-    with pytest.raises(TableError, match=r"bomb.csv.gz: it holds more than 250.0 MB once unpacked"):
+def test_a_gzip_bomb_is_not_unpacked_beyond_the_limit(tmp_path, monkeypatch):
+    (tmp_path / "bomb.csv.gz").write_bytes(gzip.compress(b"1,2,3\n" * 4_000_000, compresslevel=1))
+    monkeypatch.setattr(_file_formats, "MOST_TEXT", 1_000_000)
+    tracemalloc.start()
+    with pytest.raises(TableError, match=r"bomb.csv.gz: it holds more than 1.0 MB once unpacked"):
         read_table(tmp_path / "bomb.csv.gz")
-    assert time.perf_counter() - start < 10
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 6_000_000  # of 24
 
 
 def test_a_compressed_array_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
@@ -214,15 +228,13 @@ def test_a_compressed_array_bomb_is_refused_before_it_is_unpacked(tmp_path, monk
         read_table(tmp_path / "bomb.npz")
 
 
-@pytest.mark.parametrize(
-    "line", [b"1," * 30_000_000, b"1" * 60_000_000, b"x" * 60_000_000], ids=["cells", "digits", "x"]
-)
-def test_one_line_of_60_megabytes_is_refused_quickly(tmp_path, line):
+@pytest.mark.parametrize("line", [b"1," * 3_000_000, b"1" * 6_000_000, b"x" * 6_000_000], ids=["cells", "digits", "x"])
+def test_one_very_long_line_is_refused_before_it_is_split(tmp_path, monkeypatch, line):
     (tmp_path / "line.csv").write_bytes(b"a,b\n" + line)
-    start = time.perf_counter()
+    for parser in ("_separator", "_records", "_quickly", "_slowly"):
+        monkeypatch.setattr(_file_formats, parser, None)
     with pytest.raises(TableError, match=r"line.csv: line 2 has more than 4194304 characters"):
         read_table(tmp_path / "line.csv")
-    assert time.perf_counter() - start < 5
 
 
 def test_too_many_columns(tmp_path):

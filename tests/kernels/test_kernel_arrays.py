@@ -60,7 +60,7 @@ def test_leading_axes_broadcast(kernel, d):
             np.testing.assert_allclose(K[i, j], kernel(X[i, 0], Y[j]), rtol=1e-13, atol=1e-15)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(
     kernel=st.sampled_from(ANY_WIDTH),
     batches=mutually_broadcastable_shapes(num_shapes=2, max_dims=2, max_side=3),

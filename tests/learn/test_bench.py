@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from bochner.cli import accuracy_contenders, bench_accuracy, bench_scale
+from bochner.cli import accuracy_contenders, bench_accuracy, bench_scale, bench_wide
 from bochner.learn import KernelRidge
 
 
@@ -19,14 +19,16 @@ def test_fits_of_the_scale_case_learn_its_function(monkeypatch):
     assert len(results) == 3 and all(r["time"] > 0 and r["error"] < 0.7 for r in results)
 
 
-def test_both_solvers_find_the_same(monkeypatch):
-    monkeypatch.setattr(bench_scale, "WIDE_BOTH", (1500, 256))
-    monkeypatch.setattr(bench_scale, "WIDE", (1500, 256))
-    both, alone = bench_scale.both_solvers(), bench_scale.wide_fit()
-    assert both["difference"] < 1e-4 and min(both["cg"], both["primal"], alone["time"], alone["memory"]) > 0
-    monkeypatch.setattr(bench_scale, "_in_process", {"both_solvers": both, "wide_fit": alone}.get)
-    results = list(bench_scale.wide_features())
-    assert results[1].met and results[3].met and np.isclose(results[2].value, both["primal"] / alone["time"])
+def test_wide_features_at_a_small_size(monkeypatch):
+    sizes = {"ROWS": 1500, "WIDTH": 256, "BOTH": (1500, 256), "CHUNKS": 2, "CHUNK_ROWS": 100}
+    for name, value in sizes.items():
+        monkeypatch.setattr(bench_wide, name, value)
+    here = lambda module, what, *numbers: getattr(bench_wide, what)(*numbers)  # noqa: E731
+    monkeypatch.setattr(bench_wide, "in_process", here)
+    results = list(bench_wide.run())
+    assert len(results) == 8 and all(result.value > 0 for result in results)
+    assert all(result.met for result in results[4:]), results[4:]
+    assert "from 200 rows" in results[0].details and "at width 128" in results[0].details
 
 
 def test_streaming_normal_equations_are_ridge_on_the_features():

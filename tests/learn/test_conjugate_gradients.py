@@ -53,11 +53,23 @@ def test_the_solution_is_that_of_the_normal_equations(dtype, intercept, weights,
     ours = model(**options).fit(Z, T, weights)
     direct = model(**options, solver="primal").fit(X, T.astype(float), weights)
     assert difference(ours, direct) < (2e-5 if dtype is np.float64 else 1e-4)
-    loss = 2e-5 if dtype is np.float64 else 2e-3  # in directions that hardly matter; it is as large by the products
+    loss = 2e-5 if dtype is np.float64 else 1e-3  # the rounding of the features themselves
     assert np.linalg.norm(ours.coef_ - direct.coef_) < loss * np.linalg.norm(direct.coef_)
     np.testing.assert_allclose(ours.intercept_, direct.intercept_, atol=1e-3)
     np.testing.assert_array_equal(ours.alpha_, alpha)
     assert ours.predict(Z).dtype == dtype
+
+
+@pytest.mark.parametrize("alpha", (1.0, 0.2))
+def test_coefficients_are_known_where_products_are_in_float32(alpha, small_sample):
+    """To 1e-4, against float64 products of the same features, though the fit itself is known earlier."""
+    Z = X.astype(np.float32)
+    ours = model(alpha=alpha).fit(Z, Y)
+    F = ours.features_.queries(Z).astype(np.float64)
+    F -= F.mean(axis=0)
+    exact = np.linalg.solve(F.T @ F + alpha * np.eye(D), F.T @ (Y - Y.mean(axis=0)))
+    error = np.linalg.norm(ours.coef_.T - exact, axis=0) / np.linalg.norm(exact, axis=0)
+    assert error.max() < 1e-4, error
 
 
 @pytest.mark.parametrize("n_components", (64, 1200))

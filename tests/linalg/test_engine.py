@@ -62,20 +62,20 @@ def test_blas_is_single_threaded_inside_and_restored_whoever_leaves_last():
     def first():
         with single_threaded_blas:
             entered[0].set()
-            entered[1].wait(10)
+            entered[1].wait(300)
         left[0].set()
 
     def second():
-        entered[0].wait(10)
+        entered[0].wait(300)
         with single_threaded_blas:
             entered[1].set()
-            left[0].wait(10)
+            left[0].wait(300)
             seen.append(set(blas_threads()))
         left[1].set()
 
     with ThreadPoolExecutor(2) as pool:
         for done in [pool.submit(first), pool.submit(second)]:
-            done.result(20)
+            done.result(600)
     assert seen == [{1}]
     assert blas_threads() == before
 

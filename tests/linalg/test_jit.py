@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-import time
+from typing import ClassVar
 
 import numba
 import pytest
@@ -33,18 +34,65 @@ def test_other_errors_of_numba_pass(monkeypatch):
         jit.njit(cache=True)(add)
 
 
-@pytest.mark.parametrize("cached, said", [(True, "later runs use the cached result"), (False, "NUMBA_CACHE_DIR")])
-def test_long_compilation_is_announced_once(monkeypatch, caplog, cached, said):
-    monkeypatch.setattr(jit, "PATIENCE", 0.01)
+class Timer:
+    """Stands for `threading.Timer`: time passes when the test says so."""
+
+    started: ClassVar[list[Timer]] = []
+
+    def __init__(self, seconds, announce, arguments):
+        self.seconds, self.announce, self.arguments = seconds, announce, arguments
+
+    def start(self):
+        self.started.append(self)
+
+    def cancel(self):
+        if self in self.started:
+            self.started.remove(self)
+
+
+@pytest.fixture
+def timers(monkeypatch):
+    monkeypatch.setattr(Timer, "started", [])
+    monkeypatch.setattr(jit.threading, "Timer", Timer)
+    return Timer.started
+
+
+@pytest.fixture
+def listener():
     listener = jit.Announcement()
     event.register("numba:compile", listener)
+    yield listener
+    with contextlib.suppress(ValueError):
+        event.unregister("numba:compile", listener)
+
+
+def compilation(monkeypatch, *, cached):
+    """The events at the start and at the end of a compilation of ours."""
     compiled = numba.njit(cache=cached)(add)
     monkeypatch.setattr(compiled.py_func, "__module__", "bochner.linalg.compiled.example")
+    return (
+        event.Event("numba:compile", status, {"dispatcher": compiled})
+        for status in (event.EventStatus.START, event.EventStatus.END)
+    )
+
+
+@pytest.mark.parametrize("cached, said", [(True, "later runs use the cached result"), (False, "NUMBA_CACHE_DIR")])
+def test_long_compilation_is_announced_once(monkeypatch, caplog, timers, listener, cached, said):
+    start, end = compilation(monkeypatch, cached=cached)
     with caplog.at_level(logging.WARNING, "bochner"):
         for _ in range(2):
-            started = event.Event("numba:compile", event.EventStatus.START, {"dispatcher": compiled})
-            event.broadcast(started)
-            time.sleep(0.05)
-            event.broadcast(event.Event("numba:compile", event.EventStatus.END, {"dispatcher": compiled}))
-    assert [record.message for record in caplog.records if said in record.message]
-    assert len(caplog.records) <= 2  # this listener, and the one of the library
+            event.broadcast(start)
+            for timer in [timer for timer in timers if timer.announce == listener.announce]:
+                assert timer.seconds == jit.PATIENCE
+                timers.remove(timer)
+                timer.announce(*timer.arguments)
+            event.broadcast(end)
+    assert [said in record.message for record in caplog.records] == [True]
+
+
+def test_short_compilation_is_not_announced(monkeypatch, timers, listener):
+    start, end = compilation(monkeypatch, cached=False)
+    event.broadcast(start)
+    assert listener.announce in [timer.announce for timer in timers]
+    event.broadcast(end)
+    assert not timers

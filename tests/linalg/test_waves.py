@@ -53,6 +53,17 @@ def test_one_large_phase_sends_its_row_alone_to_the_library():
     assert np.abs(mixed - exact).max() <= 2 * np.finfo(np.float32).eps
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_part_of_the_columns(dtype):
+    """As wide products come: some columns of cosines and of sines, of phases with more columns than amplitudes."""
+    phases, amplitudes = np.random.default_rng(0).standard_normal((5, 12)).astype(dtype), np.ones(10, dtype)
+    out, exact = np.zeros((5, 50), dtype), np.zeros((5, 50))
+    waves(phases, 1.0, amplitudes, out, 25, 15)
+    waves_reference(phases.astype(np.float64), 1.0, amplitudes.astype(np.float64), exact, 25, 15)
+    np.testing.assert_allclose(out, exact, rtol=0, atol=4 * np.finfo(dtype).eps)
+    assert (out[:, :15] == 0).all() and (out[:, 25:40] == 0).all()
+
+
 def test_empty():
     out, _ = both(np.zeros((0, 4)))
     assert out.shape == (0, 8)

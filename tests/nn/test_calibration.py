@@ -277,7 +277,7 @@ def test_calibrates_what_is_selected_and_converts_what_was_calibrated():
     assert again["layers.1.self_attn"][0].map.A == plans["layers.1.self_attn"][0].map.A
 
 
-ROWS = torch.randn(2, 5, 32)
+ROWS = torch.randn(2, 5, 32, generator=torch.Generator().manual_seed(0))
 ERRORS = [
     (lambda: calibrate(3, [ROWS]), TypeError, r"^calibrate: model must be a torch.nn.Module, got 3\."),
     (lambda: calibrate(nn.Linear(2, 2), [ROWS]), ValueError, "^calibrate: found no attention in Linear"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 import torch
 
@@ -9,6 +11,7 @@ from bochner import maps
 from bochner.nn import AttentionState, linear_attention
 from bochner.nn import _fused_call as fused_call
 from bochner.nn import _one_sequence as one_sequence
+from bochner.nn import _threads as nn_threads
 from bochner.nn._fused import attend
 from bochner.nn._tensor_features import QuadraticFeatures, Side, tensor_features
 from bochner.nn._threads import run_all
@@ -88,31 +91,58 @@ def test_gradients_of_features_and_of_the_scale(walked, causal):
         check_close(a[..., :3, :], b[..., :3, :], 1e-11)  # the row of ones of a matrix is a constant
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_any_number_of_threads(threads):
-    q, k, v = tokens(2, 6, length=30)
-    expected = linear_attention(q, k, v, features=positive(), causal=True)
+@pytest.fixture
+def two_threads():
     before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        with torch.inference_mode():
-            found = linear_attention(q, k, v, features=positive(), causal=True)
-        assert torch.get_num_threads() == threads
-    finally:
-        torch.set_num_threads(before)
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(params=["torch", "own"])
+def runtime(request, monkeypatch):
+    """Threads of torch's runtime, or a pool of our own where it has no such entry."""
+    if request.param == "own":
+        monkeypatch.setattr(nn_threads, "_torch_threads", lambda: None)
+    elif nn_threads._torch_threads() is None:
+        pytest.skip("torch has another runtime here")
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("short", [0, 1 << 18])
+def test_any_number_of_threads(short, causal, runtime, two_threads, monkeypatch):
+    monkeypatch.setattr(fused_call, "SHORT", short)
+    q, k, v = tokens(2, 6, length=30)
+    torch.set_num_threads(1)
+    expected = linear_attention(q, k, v, features=positive(), causal=causal)
+    torch.set_num_threads(2)
+    with torch.inference_mode():
+        found = linear_attention(q, k, v, features=positive(), causal=causal)
+    assert torch.get_num_threads() == 2
     check_close(found, expected, 1e-13)
 
 
-def test_errors_of_threads_reach_the_caller():
-    before, done = torch.get_num_threads(), []
-    torch.set_num_threads(2)
-    try:
-        with pytest.raises(ZeroDivisionError):
-            run_all([lambda: done.append(1 / 0)] + [lambda: done.append(1)] * 3)
-        run_all([lambda: done.append(2)] * 3)
-    finally:
-        torch.set_num_threads(before)
+def test_errors_of_threads_reach_the_caller(runtime, two_threads):
+    done = []
+    with pytest.raises(ZeroDivisionError):
+        run_all([lambda: done.append(1 / 0)] + [lambda: done.append(1)] * 3)
+    run_all([lambda: done.append(2)] * 3)
     assert done[-3:] == [2, 2, 2]
+
+
+def test_a_forked_child_has_threads_of_its_own(two_threads, monkeypatch):
+    monkeypatch.setattr(nn_threads, "_forked", threading.Event())
+    nn_threads._after_fork()
+    names = []
+    run_all([lambda: names.append(threading.current_thread().name)] * 3)
+    assert {name[:13] for name in names} == {"bochner-torch"}
+
+
+def test_tasks_have_the_mode_of_the_caller(runtime, two_threads):
+    modes = []
+    with torch.inference_mode():
+        run_all([lambda: modes.append((torch.is_grad_enabled(), torch.is_inference_mode_enabled()))] * 7)
+    assert modes == [(False, True)] * 7
 
 
 def test_prefill_of_a_state_then_steps():

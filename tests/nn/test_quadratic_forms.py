@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import torch
 
-from bochner import Approximation, kernels, maps, projections
+from bochner import Approximation, kernels, maps, mechanism, projections
 from bochner.approximation.log_features import log_features
 from bochner.nn import RandomFeatureAttention, linear_attention
 from bochner.nn._drawn import DrawnFeatures
@@ -115,3 +117,21 @@ def test_the_form_keeps_its_precision():
     module, _, _ = dense_attention(0)
     module.half()
     assert module.features.queries_matrix.dtype == torch.float32
+
+
+@pytest.mark.parametrize("name", ["favor+", "dense"])
+def test_features_of_buffers_are_kept_until_a_number_changes(name):
+    drawn = DrawnFeatures(mechanism(name, n_projections=8), 4, 2, dtype=torch.float64)
+    q, k, v = torch.randn(3, 1, 2, 6, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    with torch.inference_mode():
+        first = linear_attention(q, k, v, features=drawn.current)
+    assert drawn.current is drawn.current
+    kept = drawn.current
+    drawn.redraw(torch.Generator().manual_seed(1))
+    assert drawn.current is not kept
+    other = linear_attention(q.requires_grad_(), k, v, features=drawn.current)  # after a call in inference mode
+    assert not torch.allclose(first, other)
+    assert copy.deepcopy(drawn).current is not drawn.current
+    other.sum().backward()
+    again = linear_attention(q, k, v, features=copy.deepcopy(drawn).current)
+    assert torch.equal(again, other)

@@ -42,7 +42,7 @@ EXPONENTIALS = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(
     spec=st.one_of(EXPONENTIALS, HYPERPLANES, POWERS),
     d=st.integers(1, 70),

@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge
 
 import bochner
 from bochner import kernels, maps
-from bochner.selection import _cross_validation, _peers
+from bochner.selection import _cross_validation, _peers, _rivals
 from bochner.selection._contenders import Contender, Outcome, lowest
 from bochner.selection._cross_validation import critical, difference, run_race
 from bochner.selection._leave_one_out import ALPHAS, ridge_by_leave_one_out
@@ -20,27 +20,28 @@ RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (160, 2))
 Y = np.sin(3 * X[:, 0]) + 0.1 * RNG.standard_normal(160)
 
-
 LABELS = np.where(X[:, 0] * X[:, 1] > 0, "yes", "no")
+PLENTY = 1e6
+"""Seconds that no machine needs, so that a budget changes nothing."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_rivals():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_peers, "_RATES", (0.1, 0.2))
-        patch.setattr(_peers, "_MOST_TREES", 20)
+        patch.setattr(_rivals, "MOST_TREES", 20)
         patch.setattr(_peers, "_COSTS", (1.0, 10.0))
         yield
 
 
 @pytest.fixture(scope="module")
 def decision():
-    return bochner.recommend(X, kernel="matern-3/2", y=Y, n_features=24, rng=0)
+    return bochner.recommend(X, kernel="matern-3/2", y=Y, n_features=24, rng=0, budget=PLENTY)
 
 
 @pytest.fixture(scope="module")
 def classes():
-    return bochner.recommend(X, kernel="laplacian", y=LABELS, n_features=24, rng=0)
+    return bochner.recommend(X, kernel="laplacian", y=LABELS, n_features=24, rng=0, budget=PLENTY)
 
 
 def squares(scores, T):
@@ -86,7 +87,7 @@ class Guess(Contender):
 def test_no_contender_sees_the_targets_of_its_test_rows_and_folds_cover_all_rows():
     task = Task.of(X, Y, None, 0, owner="test")
     guess = Guess("a", 0.1)
-    race = run_race(task, [guess], 0, 60.0, shown=False)
+    race = run_race(task, [guess], 0, PLENTY, shown=False)
     assert race.n_cut == race.n_unjudged == 0 and race.records[0].judged.all()
     for (rows, part), seen in zip(task.parts(), guess.seen, strict=True):
         assert not set(map(tuple, seen.X)) & set(map(tuple, seen.X_test)) and len(seen.X) == len(seen.y) == len(
@@ -106,7 +107,7 @@ def test_columns_are_standardised_by_their_training_rows():
 def test_what_is_equal_is_decided_by_paired_differences():
     task = Task.of(X, Y, None, 0, owner="test")
     good, same, bad = Guess("good", 0.1), Guess("same", 0.1), Guess("bad", 0.5)
-    records = run_race(task, [good, same, bad], 0, 60.0, shown=False).records
+    records = run_race(task, [good, same, bad], 0, PLENTY, shown=False).records
     equal, worse = (difference(task, record, records[0]) for record in records[1:])
     assert abs(equal.difference) < critical(2) * equal.standard_error
     assert worse.difference > 5 * worse.standard_error
@@ -202,7 +203,7 @@ def test_it_says_in_words_what_is_equal(decision, classes):
 
 
 def test_the_same_seed_gives_the_same_decision(classes):
-    again = bochner.recommend(X, kernel="laplacian", y=LABELS, n_features=24, rng=0)
+    again = bochner.recommend(X, kernel="laplacian", y=LABELS, n_features=24, rng=0, budget=PLENTY)
     assert [line.error for line in again.ranking] == [line.error for line in classes.ranking]
 
 

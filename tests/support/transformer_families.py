@@ -110,10 +110,13 @@ FAMILIES = {
 """How to make a model, and what to call it with."""
 
 VARIANTS = {
-    "GPT-2, a decoder": (_decoder(gpt2), BATCH | {"encoder_hidden_states": torch.randn(3, 9, 32)}),
+    "GPT-2, a decoder": (
+        _decoder(gpt2),
+        BATCH | {"encoder_hidden_states": torch.randn(3, 9, 32, generator=torch.Generator().manual_seed(1))},
+    ),
     "RoBERTa, a decoder": (
         _decoder(_of("RobertaForCausalLM", "RobertaConfig", **SIZES, **SPECIAL)),
-        BATCH | {"encoder_hidden_states": torch.randn(3, 9, 16)},
+        BATCH | {"encoder_hidden_states": torch.randn(3, 9, 16, generator=torch.Generator().manual_seed(1))},
     ),
 }
 """The same for decoders with cross-attention."""

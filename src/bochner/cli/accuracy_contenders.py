@@ -15,11 +15,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from ..kernels import Gaussian
 from ..learn import KernelClassifier, KernelRidge
 from ..learn._coordinates import Coordinates
 from ..learn._row_source import rows_in_memory
 from ..learn._selection_search import AT_POINTS
+from ..selection._rivals import (
+    ExactKernelRidge,
+    boosting,
+    gaussian_of,
+    nystroem,
+    random_fourier,
+    support_vectors,
+)
 
 ALPHAS = np.logspace(-6, 1, 15)
 BANDWIDTHS = 2.0 ** np.arange(-6, 4)
@@ -142,7 +149,7 @@ def contenders() -> Iterator[Contender]:
     for name, options in METRICS.items():
         search = Search(partial(_chosen, map="auto", **options))
         yield Contender(name, _ours, search, (_TRIAL_WIDTH,), 1, lambda split: not split.classes, True)
-    for name, features, widths in ((SAMPLER, _sampler, wide), (NYSTROEM, _nystroem, WIDTHS)):
+    for name, features, widths in ((SAMPLER, random_fourier, wide), (NYSTROEM, nystroem, WIDTHS)):
         search = Search(partial(_strength, features=features), _TRIAL_WIDTH)
         yield Contender(name, partial(_linear, features=features), search, widths)
     yield Contender("exact kernel ridge", _exact, Search(_exact_strength), None, 1, _small)
@@ -192,18 +199,6 @@ def _ours(split: Split, width: int, found: dict[str, Any], seed: int, **options:
 
 def _iterated(split: Split, width: int, found: dict[str, Any], seed: int) -> Predict:
     return _ours(split, width, found, seed, solver="cg")
-
-
-def _sampler(gamma: float, width: int, seed: int) -> Any:
-    from sklearn.kernel_approximation import RBFSampler
-
-    return RBFSampler(gamma=gamma, n_components=width, random_state=seed)
-
-
-def _nystroem(gamma: float, width: int, seed: int) -> Any:
-    from sklearn.kernel_approximation import Nystroem
-
-    return Nystroem(gamma=gamma, n_components=width, random_state=seed)
 
 
 def _strength(split: Split, width: int, *, features: Callable[..., Any]) -> tuple[float, float]:
@@ -256,24 +251,17 @@ def _exact_strength(split: Split, width: int) -> tuple[float, float]:
     trial = split.trial(_TRIAL_EXACT)
 
     def decomposed(gamma: float) -> tuple[np.ndarray, ...]:
-        kernel, Y = _gaussian(gamma), trial.targets
+        kernel, Y = gaussian_of(gamma), trial.targets
         values, vectors = linalg.eigh(kernel(trial.X), check_finite=False)
         return values, vectors.T @ (Y - Y.mean(axis=0)), kernel(trial.X_test, trial.X) @ vectors
 
     return _best_ridge(trial, decomposed)
 
 
-def _gaussian(gamma: float) -> Gaussian:
-    return Gaussian(1 / float(np.sqrt(2 * gamma)))
-
-
 def _exact(split: Split, width: int, found: tuple[float, float], seed: int) -> Predict:
     gamma, alpha = found
-    kernel, Y = _gaussian(gamma), split.targets
-    mean, K = Y.mean(axis=0), kernel(split.X)
-    K.flat[:: len(K) + 1] += alpha
-    B = linalg.solve(K, Y - mean, assume_a="pos", overwrite_a=True, check_finite=False)
-    return lambda X: _decided(split, kernel(X, split.X) @ B + mean)
+    model = ExactKernelRidge(gaussian_of(gamma), alpha, split.X, split.targets)
+    return lambda X: _decided(split, model.scores(X))
 
 
 def _penalty(split: Split, width: int) -> tuple[float, float]:
@@ -287,14 +275,7 @@ def _penalty(split: Split, width: int) -> tuple[float, float]:
 
 
 def _vector_machine(split: Split, gamma: float, C: float) -> Any:
-    from sklearn.compose import TransformedTargetRegressor
-    from sklearn.preprocessing import StandardScaler
-    from sklearn.svm import SVC, SVR
-
-    model: Any = (SVC if split.classes else SVR)(gamma=gamma, C=C, cache_size=1000)
-    if not split.classes:
-        model = TransformedTargetRegressor(model, transformer=StandardScaler())
-    return model.fit(split.X, split.y)
+    return support_vectors(gamma, C, classes=split.classes).fit(split.X, split.y)
 
 
 def _vectors(split: Split, width: int, found: tuple[float, float], seed: int) -> Predict:
@@ -303,10 +284,7 @@ def _vectors(split: Split, width: int, found: tuple[float, float], seed: int) ->
 
 
 def _boosting(split: Split, width: int, found: Any, seed: int) -> Predict:
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-
-    kind = HistGradientBoostingClassifier if split.classes else HistGradientBoostingRegressor
-    predict: Predict = kind(max_iter=300, early_stopping=True, random_state=seed).fit(split.X, split.y).predict
+    predict: Predict = boosting(seed, classes=split.classes).fit(split.X, split.y).predict
     return predict
 
 

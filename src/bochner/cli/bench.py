@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import re
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -75,6 +77,7 @@ def register(commands: Any) -> None:
         help="only this data set of the suite learn; speed for its other cases",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--cg", action="store_true", help="measure conjugate gradients on wide features alone (learn)")
     parser.add_argument("--neighbour", action="store_true", help="measure attention beside two busy processes instead")
     parser.set_defaults(run=run)
 
@@ -82,14 +85,17 @@ def register(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Measure and print; the exit code is zero if every goal was met."""
     results: list[Result] = []
-    if options.neighbour and options.suite not in (None, "attention"):
-        print(f"bochner bench: --neighbour measures attention, not {options.suite}.", file=sys.stderr)
-        return 2
-    if options.data and options.suite != "learn":
-        print(f"bochner bench: --data chooses among the data sets of learn, not of {options.suite}.", file=sys.stderr)
-        return 2
-    suites = {"attention": _suite("attention_neighbour")} if options.neighbour else SUITES
+    suites = SUITES
+    for option, suite, module in (("neighbour", "attention", "attention_neighbour"), ("cg", "learn", "wide")):
+        if getattr(options, option):
+            if options.suite not in (None, suite):
+                print(f"bochner bench: --{option} measures {suite}, not {options.suite}.", file=sys.stderr)
+                return 2
+            suites = {suite: _suite(module)}
     if options.data:
+        if options.suite != "learn":
+            print(f"bochner bench: --data measures learn, not {options.suite}.", file=sys.stderr)
+            return 2
         suites = {"learn": partial(import_module(f"{__package__}.bench_learn").run, options.data)}
     for name in [options.suite] if options.suite else suites:
         for result in suites[name]():
@@ -127,6 +133,12 @@ def _time(work: Callable[[], Any]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
+
+
+def in_process(module: str, what: str, *numbers: float) -> Any:
+    """What a function of a module returns, which is run in a process of its own: its memory is not that of others."""
+    command = [sys.executable, "-m", module, what, *map(repr, numbers)]
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
 def peak_memory() -> float:

@@ -13,7 +13,7 @@ from ..learn import RandomFeatures
 from ..maps import Landmarks
 from ..projections import Orthogonal, Projection
 from ..rotations import Hadamard
-from . import bench_accuracy, bench_scale
+from . import bench_accuracy, bench_scale, bench_wide
 from .bench import Result, at_least, at_most, best_of_each
 from .bench_accuracy import SPEED
 
@@ -44,6 +44,7 @@ def _speed() -> Iterator[Result]:
         for dtype in (np.float32, np.float64):
             yield from _landmarks(width, dtype)
     yield from bench_scale.run()
+    yield from bench_wide.run()
 
 
 def _transform(n: int, d: int, width: int, dtype: type, projection: Projection | None, goal: float) -> Result:

@@ -1,9 +1,8 @@
-"""A million rows, and wide features, on one machine: memory, and time against normal equations."""
+"""A million rows on one machine: memory, and time against what one would write with scikit-learn and NumPy."""
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from time import perf_counter
@@ -13,7 +12,7 @@ import numpy as np
 
 from .._table import seconds
 from ..kernels import Gaussian
-from .bench import Result, at_least, at_most, peak_memory
+from .bench import Result, at_least, at_most, in_process, peak_memory
 
 ROWS, COLUMNS, WIDTH, FEWER = 1_000_000, 64, 2048, 1024
 LENGTHSCALE = float(np.sqrt(2 * COLUMNS))
@@ -21,13 +20,11 @@ LENGTHSCALE = float(np.sqrt(2 * COLUMNS))
 ALPHA = 1e-3
 SEGMENTS = 20
 _CHUNK = 4096
-WIDE_ALPHA, WIDE_BOTH, WIDE = 1.0, (20_000, 12_288), (200_000, 32_768)
-"""Rows and features on which conjugate gradients meet the normal equations, and on which they are alone."""
 
 
 def run() -> Iterator[Result]:
     """Memory of a fit in a separate process, and times of interleaved fits, so that noise affects all of them equally."""
-    alone, (ours, fewer, theirs) = _in_process("memory"), _in_process("times")
+    alone, (ours, fewer, theirs) = in_process(__name__, "memory"), in_process(__name__, "times")
     shape = f"{ROWS} x {COLUMNS} float32 -> {WIDTH}"
     peak = f"features would be {4e-9 * ROWS * WIDTH:.1f} GB"
     yield at_most(f"peak memory of a fit, {shape}", alone / 1e9, 1.5, "GB", peak)
@@ -45,32 +42,6 @@ def run() -> Iterator[Result]:
     )
     times = f"{seconds(fewer['time'])}; RBFSampler and NumPy {seconds(theirs['time'])}"
     yield at_least("the same in time, at no larger error", theirs["time"] / fewer["time"], 2, "x", times)
-    yield from wide_features()
-
-
-def wide_features() -> Iterator[Result]:
-    """Conjugate gradients: both solvers in one run, and the largest case, where the other time follows from operations."""
-    from ..learn._linear.conjugate_gradients import direct_cost
-
-    both, alone = _in_process("both_solvers"), _in_process("wide_fit")
-    shape = f"{WIDE_BOTH[0]} x {COLUMNS} float32 -> {WIDE_BOTH[1]}, alpha {WIDE_ALPHA:g}"
-    ratio = both["primal"] / both["cg"]
-    times = f"{seconds(both['cg'])}; normal equations {seconds(both['primal'])}"
-    yield at_least(f"normal equations / conjugate gradients, {shape}", ratio, 2, "x", times)
-    yield at_most("difference of their predictions, relative", both["difference"], 1e-4, "", "on 2000 new rows")
-    expected = both["primal"] * direct_cost(*WIDE) / direct_cost(*WIDE_BOTH)
-    shape = f"{WIDE[0]} x {COLUMNS} float32 -> {WIDE[1]}"
-    times = (
-        f"{seconds(alone['time'])}; normal equations {seconds(expected)}, expected from the time above by operations"
-    )
-    yield at_least(f"the same, {shape}", expected / alone["time"], 4, "x", times)
-    square = f"normal equations would be {8e-9 * WIDE[1] ** 2:.1f} GB"
-    yield at_most("peak memory of this fit", alone["memory"] / 1e9, 2, "GB", square)
-
-
-def _in_process(what: str) -> Any:
-    done = subprocess.run([sys.executable, "-m", __name__, what], check=True, capture_output=True, text=True)
-    return json.loads(done.stdout)
 
 
 def data(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -140,26 +111,6 @@ def memory() -> float:
     return peak_memory()
 
 
-def both_solvers() -> dict[str, float]:
-    """Seconds of a fit by either solver, and how far their predictions are apart."""
-    (n, width), X_test = WIDE_BOTH, data(2000, 4)[0]
-    X, y = data(n, 3)
-    fits = {solver: our_fit(width, WIDE_ALPHA, solver) for solver in ("cg", "primal")}
-    our_fit(64, WIDE_ALPHA, "cg").fit(X[:500], y[:500])  # compiles, and is not counted
-    spent = {solver: _seconds(lambda f=fit: f.fit(X, y)) for solver, fit in fits.items()}  # type: ignore[misc]
-    ours, direct = (fit.predict(X_test) for fit in fits.values())
-    return spent | {"difference": float(np.linalg.norm(ours - direct) / np.linalg.norm(direct - direct.mean()))}
-
-
-def wide_fit() -> dict[str, float]:
-    """Seconds and peak memory of the largest fit by conjugate gradients."""
-    n, width = WIDE
-    X, y = data(n, 3)
-    our_fit(64, WIDE_ALPHA, "cg").fit(X[:500], y[:500])
-    spent = _seconds(lambda: our_fit(width, WIDE_ALPHA, "cg").fit(X, y))
-    return {"time": spent, "memory": peak_memory()}
-
-
 def _seconds(work: Callable[[], Any]) -> float:
     start = perf_counter()
     work()
@@ -167,5 +118,5 @@ def _seconds(work: Callable[[], Any]) -> float:
 
 
 if __name__ == "__main__":
-    parts: dict[str, Callable[[], Any]] = {work.__name__: work for work in (memory, times, both_solvers, wide_fit)}
+    parts: dict[str, Callable[[], Any]] = {work.__name__: work for work in (memory, times)}
     print(json.dumps(parts[sys.argv[1]]()))

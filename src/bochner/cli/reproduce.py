@@ -111,7 +111,7 @@ def _print_result(found: dict[str, Any], path: Path) -> None:
         print(f"  {'yes' if line['holds'] else 'NO '} {line['sentence']} {line['evidence']}")
     print(f"  {seconds(found['wall_seconds'])}, numbers: {path}")
     if importlib.util.find_spec("matplotlib") is None:
-        print("  no figure: it needs matplotlib; pip install 'bochner[experiments]'.")
+        print("  no figure: it needs matplotlib; pip install 'bochner[plot]'.")
     else:
         print(f"  figure: {lab.draw(path)}")
 

@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 
@@ -350,18 +350,16 @@ def _read_parquet(path: Path, asked: Asked) -> Raw:
     for j, title in enumerate(columns):
         if title in asked.drop or str(j + 1) in asked.drop:
             continue
-        cells = np.asarray(table.column(j).to_pandas())
-        known = [] if cells.dtype.kind in "fiub" else [cell for cell in cells if not _is_null(cell)]
+        column = table.column(j)
+        if pyarrow.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        cells = column.to_numpy()
+        known = [] if cells.dtype.kind in "fiub" else [cell for cell in cells if cell is not None]
         if known and all(isinstance(cell, str) for cell in known):
-            texts[j], values[:, j] = np.array(["" if _is_null(cell) else cell for cell in cells]), np.nan
+            texts[j], values[:, j] = np.array(["" if cell is None else cell for cell in cells]), np.nan
         else:
             values[:, j] = _parquet_column(path.name, j, title, cells)
     return Raw(values, columns, texts=texts)
-
-
-def _is_null(cell: Any) -> bool:
-    """Whether pandas writes this for a missing value."""
-    return cell is None or type(cell).__name__ in ("NAType", "NaTType") or cell != cell
 
 
 def _parquet_column(name: str, j: int, title: str, series: np.ndarray) -> np.ndarray:

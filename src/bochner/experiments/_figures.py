@@ -28,7 +28,7 @@ def draw(result: Path) -> Path:
         The file that `run` wrote; nothing is computed again.
     """
     if importlib.util.find_spec("matplotlib") is None:
-        raise ValueError("figures need matplotlib; pip install 'bochner[experiments]'.")
+        raise ValueError("figures need matplotlib; pip install 'bochner[plot]'.")
     from matplotlib.figure import Figure
 
     found = read_result(result)

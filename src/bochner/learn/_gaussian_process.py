@@ -79,7 +79,7 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
     scaling_ : Scaling
         What is subtracted from the targets, and what they are divided by.
     log_marginal_likelihood_value_ : float
-        Log marginal likelihood of the fit; that of the sample of rows with ``solver="cg"``.
+        Log marginal likelihood of the fit; with ``solver="cg"`` an estimate, see Notes.
     n_features_in_ : int
         Number of columns of the data.
 
@@ -106,9 +106,10 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
     other maps).
 
     ``solver="cg"`` forms no D x D matrix: passes over the rows compute the features again and need O(n D) time each, so that
-    tens of thousands of features fit in memory.  Noise and amplitude are then chosen on at most 2048 rows, and the
-    covariance of the weights is represented by 64 functions of the posterior, so that standard deviations have a relative
-    error of about 9 %.  It has no `partial_fit`, and below some 20000 features a direct fit is faster.
+    tens of thousands of features fit in memory.  Noise and amplitude maximise an estimate of the marginal likelihood of all
+    rows, by stochastic Lanczos quadrature (ubaru2017) with 16 probes that all hyperparameters share.  The covariance of the
+    weights is represented by 64 functions of the posterior, so that standard deviations have a relative error of about 9 %.
+    It has no `partial_fit`, and below some 20000 features a direct fit is faster.
 
     With fewer random features than the data have degrees of freedom, the posterior is overconfident far from the data
     (variance starvation); increase ``n_components`` until the standard deviations no longer change.  Landmarks leave out

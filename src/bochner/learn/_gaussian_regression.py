@@ -22,13 +22,14 @@ from ._linear.moments import Moments
 from ._linear.posterior import Posterior, posterior
 from ._linear.ridge import collect_moments
 from ._linear.spectrum import NormalEquations, Scaling
+from ._linear.stochastic_evidence import stochastic_evidence
 from ._row_source import RowSource
 
 SOLVERS = ("direct", "cg")
 _SEARCHED = 1024
 """Most features for the search over lengthscales, which belong to the kernel and hardly depend on the width."""
 _SAMPLE_NUMBERS, _SAMPLE_ROWS = 1 << 25, 2048
-"""Features on which noise and amplitude are chosen for conjugate gradients, 256 MB, and most rows of them."""
+"""Features of the sample that helps to estimate a marginal likelihood, 256 MB, and most rows of it."""
 
 
 class GaussianRegression(GaussianEstimator):
@@ -110,7 +111,7 @@ class GaussianRegression(GaussianEstimator):
         with self._computing():
             if X is None:
                 equations = NormalEquations.of(self.statistics_, about_mean=False, scaling=self.scaling_)
-                evidence, (noise, amplitude) = SpectralEvidence(equations.spectrum()), np.exp(theta)
+                evidence, (noise, amplitude) = SpectralEvidence.of(equations.spectrum()), np.exp(theta)
                 found = evidence.value(noise, amplitude), evidence.gradient(noise, amplitude)
             else:
                 found = self._value_on(self._rows(X, y, sample_weight), theta)
@@ -208,7 +209,7 @@ class GaussianRegression(GaussianEstimator):
         equations = NormalEquations.of(moments, about_mean=False, scaling=scaling)
         noise, amplitude = self._given() if given is None else given
         if noise is None or amplitude is None:
-            noise, amplitude = SpectralEvidence(equations.spectrum()).best(Hyperparameters(noise, amplitude))
+            noise, amplitude = SpectralEvidence.of(equations.spectrum()).best(Hyperparameters(noise, amplitude))
         fitted = posterior(equations, noise, amplitude)
         if fitted.lost and "noise" not in self._free():
             warnings.warn(
@@ -220,16 +221,20 @@ class GaussianRegression(GaussianEstimator):
         return self._keep(phi, scaling, fitted, moments)
 
     def _iterated(self, phi: FeatureMap, rows: RowSource, rng: np.random.Generator) -> Self:
-        """The posterior by conjugate gradients, with noise and amplitude of a sample of the rows."""
+        """The posterior by conjugate gradients, with noise and amplitude by an estimate of the marginal likelihood."""
         if not rows.in_memory:
             raise ValueError("GaussianProcess: solver='cg' needs all rows in one place; use solver='direct'.")
-        columns, given = rows.relabelled(as_columns, rows.n_targets, weighted=rows.weighted), self._given()
+        columns = rows.relabelled(as_columns, rows.n_targets, weighted=rows.weighted)
         Y, weights = columns.reduce_targets(lambda targets, weights: (targets.astype(np.float64), weights))
         scaling = Scaling.of_rows(Y, weights, center=self.fit_intercept, normalize=self.normalize_y)
+        scaled = columns.relabelled(lambda Y, w: (scaling.apply(Y), w), rows.n_targets, weighted=rows.weighted)
+        noise, amplitude = given = self._given()
         size = int(np.clip(_SAMPLE_NUMBERS // phi.n_features_out, 256, _SAMPLE_ROWS))
-        X, some, their_weights = columns.sample_weighted(size, rng)
-        evidence = evidence_of(phi.queries(X), Sample(X, scaling.apply(some), their_weights))
-        noise, amplitude = given
+        sample = scaled.sample_weighted(size, rng)
+        if rows.count() <= size:
+            evidence = evidence_of(phi.queries(sample.X), Sample(*sample))
+        else:
+            evidence = stochastic_evidence(phi, scaled, sample, given, rng, verbose=self.verbose)
         if noise is None or amplitude is None:
             noise, amplitude = evidence.best(given)
         value = evidence.value(noise, amplitude)

@@ -72,7 +72,7 @@ def evidence_of(Phi: np.ndarray, sample: Sample) -> SpectralEvidence:
     if len(Phi) >= Phi.shape[1]:
         gram = rows.rows.T @ rows.rows
         equations = NormalEquations(rows.weight, rows.units, rows.cross, rows.total, 0, rounding, gram)
-    return SpectralEvidence(equations.spectrum())
+    return SpectralEvidence.of(equations.spectrum())
 
 
 def _bounds(sample: Sample, given: Hyperparameters) -> np.ndarray:

@@ -127,22 +127,26 @@ def simplex_vertices(r: int, d: int) -> np.ndarray:
     return vertices
 
 
-def waves_reference(phases: np.ndarray, frequency: float, amplitudes: np.ndarray, out: np.ndarray, sines: int) -> None:
-    """Fill ``out``: amplitude times cosine in its first columns, times sine from column ``sines`` on.
+def waves_reference(
+    phases: np.ndarray, frequency: float, amplitudes: np.ndarray, out: np.ndarray, sines: int, start: int = 0
+) -> None:
+    """Fill ``out``: amplitude times cosine from column ``start`` on, times sine ``sines`` columns behind it.
 
     Parameters
     ----------
-    phases : array (n, m)
-        Phases, still to be multiplied by ``frequency``.
+    phases : array (n, at least m)
+        Phases, still to be multiplied by ``frequency``; its last axis is contiguous.
     frequency : float
     amplitudes : array (m,)
         One per column, of the type of ``phases``.
-    out : array (n, at least sines + m)
+    out : array (n, at least start + sines + m)
         Of that type; its last axis is contiguous.
     sines : int
-        Column of the first sine, at least m.
+        Columns from a cosine to its sine, at least m.
+    start : int
+        Column of the first cosine.
     """
-    m = phases.shape[1]
-    phases = phases * phases.dtype.type(frequency)
-    np.multiply(np.cos(phases), amplitudes, out=out[:, :m])
-    np.multiply(np.sin(phases), amplitudes, out=out[:, sines : sines + m])
+    m = len(amplitudes)
+    phases = phases[:, :m] * phases.dtype.type(frequency)
+    np.multiply(np.cos(phases), amplitudes, out=out[:, start : start + m])
+    np.multiply(np.sin(phases), amplitudes, out=out[:, start + sines : start + sines + m])

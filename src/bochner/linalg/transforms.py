@@ -57,14 +57,18 @@ def _fwht_numpy(X: np.ndarray) -> np.ndarray:
     return out.reshape(X.shape)
 
 
-def waves(phases: np.ndarray, frequency: float, amplitudes: np.ndarray, out: np.ndarray, sines: int) -> None:
+def waves(
+    phases: np.ndarray, frequency: float, amplitudes: np.ndarray, out: np.ndarray, sines: int, start: int = 0
+) -> None:
     """Compiled version of `bochner.linalg.references.waves_reference`.
 
     Cosine and sine are computed together by polynomials, to within two units in the last place of one.  Rows with
     phases that are too large for the reduction to a quarter turn (8000 in float32, a million in float64) are computed
     by the functions of the library.
     """
-    from .compiled.waves import waves32, waves64
+    from .compiled.waves import LIMIT32, LIMIT64, waves32, waves64
 
-    fill = waves32 if phases.dtype == np.float32 else waves64
-    fill(phases, phases.dtype.type(frequency), amplitudes, out, sines)
+    number = phases.dtype.type
+    fill, reduced, integer = (waves32, LIMIT32, np.int32) if number is np.float32 else (waves64, LIMIT64, np.int64)
+    limit = number(reduced / abs(frequency)) if frequency else number(np.inf)
+    fill(phases, phases.view(integer), limit.view(integer), number(frequency), amplitudes, out, sines, start)

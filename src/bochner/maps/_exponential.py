@@ -133,15 +133,13 @@ class ExponentialFeatures(Features):
             return
         from ..linalg.transforms import waves
 
-        amplitudes = np.exp(self.constant).astype(X.dtype)
-        u = self.nodes.operator.apply(X)
-        m = u.shape[1]
+        amplitudes, m = np.exp(self.constant).astype(X.dtype), self.nodes.operator.shape[0]
         pairs = m if self.offset is None else m - 1
-        waves(u[:, :pairs], self.b.imag, amplitudes[:pairs], out, len(self.nodes))
-        if self.offset is not None:
-            out[:, pairs] = amplitudes[pairs] * np.cos(
-                X.dtype.type(self.b.imag) * u[:, pairs] + X.dtype.type(self.offset)
-            )
+        for first, u in self.nodes.operator.apply_parts(X):
+            waves(u, self.b.imag, amplitudes[first : min(first + u.shape[1], pairs)], out, len(self.nodes), first)
+        if self.offset is not None:  # the last column of the last part
+            phase = X.dtype.type(self.b.imag) * u[:, -1] + X.dtype.type(self.offset)
+            out[:, pairs] = amplitudes[pairs] * np.cos(phase)
         if self.nodes.origin:
             out[:, m] = -amplitudes[m] if key and self.nodes.negative_origin else amplitudes[m]
         if self.c:

@@ -19,6 +19,7 @@ from ._tensor_features import (
     QuadraticForm,
     Side,
     TensorFeatures,
+    is_plain,
     quadratic_form,
 )
 
@@ -43,6 +44,7 @@ class FeatureBuffers(FixedPrecision):
         self._waits = self.adaptive
         self._maps: list[FeatureMap] = []
         self._stamp: tuple[Any, ...] = ()
+        self._kept: tuple[tuple[Any, ...], QuadraticFeatures] | None = None
         self._plans: list[Approximation] = []
         self._plan_stamp: tuple[int, int] = (0, 0)
         self.record: dict[str, Any] = {}
@@ -97,9 +99,19 @@ class FeatureBuffers(FixedPrecision):
         """The features as the buffers are now, for tensors (..., heads, n, d)."""
         form = self._held_form()
         if form is not None:
-            return QuadraticFeatures(*(form if self._n_draws > 1 else form.only()))
+            return self._quadratic(form)
         members = [MapFeatures(phi) for phi in self._current_maps()]
         return members[0] if len(members) == 1 else HeadFeatures(members)
+
+    def _quadratic(self, form: QuadraticForm) -> QuadraticFeatures:
+        """The features of the form, the same object until a number changes: it keeps what calls derive from it."""
+        tensors = [x for x in (*form.queries, *form.keys, form.signs) if x is not None]
+        if not all(is_plain(x) and not x.is_inference() for x in tensors):
+            return QuadraticFeatures(*(form if self._n_draws > 1 else form.only()))
+        stamp = tuple(_version(x) for x in tensors)
+        if self._kept is None or self._kept[0] != stamp:
+            self._kept = stamp, QuadraticFeatures(*(form if self._n_draws > 1 else form.only()))
+        return self._kept[1]
 
     def _form(self, maps: list[FeatureMap]) -> QuadraticForm | None:
         """The quadratic forms of all draws together; None if one has no such form or another kind of it."""
@@ -195,7 +207,7 @@ class FeatureBuffers(FixedPrecision):
         return tuple(_version(buffer) for buffer in (self.plan, *self.arrays.buffers()))
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_maps": [], "_stamp": ()}  # made again from the arrays
+        return self.__dict__ | {"_maps": [], "_stamp": (), "_kept": None}  # made again from the arrays
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *arguments: Any) -> None:
         """Load a draw of the same specification; anything else is refused, and changes nothing."""

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..approximation.log_features import NOTHING, KeySums
 from ._fused_backward import Gradients, Saved, backward
-from ._fused_call import TENSORS, TILE, Call
+from ._fused_call import RESULT_AXES, TENSORS, TILE, Call
 from ._fused_forward import Output, forward
 from ._fused_plain import by_plain_operations
 from ._tensor_features import LOG2E, QuadraticFeatures
@@ -123,6 +123,10 @@ def _forward_here(
         c, causal, lag, group, rows,
     )  # fmt: skip
     results, groups = call.results(save, keep), call.groups()
+    if groups.single:
+        to = Output(*(groups.whole(x, axes) for x, axes in zip(results, RESULT_AXES, strict=True)))
+        run_all([partial(forward, call.all_heads(groups), to, groups.whole(sums), groups.whole(shift))])
+        return results
     heads, room, start = call.heads(groups), groups.result_parts(results), [groups.parts(x) for x in (sums, shift)]
 
     def task(a: int, b: int) -> None:

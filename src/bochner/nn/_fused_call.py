@@ -1,7 +1,8 @@
 """A call of the fused operators: its inputs, room for its results, and the groups of heads that threads work on.
 
 All leading axes are one: heads of all sequences, one after the other.  A group is a part of the heads of a sequence, or all
-heads of several sequences, so that a batch of short sequences fills the tiles that a long one does.
+heads of several sequences, so that a batch of short sequences fills the tiles that a long one does.  A short call is one
+group, whose operations torch divides among its own threads.
 """
 
 from __future__ import annotations
@@ -16,11 +17,17 @@ from torch import Tensor
 from ._fused_forward import Heads, Layout
 from ._tensor_features import Binary
 
-TILE = 1 << 17
+TILE = 1 << 18
 """Features of a tile: few enough for the cache of a core, enough for matrix products."""
+
+SHORT = 1 << 18
+"""Features of a call up to which it is one group: dividing each operation costs less than sharing Python's lock."""
 
 TENSORS = 11
 """Tensors that both operators begin with."""
+
+RESULT_AXES = (2, 2, 2, 2, 3, 3)
+"""Axes of `Call.results` that are not leading ones."""
 
 
 class Call:
@@ -63,18 +70,20 @@ class Call:
         ]
 
     def groups(self) -> Groups:
-        """As many heads as fill a tile, and enough groups for all threads."""
+        """All heads of a short call; otherwise as many as fill a tile, and enough groups for all threads."""
         lead, positions = self.lead or (1,), max(self.q.shape[-2] // self.group, self.k.shape[-2], 1)
+        heads, threads = math.prod(lead), torch.get_num_threads()
+        if threads > 1 and heads * positions * self.group * self.m <= SHORT:
+            return Groups(lead, max(heads, 1))
         most = TILE // (min(self.rows, positions) * self.group * self.m)
-        most = max(min(most, math.prod(lead) // torch.get_num_threads()), 1)
+        most = max(min(most, heads // threads), 1)
         if most >= lead[-1] > 0:
             return Groups(lead, most // lead[-1] * lead[-1])
         return Groups(lead, next(size for size in range(most, 0, -1) if lead[-1] % size == 0))
 
     def heads(self, groups: Groups) -> Callable[[int, int], Heads]:
         """The inputs of the heads from a to before b."""
-        steps = TILE // (groups.size * self.rows * self.group * self.m) if self.causal else 1
-        layout = Layout(self.causal, self.lag, self.group, self.rows, self.rows * max(steps, 1))
+        layout = self._layout(groups)
         parts = [groups.parts(x, 1 if i == 3 else 2) for i, x in enumerate(self.tensors)]
 
         def between(a: int, b: int) -> Heads:
@@ -82,6 +91,15 @@ class Call:
             return Heads(q, k, v, bias, Binary.of(*sides[:3]), Binary.of(*sides[3:]), self.c, layout)
 
         return between
+
+    def all_heads(self, groups: Groups) -> Heads:
+        """The inputs of all heads, which are one group."""
+        q, k, v, *sides = (groups.whole(x, 1 if i == 3 else 2) for i, x in enumerate(self.tensors))
+        return Heads(q, k, v, sides[0], Binary.of(*sides[1:4]), Binary.of(*sides[4:]), self.c, self._layout(groups))
+
+    def _layout(self, groups: Groups) -> Layout:
+        steps = TILE // (groups.size * self.rows * self.group * self.m) if self.causal else 1
+        return Layout(self.causal, self.lag, self.group, self.rows, self.rows * max(steps, 1))
 
 
 class Groups(NamedTuple):
@@ -122,6 +140,21 @@ class Groups(NamedTuple):
             return lambda a, b: members[a // heads].narrow(0, a % heads, b - a)
         return lambda a, b: members[a // heads : b // heads].flatten(0, 1)
 
+    @property
+    def single(self) -> bool:
+        """Whether all heads are one group."""
+        return self.size == math.prod(self.lead)
+
+    def whole(self, x: Tensor | None, axes: int = 2) -> Any:
+        """All heads of a tensor whose last ``axes`` are not leading ones."""
+        if x is None:
+            return None
+        rank = x.ndim - axes
+        if not rank:
+            return x.expand(self.size, *x.shape)
+        full = x if x.shape[:rank] == self.lead else x.expand(*self.lead, *x.shape[rank:])
+        return full if len(self.lead) == 1 else full.flatten(0, len(self.lead) - 1)
+
     def _repeated(self, x: Tensor) -> Callable[[int, int], Tensor]:
         """The same of a tensor for each head, or for all of them."""
         heads = self.lead[-1]
@@ -133,9 +166,8 @@ class Groups(NamedTuple):
 
     def result_parts(self, results: Sequence[Tensor]) -> Callable[[int, int], list[Tensor]]:
         """The heads of a group of `Call.results`; results that were not asked for have no heads."""
-        axes = (2, 2, 2, 2, 3, 3)
         parts = [
             self.parts(x, axis) if x.numel() or k < 2 else None
-            for k, (x, axis) in enumerate(zip(results, axes, strict=True))
+            for k, (x, axis) in enumerate(zip(results, RESULT_AXES, strict=True))
         ]
         return lambda a, b: [x if part is None else part(a, b) for x, part in zip(results, parts, strict=True)]

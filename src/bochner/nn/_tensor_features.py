@@ -138,6 +138,7 @@ class QuadraticFeatures(TensorFeatures):
         self.d, self.width, self.positive = queries.matrix.shape[-2] - 2, queries.matrix.shape[-1], signs is None
         self.queries, self.keys, self.c, self.signs = queries, keys, c, signs
         self.lead = tuple(queries.matrix.shape[:-2])
+        self._binary: dict[tuple[Any, ...], tuple[Binary, float]] = {}
 
     def log(self, X: Tensor, *, key: bool) -> LogFeatures:
         """One matrix product, and one before it to enter a frame."""
@@ -146,6 +147,14 @@ class QuadraticFeatures(TensorFeatures):
 
     def binary(self, root: float, like: Tensor, *, key: bool) -> tuple[Binary, float]:
         """The form of one side at ``root`` times the data, to base two, and the coefficient c of the squared norm."""
+        if not is_plain(self.queries.matrix):
+            return self._found(root, like, key)
+        place = root, like.dtype, like.device, key, torch.is_inference_mode_enabled()
+        if place not in self._binary:
+            self._binary[place] = self._found(root, like, key)
+        return self._binary[place]
+
+    def _found(self, root: float, like: Tensor, key: bool) -> tuple[Binary, float]:
         matrix, centre, turn = self.keys if key else self.queries
         matrix = matrix.to(like)
         slope, constant = matrix[..., : self.d, :], matrix[..., self.d + 1 :, :] * LOG2E
@@ -153,6 +162,13 @@ class QuadraticFeatures(TensorFeatures):
             return Binary(slope * (root * LOG2E), constant), self.c * LOG2E * root**2
         turn = turn.to(like) * root
         return Binary((turn @ slope) * LOG2E, constant, centre.to(like) / root, turn), self.c * LOG2E
+
+
+def is_plain(x: Tensor) -> bool:
+    """Whether a tensor has numbers and no gradient, outside of all tracing: what follows from it may be kept."""
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        return False
+    return type(x) in (Tensor, torch.nn.Buffer) and not x.requires_grad and not x.is_meta
 
 
 class HeadFeatures(TensorFeatures):

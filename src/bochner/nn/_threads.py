@@ -1,31 +1,41 @@
-"""Threads of the fused operators: one pool, whose threads run torch on one thread each and sleep while they wait.
+"""Threads of the fused operators: one parallel region for a whole call, on torch's own threads where they can be had.
 
 Torch divides every operation among its threads, which spin until the slowest is done.  Where neighbours keep the cores
 busy, each of hundreds of small operations then waits for a thread that is not running.  Here each thread has a share of
 the whole work, and there is one wait for all of it.
+
+After an operation that torch has divided, its threads go on spinning for some milliseconds (8 with libgomp), in case
+another one follows.  Threads of our own would not get these cores until then.  So the work is given to torch's threads, as
+a region of the OpenMP runtime that torch is linked with; within it, operations are not divided any further.  Where torch
+has another runtime, a pool of our own does the work, whose threads sleep while they wait.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 from collections.abc import Callable, Sequence
+from functools import cache
 from queue import SimpleQueue
+from typing import Any
 
 import torch
 
-_pools: dict[int, SimpleQueue[Callable[[], None]]] = {}
-_lock = threading.Lock()
+_Region = Callable[[int, Callable[[], None]], None]
+"""Runs a function on that many threads at once, and returns when all are done."""
 
-if hasattr(os, "register_at_fork"):  # a forked child has the records of the pools but none of their threads
-    os.register_at_fork(after_in_child=_pools.clear)
+_pools: dict[int, SimpleQueue[Callable[[], None]]] = {}
+_lock, _forked = threading.Lock(), threading.Event()
+_BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 def run_all(tasks: Sequence[Callable[[], None]]) -> None:
     """Run tasks without gradients, on as many threads as torch has, and return when all are done.
 
-    A single task, or a single thread, needs no pool: its operations run on the threads of the caller.  After an error,
-    tasks that have not begun are left, and the error is raised when those that have are done.
+    A single task, or a single thread, needs no region: its operations are divided by torch.  Threads take one task after
+    the other, so that one that starts late holds up nobody.  After an error, tasks that have not begun are left, and the
+    error is raised when those that have are done.
     """
     n_threads = min(torch.get_num_threads(), len(tasks))
     if n_threads <= 1:
@@ -33,30 +43,27 @@ def run_all(tasks: Sequence[Callable[[], None]]) -> None:
             for task in tasks:
                 task()
         return
-    waiting, inference = list(reversed(tasks)), torch.is_inference_mode_enabled()
-    done: SimpleQueue[BaseException | None] = SimpleQueue()
+    waiting, inference, errors = list(reversed(tasks)), torch.is_inference_mode_enabled(), []
 
     def drain() -> None:
-        error = None
         try:
             with torch.inference_mode(inference), torch.no_grad():
                 for task in iter(lambda: _next(waiting), None):
                     task()
         except BaseException as raised:
-            error = raised
+            errors.append(raised)
             waiting.clear()
-        done.put(error)
 
-    pool = _pool(n_threads)
-    for _ in range(n_threads):
-        pool.put(drain)
+    # a smaller team would end the other threads of the runtime
+    region = None if _forked.is_set() or n_threads < torch.get_num_threads() else _torch_threads()
     try:
-        errors = [done.get() for _ in range(n_threads)]
+        (region or _own_threads)(n_threads, drain)
+        if waiting and not errors:
+            raise KeyboardInterrupt  # before the first task of a thread, where ctypes prints it and goes on
     finally:
-        waiting.clear()  # also where the wait itself is interrupted
-    for error in errors:
-        if error is not None:
-            raise error
+        waiting.clear()
+    if errors:
+        raise errors[0]
 
 
 def _next(waiting: list[Callable[[], None]]) -> Callable[[], None] | None:
@@ -65,6 +72,48 @@ def _next(waiting: list[Callable[[], None]]) -> Callable[[], None] | None:
         return waiting.pop()
     except IndexError:
         return None
+
+
+@cache
+def _torch_threads() -> _Region | None:
+    """A region of the OpenMP runtime that torch is linked with; None if it has no such entry, as outside of Linux."""
+    if "parallel backend: OpenMP" not in torch.__config__.parallel_info():
+        return None
+    try:  # symbols of a library include those of the libraries that it needs
+        parallel: Any = ctypes.CDLL(torch._C.__file__).GOMP_parallel
+    except (OSError, AttributeError):
+        return None
+    parallel.argtypes, parallel.restype = (_BODY, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint), None
+
+    def region(n: int, function: Callable[[], None]) -> None:
+        parallel(_BODY(lambda _: function()), None, n, 0)
+
+    return region
+
+
+def _own_threads(n: int, function: Callable[[], None]) -> None:
+    """A region of a pool."""
+    done: SimpleQueue[None] = SimpleQueue()
+
+    def work() -> None:
+        function()
+        done.put(None)
+
+    pool = _pool(n)
+    for _ in range(n):
+        pool.put(work)
+    for _ in range(n):
+        done.get()
+
+
+def _after_fork() -> None:
+    """A forked child has the records of threads, those of the runtime too, but none of the threads."""
+    _pools.clear()
+    _forked.set()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _pool(n: int) -> SimpleQueue[Callable[[], None]]:

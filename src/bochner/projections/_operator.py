@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from ._projection import Projection
 
 
+_PART_BYTES = 1 << 19
+"""Size of a part of a product that is used while it is in a cache: half of the second level."""
 _STORED = 16
 """Cost of a stored number of a sparse row times a row of W, in multiply-adds of a matrix product for each of its entries."""
 
@@ -83,6 +86,18 @@ class Operator(ABC):
         if is_sparse(X):
             return self._apply_sparse(X)
         return self._in_working_precision(X, self.shape[0], self._apply_numpy, self._apply_tensor)
+
+    def apply_parts(self, X: Any) -> Iterator[tuple[int, np.ndarray]]:
+        """Columns of :math:`X W^T` for rows X (n, d) as `apply` takes them, part after part, which share their memory.
+
+        Yields
+        ------
+        first : int
+            Number of the first column.
+        part : array (n, k)
+            These columns, until the next ones are asked for.
+        """
+        yield 0, self.apply(X)
 
     def adjoint(self, Z: Any) -> Any:
         """Return :math:`Z W`, shape (..., d)."""
@@ -252,8 +267,21 @@ class DenseOperator(Operator):
     def _adjoint_tensor(self, Z: Any) -> Any:
         return array_namespace(Z).matmul(Z, self._matrix_like(Z))
 
+    def apply_parts(self, X: Any) -> Iterator[tuple[int, np.ndarray]]:
+        """Columns of few rows at a time, so that a wide product need not leave the cache before it is used."""
+        m, step = self.shape[0], rows_per_tile(X.shape[0] * X.dtype.itemsize, _PART_BYTES)
+        if is_sparse(X) or X.dtype.itemsize < 4 or m <= 2 * step:
+            yield from super().apply_parts(X)
+            return
+        W, room = self._columns_like(X.dtype), np.empty(len(X) * step, X.dtype)
+        for first in range(0, m, step):
+            columns = W[:, first : first + step]
+            part = room[: len(X) * columns.shape[1]].reshape(len(X), -1)
+            multiply(X, columns, part)
+            yield first, part
+
     def _apply_numpy(self, X: np.ndarray, out: np.ndarray) -> None:
-        multiply(X, self._matrix_like(X).T, out)
+        multiply(X, self._columns_like(X.dtype), out)
 
     def _adjoint_numpy(self, Z: np.ndarray, out: np.ndarray) -> None:
         multiply(Z, self._matrix_like(Z), out)

@@ -14,6 +14,7 @@ from ..kernels import Gaussian, Kernel
 from ._code import Snippet
 from ._contenders import Bandwidths, Contender, Outcome, ridge_outcome, ridge_trial
 from ._leave_one_out import ALPHAS
+from ._rivals import TUBE, ExactKernelRidge, boosting, gamma_of, nystroem, support_vectors
 from ._task import Part, Task
 
 _EXACT_ROWS = 600
@@ -21,9 +22,7 @@ _EXACT_ROWS = 600
 _SEARCH_ROWS = 1000
 """Rows on which support vectors choose their settings, three quarters to fit and one quarter to judge."""
 _COSTS = (1.0, 10.0, 100.0)
-_TUBE = 0.05
 _RATES, _FEW_CLASSES = (0.03, 0.1, 0.3), 3
-_MOST_TREES = 300
 
 
 def peers(task: Task, bandwidths: Bandwidths, width: int) -> list[Contender]:
@@ -42,15 +41,13 @@ class ExactRidge(Contender):
     def judge(self, part: Part, task: Task, seed: int, known: dict[Any, Any]) -> Outcome:
         """See `Contender.judge`."""
         few = np.random.default_rng(seed).permutation(len(part.X))[:_EXACT_ROWS]
-        X, T, mean = part.X[few], part.T[few], part.T.mean(axis=0)
+        X, T = part.X[few], part.T[few]
         kernel = self.bandwidths.best(part.X, lambda kernel: _left_out(kernel, X, T, task)[0])
         alpha = _left_out(kernel, X, T, task)[1]
         start = time.perf_counter()
-        K = np.asarray(kernel(part.X))
-        K.flat[:: len(K) + 1] += alpha
-        coefficients = linalg.solve(K, part.T - mean, assume_a="pos", overwrite_a=True, check_finite=False)
+        model = ExactKernelRidge(kernel, alpha, part.X, part.T)
         middle = time.perf_counter()
-        scores = kernel(part.X_test, part.X) @ coefficients + mean
+        scores = model.scores(part.X_test)
         spent = (time.perf_counter() - middle) / len(part.X_test)
         return Outcome(scores, {"bandwidth": kernel.bandwidth, "alpha": alpha}, middle - start, spent)
 
@@ -75,14 +72,11 @@ class NystroemRidge(Contender):
 
     def judge(self, part: Part, task: Task, seed: int, known: dict[Any, Any]) -> Outcome:
         """See `Contender.judge`."""
-        from sklearn.kernel_approximation import Nystroem
-
         width = min(int(self.width or 1), len(part.X))
 
         def trial(kernel: Kernel) -> Any:
             def draw(X: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-                transform: Callable[[np.ndarray], np.ndarray]
-                transform = Nystroem(gamma=gamma_of(kernel), n_components=width, random_state=seed).fit(X).transform
+                transform: Callable[[np.ndarray], np.ndarray] = nystroem(gamma_of(kernel), width, seed).fit(X).transform
                 return transform
 
             return ridge_trial(draw, part, task)
@@ -100,11 +94,6 @@ class NystroemRidge(Contender):
         imports = "from sklearn.kernel_approximation import Nystroem", f"from sklearn.linear_model import {ridge}"
         features = f"Nystroem(gamma={settings['gamma']:.6g}, n_components={self.width}, random_state=0)"
         return Snippet(imports, (), (features, f"{ridge}(alpha={settings['alpha']:.6g})"))
-
-
-def gamma_of(kernel: Kernel) -> float:
-    """scikit-learn's gamma of a Gaussian kernel."""
-    return float(0.5 / np.asarray(kernel.bandwidth) ** 2)
 
 
 class ScikitContender(Contender):
@@ -156,7 +145,9 @@ class SupportVectors(ScikitContender):
         def loss(kernel: Kernel) -> float:
             losses = {}
             for C in _COSTS:
-                model, _ = self._fitted(self._model(kernel, C), part.X[fit], part.y[fit])
+                model, _ = self._fitted(
+                    support_vectors(gamma_of(kernel), C, classes=self.classifies), part.X[fit], part.y[fit]
+                )
                 losses[C] = float(task.losses(self._scores(model, part.X[judge], task), part.T[judge]).mean())
             costs[kernel] = min(losses, key=lambda C: losses[C])
             return losses[costs[kernel]]
@@ -165,7 +156,7 @@ class SupportVectors(ScikitContender):
         if kernel not in costs:
             loss(kernel)
         settings = {"gamma": gamma_of(kernel), "C": costs[kernel]}
-        return self.outcome(self._model(kernel, costs[kernel]), part, task, settings)
+        return self.outcome(support_vectors(**settings, classes=self.classifies), part, task, settings)
 
     def snippet(self, settings: Mapping[str, Any], task: Task) -> Snippet:
         """See `Contender.snippet`."""
@@ -174,17 +165,8 @@ class SupportVectors(ScikitContender):
             return Snippet(("from sklearn.svm import SVC",), (), (f"SVC({C}, {gamma})",))
         compose = "from sklearn.compose import TransformedTargetRegressor"
         imports = compose, "from sklearn.preprocessing import StandardScaler", "from sklearn.svm import SVR"
-        svr = f"SVR({C}, epsilon={_TUBE}, {gamma})"
+        svr = f"SVR({C}, epsilon={TUBE}, {gamma})"
         return Snippet(imports, (), (f"TransformedTargetRegressor({svr}, transformer=StandardScaler())",))
-
-    def _model(self, kernel: Kernel, C: float) -> Any:
-        from sklearn.compose import TransformedTargetRegressor
-        from sklearn.preprocessing import StandardScaler
-        from sklearn.svm import SVC, SVR
-
-        if self.classifies:
-            return SVC(C=C, gamma=gamma_of(kernel))
-        return TransformedTargetRegressor(SVR(C=C, epsilon=_TUBE, gamma=gamma_of(kernel)), transformer=StandardScaler())
 
 
 class Boosting(ScikitContender):
@@ -200,13 +182,12 @@ class Boosting(ScikitContender):
         rates = _RATES if part.T.shape[1] <= _FEW_CLASSES else _RATES[1:2]  # one tree per class and round
         found = {}
         for rate in rates:
-            stopping = {"early_stopping": True, "n_iter_no_change": 15, "max_iter": _MOST_TREES}
-            model, _ = self._fitted(self._model(rate, seed, **stopping), part.X[fit], part.y[fit])
+            model = boosting(seed, classes=self.classifies, learning_rate=rate).fit(part.X[fit], part.y[fit])
             loss = float(task.losses(self._scores(model, part.X[judge], task), part.T[judge]).mean())
             found[rate] = loss, max(model.n_iter_, 1)
         rate = min(found, key=lambda rate: found[rate][0])
         settings = {"learning_rate": rate, "max_iter": found[rate][1]}
-        final = self._model(rate, seed, early_stopping=False, max_iter=found[rate][1])
+        final = boosting(seed, classes=self.classifies, early_stopping=False, **settings)
         return self.outcome(final, part, task, settings)
 
     def snippet(self, settings: Mapping[str, Any], task: Task) -> Snippet:
@@ -214,9 +195,3 @@ class Boosting(ScikitContender):
         kind, options = self.label.split()[0], ", ".join(f"{name}={value:g}" for name, value in settings.items())
         step = f"{kind}({options}, early_stopping=False, random_state=0)"
         return Snippet((f"from sklearn.ensemble import {kind}",), (), (step,))
-
-    def _model(self, rate: float, seed: int, **options: Any) -> Any:
-        from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-
-        kind: Any = HistGradientBoostingClassifier if self.classifies else HistGradientBoostingRegressor
-        return kind(learning_rate=rate, random_state=seed, **options)

@@ -24,6 +24,8 @@ from .tiles import FeatureTiles
 
 TOLERANCE, FLOAT32_TOLERANCE = 1e-6, 1e-5
 """Errors at which a fit ends, relative to the fit, in the norm of S + alpha; products in float32 round at the second."""
+COEFFICIENTS, _FAR_BELOW = 1e-4, 1e-2
+"""Error of the coefficients at which a fit ends as well; or far below the tolerance, where they are hardly determined."""
 MAX_PASSES = 500
 _DELAY = 4
 """Steps by which the estimate of the error lags behind."""
@@ -99,7 +101,8 @@ def iterated_ridge(
     the squared error, in the norm of :math:`S + \alpha`, by :math:`a_j\,r_j^TM^{-1}r_j` (Hestenes and Stiefel 1952,
     Theorem 6:1).  These terms add up to the squared norm of the fit, and the last four of them are the squared error four
     steps ago less the present one.  A fit ends where this is below the tolerance, or where the residual is, as the
-    preconditioner sees it.
+    preconditioner sees it, and where the last four steps have moved the coefficients by less than 1e-4 of their norm: in
+    directions of small eigenvalues they are known less well than the fit.
 
     Examples
     --------
@@ -128,7 +131,7 @@ def iterated_ridge(
     if cost(_FEWEST_PASSES + _PASSES_PER_ROOT * np.sqrt(preconditioner.stretch.max())) > at_most:
         return None
     target_mean = np.array(sums) / weight if intercept else np.zeros(t)
-    work = partial(_cross_sums, phi=phi, target_mean=target_mean, exact=exact)
+    work = partial(cross_sums, phi=phi, target_mean=target_mean)  # in float64: what they lose, no step brings back
     total = rows.reduce(work, width=t, label="fit", verbose=verbose)
     centre = total[:-1, 0] / weight if intercept else np.zeros(D)
     tolerance = FLOAT32_TOLERANCE if rows.dtype == np.float32 and not exact else TOLERANCE
@@ -137,7 +140,7 @@ def iterated_ridge(
     for _ in bar:
         if not len(descent.active):
             break
-        work = partial(_normal_sums, phi=phi, directions=descent.directions, centre=centre, exact=exact)
+        work = partial(normal_sums, phi=phi, directions=descent.directions, centre=centre, exact=exact)
         total = rows.reduce(work, width=t)
         descent.step(total[:-1] - np.outer(centre, total[-1]))
         if len(descent.active) and cost(descent.steps) > at_most:
@@ -171,6 +174,7 @@ class _Descent:
         self.error = (self.rz > 0).astype(float)  # a constant target is fitted already
         self.active = np.flatnonzero(self.rz > 0)
         self.energy, self.lowered = np.zeros(t), deque([np.full(t, np.inf)] * _DELAY, maxlen=_DELAY)
+        self.moved = deque([np.full(t, np.inf)] * _DELAY, maxlen=_DELAY)
 
     @property
     def directions(self) -> np.ndarray:
@@ -189,14 +193,17 @@ class _Descent:
         self.rz[k] = (self.R[:, k] * Z).sum(axis=0)
         self.P[:, k] = Z + (self.rz[k] / rz) * P
         self.steps += 1
-        lowered = np.zeros(len(self.rz))
-        lowered[k] = a * rz
+        lowered, moved = np.zeros(len(self.rz)), np.zeros(len(self.rz))
+        lowered[k], moved[k] = a * rz, a * np.linalg.norm(P, axis=0)
         self.energy += lowered
         self.lowered.append(lowered)
+        self.moved.append(moved)
         seen = 4 * self.preconditioner.stretch * np.maximum(self.rz, 0)  # twice the error that M can hide
         left = np.minimum(sum(self.lowered), seen)
         self.error[k] = np.sqrt(left[k] / np.maximum(self.energy[k], np.finfo(float).tiny))
-        self.active = k[(self.error[k] > self.tolerance) & (a > 0) & (self.rz[k] > 0)]
+        unknown = np.sum(self.moved, axis=0)[k] > COEFFICIENTS * np.linalg.norm(self.B[:, k], axis=0)
+        goal = np.where(unknown, _FAR_BELOW, 1.0) * self.tolerance
+        self.active = k[(self.error[k] > goal) & (a > 0) & (self.rz[k] > 0)]
 
 
 def _target_sums(targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
@@ -205,21 +212,21 @@ def _target_sums(targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     return np.concatenate([[w.sum()], w @ targets.astype(np.float64)])
 
 
-def _cross_sums(chunks: Iterator[Chunk], *, phi: FeatureMap, target_mean: np.ndarray, exact: bool) -> np.ndarray:
+def cross_sums(chunks: Iterator[Chunk], *, phi: FeatureMap, target_mean: np.ndarray) -> np.ndarray:
     """Sums over rows of features and one, times the weight and the weighted targets: (D + 1, 1 + t)."""
     total: np.ndarray = np.zeros((phi.n_features_out + 1, 1 + len(target_mean)))
     for X, Y, weights in chunks:
         V = np.column_stack([np.ones(len(Y)), Y - target_mean])
         V = V if weights is None else weights[:, None] * V
-        total += FeatureTiles(phi, X, exact=exact).sums(partial(_rows_of, V), V.shape[1])
+        total += FeatureTiles(phi, X, exact=True).sums(partial(_rows_of, V), V.shape[1])
     return total
 
 
 def _rows_of(V: np.ndarray, F: np.ndarray, i: int, j: int) -> np.ndarray:
-    return V[i:j].astype(F.dtype)
+    return V[i:j]
 
 
-def _normal_sums(
+def normal_sums(
     chunks: Iterator[Chunk], *, phi: FeatureMap, directions: np.ndarray, centre: np.ndarray, exact: bool
 ) -> np.ndarray:
     """Sums over rows of features and one, times the weighted products of centred features and directions: (D + 1, k)."""

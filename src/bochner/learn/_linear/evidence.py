@@ -29,8 +29,27 @@ class Hyperparameters(NamedTuple):
     amplitude: float | None
 
 
+class Nodes(NamedTuple):
+    """Values (k,) at which a spectral sum takes a function, and their weights (k,)."""
+
+    values: np.ndarray
+    weights: np.ndarray
+
+
 class SpectralEvidence:
-    r"""The marginal likelihood in noise and amplitude alone: one eigendecomposition, then O(D) for each pair of them.
+    r"""The marginal likelihood in noise and amplitude alone, from sums over the spectrum: O(D) for each pair of them.
+
+    Parameters
+    ----------
+    fit : Nodes
+        Eigenvalues :math:`\Lambda_k` and squares :math:`z_k^2`, summed over targets.
+    determinant : Nodes
+        Eigenvalues, and how often they count: once, or as a quadrature says.
+    total : float
+        Squares of the targets, summed.
+    n_rows : float
+        Number of observations n.
+    n_targets : int
 
     Notes
     -----
@@ -50,32 +69,42 @@ class SpectralEvidence:
     >>> Phi = rng.standard_normal((500, 8))
     >>> y = Phi @ rng.standard_normal((8, 1)) + 0.1 * rng.standard_normal((500, 1))
     >>> rows = RowEquations.of(Phi, y, about_mean=False, rounding=1e-16)
-    >>> noise, amplitude = SpectralEvidence(rows.spectrum()).best(Hyperparameters(None, None))
+    >>> noise, amplitude = SpectralEvidence.of(rows.spectrum()).best(Hyperparameters(None, None))
     >>> bool(0.008 < noise < 0.012)
     True
     """
 
-    def __init__(self, spectrum: Spectrum) -> None:
-        self.values, equations = spectrum.values, spectrum.equations
-        self.n_rows, self.n_targets = equations.units, spectrum.z.shape[1]
-        self._squares, self._total = (spectrum.z**2).sum(axis=1), float(equations.total.sum())
-        self._target_size = self._total / (self.n_rows * self.n_targets) or 1.0
-        self._feature_size = float(self.values.sum()) / self.n_rows or 1.0
+    def __init__(self, fit: Nodes, determinant: Nodes, total: float, n_rows: float, n_targets: int) -> None:
+        self.fit, self.determinant, self._total = fit, determinant, total
+        self.n_rows, self.n_targets = n_rows, n_targets
+        self._target_size = total / (n_rows * n_targets) or 1.0
+        # a unit for the search; the weights of a quadrature may be negative
+        self._feature_size = abs(float(determinant.values @ determinant.weights)) / n_rows or 1.0
+
+    @classmethod
+    def of(cls, spectrum: Spectrum) -> SpectralEvidence:
+        """Of all eigenvalues: exact."""
+        values, equations = spectrum.values, spectrum.equations
+        fit, determinant = Nodes(values, (spectrum.z**2).sum(axis=1)), Nodes(values, np.ones(len(values)))
+        return cls(fit, determinant, float(equations.total.sum()), equations.units, spectrum.z.shape[1])
 
     def value(self, noise: float, amplitude: float) -> float:
         """The log marginal likelihood."""
         ratio, count = noise / amplitude, self.n_rows * self.n_targets
-        fit, log_det = self._residual(ratio) / noise, float(np.log1p(self.values / ratio).sum())
+        values, weights = self.determinant
+        fit, log_det = self._residual(ratio) / noise, float(weights @ np.log1p(values / ratio))
         value: float = -0.5 * (fit + self.n_targets * log_det + count * float(np.log(2 * np.pi * noise)))
         return value
 
     def gradient(self, noise: float, amplitude: float) -> np.ndarray:
         """In the logarithms of noise and amplitude."""
-        shifted, count = self.values + noise / amplitude, self.n_rows * self.n_targets
+        ratio, count = noise / amplitude, self.n_rows * self.n_targets
         # the fit is at its minimum over the weights, so only the explicit dependence counts: the weights' own size
-        size = float((self._squares / shifted / shifted).sum()) / amplitude
-        freedom = self.n_targets * float((self.values / shifted).sum())
-        fit = self._residual(noise / amplitude) / noise - size
+        shifted = self.fit.values + ratio
+        size = float((self.fit.weights / shifted / shifted).sum()) / amplitude
+        values, weights = self.determinant
+        freedom = self.n_targets * float(weights @ (values / (values + ratio)))
+        fit = self._residual(ratio) / noise - size
         return 0.5 * np.array([fit - count + freedom, size - freedom])
 
     def best(self, given: Hyperparameters) -> tuple[float, float]:
@@ -97,9 +126,10 @@ class SpectralEvidence:
 
     def _residual(self, ratio: float) -> float:
         """Squared residuals plus ratio times squared weights; never below the latter, whatever the rounding."""
-        shifted = self.values + ratio
-        weights = float((self._squares / shifted / shifted).sum())
-        return max(self._total - float((self._squares / shifted).sum()), ratio * weights)
+        values, squares = self.fit
+        shifted = values + ratio
+        weights = float((squares / shifted / shifted).sum())
+        return max(self._total - float((squares / shifted).sum()), ratio * weights)
 
     def _search(self, unit: float, pair: Callable[[float], tuple[float, float]]) -> tuple[float, float]:
         """Maximise over one number on a logarithmic scale: a grid, then a refinement about its best point."""

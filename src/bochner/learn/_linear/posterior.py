@@ -98,7 +98,7 @@ def _by_spectrum(equations: NormalEquations, noise: float, amplitude: float) -> 
     spectrum, ratio = equations.spectrum(), noise / amplitude
     mean, lost = spectrum.within_rounding(ratio) if ratio <= equations.floor else (spectrum.coefficients(ratio), 0)
     root = spectrum.vectors / np.sqrt(spectrum.values + ratio)
-    return Posterior(mean, root, noise, amplitude, SpectralEvidence(spectrum).value(noise, amplitude), lost)
+    return Posterior(mean, root, noise, amplitude, SpectralEvidence.of(spectrum).value(noise, amplitude), lost)
 
 
 def left_out(phi: FeatureMap, X: np.ndarray, Phi: np.ndarray) -> Any:

@@ -46,13 +46,20 @@ _K64 = (
 _FAST = {"contract"}  # fused multiply-adds: one rounding less
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
-def _largest(row: np.ndarray) -> Any:
-    """The largest absolute value of a row."""
-    largest = row.dtype.type(0)
-    for j in range(len(row)):
-        largest = max(largest, abs(row[j]))
-    return largest
+_MAGNITUDE32, _MAGNITUDE64 = np.int32(0x7FFFFFFF), np.int64(0x7FFFFFFFFFFFFFFF)
+"""All bits but the sign."""
+
+
+@njit(cache=True, nogil=True)
+def _exceeds(bits: np.ndarray, magnitude: Any, limit: Any) -> bool:
+    """Whether a row has an absolute value above the limit, or NaN; all of them as bits.
+
+    Without their sign, numbers are in the order of their bits, and the maximum of integers takes vector instructions.
+    """
+    largest = magnitude & limit
+    for j in range(len(bits)):
+        largest = max(largest, magnitude & bits[j])
+    return bool(largest > limit)
 
 
 @njit(cache=True, nogil=True)
@@ -66,12 +73,21 @@ def _by_library(
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def waves32(phases: np.ndarray, frequency: np.float32, amplitudes: np.ndarray, out: np.ndarray, sines: int) -> None:
-    """`bochner.linalg.transforms.waves` in float32."""
-    n, m = phases.shape
-    for i in range(n):
-        row, cosines, tail = phases[i], out[i, :m], out[i, sines : sines + m]
-        if _largest(row) * abs(frequency) > LIMIT32:
+def waves32(
+    phases: np.ndarray,
+    bits: np.ndarray,
+    limit: np.int32,
+    frequency: np.float32,
+    amplitudes: np.ndarray,
+    out: np.ndarray,
+    sines: int,
+    start: int,
+) -> None:
+    """`bochner.linalg.transforms.waves` in float32; ``bits`` are those of the phases, ``limit`` those of the largest one."""
+    m = len(amplitudes)
+    for i in range(len(phases)):
+        row, cosines, tail = phases[i, :m], out[i, start : start + m], out[i, start + sines : start + sines + m]
+        if _exceeds(bits[i], _MAGNITUDE32, limit):
             _by_library(row, frequency, amplitudes, cosines, tail)
             continue
         for j in range(m):
@@ -90,12 +106,21 @@ def waves32(phases: np.ndarray, frequency: np.float32, amplitudes: np.ndarray, o
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def waves64(phases: np.ndarray, frequency: float, amplitudes: np.ndarray, out: np.ndarray, sines: int) -> None:
-    """`bochner.linalg.transforms.waves` in float64."""
-    n, m = phases.shape
-    for i in range(n):
-        row, cosines, tail = phases[i], out[i, :m], out[i, sines : sines + m]
-        if _largest(row) * abs(frequency) > LIMIT64:
+def waves64(
+    phases: np.ndarray,
+    bits: np.ndarray,
+    limit: np.int64,
+    frequency: float,
+    amplitudes: np.ndarray,
+    out: np.ndarray,
+    sines: int,
+    start: int,
+) -> None:
+    """`bochner.linalg.transforms.waves` in float64; ``bits`` are those of the phases, ``limit`` those of the largest one."""
+    m = len(amplitudes)
+    for i in range(len(phases)):
+        row, cosines, tail = phases[i, :m], out[i, start : start + m], out[i, start + sines : start + sines + m]
+        if _exceeds(bits[i], _MAGNITUDE64, limit):
             _by_library(row, frequency, amplitudes, cosines, tail)
             continue
         for j in range(m):

@@ -1,0 +1,130 @@
+"""Uses what each extra brings, in an environment with nothing else: ``python smoke_test.py [EXTRA...]``.
+
+`packaging/smoke_test.sh` runs it after an installation, away from the source tree.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.metadata import metadata
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+
+def command(*arguments: str) -> str:
+    """What the command ``bochner`` prints, in an empty folder."""
+    program = str(Path(sys.executable).parent / "bochner")
+    with TemporaryDirectory() as folder:
+        done = subprocess.run([program, *arguments], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def base() -> None:
+    """The self-test, advice on embedded data, and a kernel machine."""
+    from sklearn.datasets import load_iris
+
+    from bochner.learn import KernelClassifier
+
+    assert command("info", "--dimension", "8", "--rows", "8").endswith("all well\n")
+    assert "wine" in command("recommend", "wine", "--features", "16")
+    assert KernelClassifier(random_state=0).fit(*load_iris(return_X_y=True)).score(*load_iris(return_X_y=True)) > 0.9
+
+
+def torch() -> None:
+    """Attention is computed and differentiated."""
+    import torch
+
+    from bochner.nn import RandomFeatureAttention
+
+    attention, x = RandomFeatureAttention(16, 2, batch_first=True), torch.randn(1, 20, 16)
+    attention(x, x, x)[0].sum().backward()
+    assert all(parameter.grad is not None for parameter in attention.parameters())
+
+
+def dask() -> None:
+    """A fit over blocks."""
+    import dask.array as da
+
+    from bochner.distributed import KernelRidge
+
+    X = da.random.default_rng(0).standard_normal((200, 3), chunks=(50, 3))
+    KernelRidge(gamma=0.1, map=None, n_components=32, alpha=0.1, random_state=0).fit(X, X[:, 0]).predict(X).compute()
+
+
+def plot() -> None:
+    """A picture of the couplings."""
+    command("info", "--dimension", "8", "--rows", "8", "--picture", "couplings.png")
+
+
+def parquet() -> None:
+    """A table with numbers, text and missing text."""
+    import pyarrow
+    import pyarrow.parquet
+
+    from bochner.datasets import read_table
+
+    table = pyarrow.table({"a": np.arange(12.0), "b": pyarrow.array(["x", "y", None] * 4).dictionary_encode()})
+    with TemporaryDirectory() as folder:
+        pyarrow.parquet.write_table(table, path := Path(folder) / "data.parquet")
+        assert read_table(path).columns == ("a", "b=missing", "b=x", "b=y")
+
+
+def experiments() -> None:
+    """An experiment of each kind of dependency, with its figure."""
+    for name in ("simrf-fig6", "crt-fig4-right", "hrf-fig4-policy"):
+        assert "figure.png" in command("reproduce", "run", name, "--profile", "smoke"), name
+
+
+def optimizers() -> None:
+    """Our experiment finds the optimisers of other libraries, and runs them."""
+    assert "not installed" not in command("reproduce", "run", "ours-black-box", "--profile", "smoke")
+
+
+def rl() -> None:
+    """A robot is loaded and stands at its start."""
+    from bochner.experiments._robots import ANT, Robot
+
+    assert np.isfinite(Robot(ANT).start(0)).all()
+
+
+def minitaur() -> None:
+    """The Minitaur stands."""
+    from bochner.experiments.omc._minitaur import Minitaur
+
+    Minitaur()
+
+
+def peers() -> None:
+    """Libraries that the benchmarks compare with can be imported."""
+    import faiss
+    import performer_pytorch
+
+    assert faiss.IndexLSH(8, 16) and performer_pytorch.FastAttention(8)
+
+
+CHECKS: dict[str, tuple[Callable[[], None], ...]] = {
+    "": (base,),
+    "torch": (torch,),
+    "dask": (dask,),
+    "plot": (plot,),
+    "parquet": (parquet,),
+    "rl": (rl,),
+    "minitaur": (minitaur,),
+    "optimizers": (optimizers,),
+    "experiments": (plot, torch, rl, optimizers, experiments),
+    "peers": (torch, optimizers, peers),
+    "all": (torch, dask, plot, parquet, rl, optimizers, experiments),
+}
+"""What must work with each extra; the empty name is the library alone."""
+
+
+if __name__ == "__main__":
+    for extra in ("", *sys.argv[1:]):
+        for check in CHECKS[extra]:
+            check()
+    print(f"bochner {metadata('bochner')['Version']}, {' '.join(sys.argv[1:]) or 'alone'}: works")
