@@ -48,9 +48,6 @@ def test_data_are_left_out_where_they_cannot_be_found(monkeypatch, capsys):
 
 @pytest.mark.parametrize("name, classes, worst", [("diabetes", False, 70.0), ("iris", True, 0.15)])
 def test_all_methods_learn_embedded_data(monkeypatch, name, classes, worst):
-    for widths in ("WIDTHS", "OUR_WIDTHS"):
-        monkeypatch.setattr(accuracy_contenders, widths, (64,))
-    monkeypatch.setattr(accuracy_contenders, "DRAWS", 1)
     split = bench_accuracy.Case(name, classes=classes).split()
     contenders = [replace(c, widths=c.widths and (64,), draws=1) for c in accuracy_contenders.contenders()]
     monkeypatch.setattr(bench_accuracy, "contenders", lambda: contenders)

@@ -17,7 +17,7 @@ import numpy as np
 from .._table import seconds
 from .._validation import check_option
 from ..datasets import load
-from .accuracy_contenders import AUTOMATIC, NYSTROEM, SAMPLER, WIDE, Contender, Split, contenders
+from .accuracy_contenders import AUTOMATIC, DRAWS, NYSTROEM, SAMPLER, WIDE, Contender, Split, contenders
 from .bench import Result, at_most, measured
 
 SPEED = "speed"
@@ -144,7 +144,7 @@ def measure(split: Split) -> Iterator[Point]:
 def _point(contender: Contender, split: Split, width: int | None) -> Point:
     found, search = contender.search(split, width or 0)
     losses, times = [], []
-    for seed in range(1 if width == WIDE else contender.draws):
+    for seed in range(min(contender.draws, DRAWS.get(width or 0, contender.draws))):
         start = time.perf_counter()
         predict = contender.fit(split, width or 0, found, seed)
         times.append(time.perf_counter() - start)

@@ -152,8 +152,8 @@ class Search:
         """Try, and return the best."""
         start = time.perf_counter()
         n, width = min(len(self.sample.X), FIRST_ROWS), int(self.freedom.parameters.n_components)
-        most = max(n // 2, 1) if self.halved else n  # landmarks
-        first = self._first(n, min(width, FIRST_WIDTH, max(min(_EXACT_WIDTH, most), n // 4)))
+        narrow = min(width, FIRST_WIDTH, max(_EXACT_WIDTH, n // 4))
+        first = self._first(n, min(narrow, max(n // 2, 1)) if self.halved else narrow)
         best = first
         if len(self.sample.X) > n:
             best = self._second(first, min(width, SECOND_WIDTH))
