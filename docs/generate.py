@@ -41,6 +41,7 @@ from reproduction_pages import (  # noqa: E402
     errata_table,
     escape,
     experiment_table,
+    long_context_models,
     long_context_table,
     outcome,
     paper_page,
@@ -162,7 +163,8 @@ def attention_page() -> str:
     """The guide to attention, with a table for each of its tasks."""
     page = insert((DOCS / "attention.md").read_text(), "conversion", conversion_table())
     page = insert(page, "scratch", training_table("crt-table2-text", 1))
-    return insert(page, "long context", long_context_table())
+    page = insert(page, "long context", long_context_table())
+    return insert(page, "long context models", long_context_models())
 
 
 def optimization_page() -> str:

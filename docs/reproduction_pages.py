@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -212,21 +212,57 @@ def conversion_table() -> str:
 
 
 def long_context_table() -> str:
-    """Increases of the bits per character of a model at a long context, by window and rows."""
-    found = results().get("ours-long-context")
-    if found is None or "characters" not in found["parts"]:
-        return table("window", [["not run yet"]])
-    cells = found["parts"]["characters"]["numbers"]["table"]
-    windows, rows = (sorted({int(key.split()[k]) for key in cells}) for k in (0, 1))
+    """Increases of the bits per character of two models at a long context, by window and what is added to it."""
+    found = _character_models()
+    keys = {tuple(int(k) for k in key.split()) for part in found.values() for key in part["table"]}
+    windows, rows = (sorted({key[k] for key in keys}) for k in (0, 2))
 
-    def cell(window: int, m: int) -> str:
-        values = [100 * value for value in cells.get(f"{window} {m}", ())]
-        return "" if not values else f"{values[0]:.1f} %" if m == 0 else f"{spread(values, 1)} %"
+    def cell(part: Mapping[str, Any], window: int, anchors: int, m: int) -> str:
+        return _increase(part["table"].get(f"{window} {anchors} {m}", ()))
 
-    return table(
-        " | ".join(["window", *("no rows" if m == 0 else f"{m} rows" for m in rows)]),
-        [[str(window), *(cell(window, m) for m in rows)] for window in windows],
-    )
+    lines = [
+        [name, str(window), cell(part, window, 0, 0), *(cell(part, window, int(window > 0), m) for m in rows)]
+        for name, part in found.items()
+        for window in windows
+    ]
+    heads = ["model | window | alone", *("and first token" if m == 0 else f"and {m} rows" for m in rows)]
+    return table(" | ".join(heads), lines or [["not run yet", "", ""]])
+
+
+def long_context_models() -> str:
+    """What the character models attend to, and what else was done with them."""
+    found = _character_models()
+    facts: dict[str, Callable[[Any], str]] = {
+        "bits per character with softmax": lambda part: f"{part['softmax']:.3f}",
+        "largest |q||k|": lambda part: f"{part['attended']['largest |q||k|']:.0f}",
+        "attention to the first token: mean / largest of the heads": lambda part: _shares(part, "first token"),
+        "attention beyond it and a window of 16": lambda part: _shares(part, "beyond the window"),
+        "FAVOR++, 64 rows": lambda part: _increase([part["favor++"]]),
+        "window 16, 64 rows, but not the first token": lambda part: _increase(part["table"]["16 0 64"]),
+        "window 64, first token, 128 rows, after 100 steps of `distill`": lambda part: _increase(part["distilled"], 2),
+        "window 16, first token, 64 rows, one layer exact": lambda part: _increase(part["kept"]["features"], 2),
+        "the same without rows": lambda part: _increase([part["kept"]["alone"]], 2),
+    }
+    rows = [[name, *(fact(part) for part in found.values())] for name, fact in facts.items()]
+    return table(" | ".join(["", *(f"{name} model" for name in found)]), rows)
+
+
+def _character_models() -> dict[str, Any]:
+    """Numbers of the models of `ours-long-context` that were run, by name."""
+    found = results().get("ours-long-context", {"parts": {}})
+    return {name: found["parts"][name]["numbers"] for name in ("plain", "look-up") if name in found["parts"]}
+
+
+def _increase(values: Sequence[float], digits: int = 1) -> str:
+    """An increase in percent, with its standard error where there are draws."""
+    if len(values) > 1:
+        return f"{spread([100 * value for value in values], digits)} %"
+    return f"{100 * values[0]:.{digits}f} %" if values else ""
+
+
+def _shares(part: Mapping[str, Any], name: str) -> str:
+    heads = [100 * share for layer in part["attended"][name] for share in layer]
+    return f"{sum(heads) / len(heads):.1f} % / {max(heads):.1f} %"
 
 
 def dense_table() -> str:

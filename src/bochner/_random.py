@@ -55,3 +55,17 @@ def entropy_of(rng: RNG) -> tuple[int, ...]:
 def numbered_stream(entropy: tuple[int, ...], number: int) -> np.random.Generator:
     """Stream ``number`` of this entropy: a pure function of both, so that a loop can resume at any of its steps."""
     return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(number,)))
+
+
+def opposite_gamma(shape: float, values: np.ndarray) -> np.ndarray:
+    """Gamma numbers of the opposite ranks, F^-1(1 - F(values)): of the same law, small where the values are large.
+
+    Examples
+    --------
+    >>> np.exp(-opposite_gamma(1.0, np.log([2.0, 4.0]))).round(12).tolist()     # exponential numbers: ranks 1/2 and 3/4
+    [0.5, 0.75]
+    """
+    from scipy.special import gammainc, gammaincc, gammainccinv, gammaincinv
+
+    below, above = gammainc(shape, values), gammaincc(shape, values)  # the smaller one has all its digits
+    return np.asarray(np.where(below < above, gammainccinv(shape, below), gammaincinv(shape, above)))

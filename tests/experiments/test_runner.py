@@ -118,7 +118,7 @@ cli.main({arguments!r})
     finished = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("parts/*.json")}
     assert len(finished) == 2
     done = subprocess.run([sys.executable, "-m", "bochner.cli", *arguments], capture_output=True, text=True)
-    assert done.returncode == 0 and "simrf-fig6: holds" in done.stdout
+    assert done.returncode == 0 and "simrf-fig6: holds. " in done.stdout
     assert all(path.stat().st_mtime_ns == when for path, when in finished.items())
     assert len(list(tmp_path.rglob("parts/*.json"))) == 4
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
 from bochner import datasets, experiments
 from bochner.datasets import _load
+from bochner.experiments._runner import plain
 
 ALL = experiments.experiments()
+RESULTS = Path(__file__).parent.parent.parent / "results"
 MODULES = {  # what an extra installs
     "torch": "torch",
     "rl": "gymnasium.envs.mujoco",
@@ -64,3 +67,14 @@ def test_absent_experiments_are_not_listed_as_runnable():
     assert not set(absent) & set(ALL)
     assert all(one.paper in experiments.PAPERS and one.missing.endswith(".") for one in absent.values())
     assert all(one.stand_in in {"", *ALL} for one in absent.values())
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_committed_verdicts_follow_from_their_numbers(name):
+    """With the digits that a new run would keep, and the statements, claims and parameters of today."""
+    one, found = ALL[name], experiments.read_result(experiments.result_path(RESULTS, name, "full"))
+    assert found["parameters"] == plain(one.profiles["full"])
+    assert (found["claim"], found["deviations"], found["rule"]) == (one.claim, one.deviations, one.rule)
+    again = experiments.Results(found["parameters"], {part: plain(p["numbers"]) for part, p in found["parts"].items()})
+    statements = [(sentence, test(again).holds) for sentence, test in one.statements().items()]
+    assert statements == [(line["sentence"], line["holds"]) for line in found["statements"]]

@@ -122,6 +122,24 @@ def test_float32_stays_float32(dtype):
     np.testing.assert_allclose(phi.gram(X), phi.gram(X.astype(np.float64)), atol=2e-3 if dtype == np.float32 else 1e-12)
 
 
+@pytest.mark.parametrize("pivots", PIVOTS)
+@pytest.mark.parametrize("lengthscale", (2.0, 50.0))
+def test_float32_is_accurate_where_landmarks_nearly_repeat_each_other(pivots, lengthscale):
+    """Whitening would multiply the rounding errors of kernel values: by ten millions where they are nearly constant."""
+    X, kernel = points(400, 2).astype(np.float32), kernels.Gaussian(lengthscale)
+    phi = Approximation(kernel, maps.Landmarks(pivots), n_projections=200).fit(X, rng=0)
+    exact, torch = phi.gram(X.astype(np.float64)), pytest.importorskip("torch")
+    for rows in (X, torch.from_numpy(X)):
+        features = phi.queries(rows)
+        assert features.dtype == rows.dtype
+        np.testing.assert_allclose(np.asarray(features @ features.T), exact, atol=2e-5)
+
+
+def test_given_landmarks_have_the_columns_of_the_data():
+    with pytest.raises(ValueError, match="Landmarks: pivots must have the columns of the data, 3 of them, got 2"):
+        Approximation(kernels.Gaussian(), maps.Landmarks(points(5, 2)), n_projections=5).fit(points(), rng=0)
+
+
 def test_files_hold_landmarks(tmp_path):
     X = points()
     phi = Approximation(kernels.Gaussian(2.0), maps.Landmarks("rpcholesky"), n_projections=20).fit(X, rng=0)

@@ -89,6 +89,11 @@ def test_orthogonal_points_beat_independent_ones():
     [
         ({"f": 3}, "f must be a function of one vector, got 3"),
         ({"f": lambda x: None}, "values of f: expected an array of real numbers"),
+        ({"f": lambda x: np.nan if x[0] > 0 else 1.0}, r"f must return finite numbers, got nan at x = \["),
+        (
+            {"f": lambda X: np.full((3, 2), np.inf), "batched": True},
+            r"f must return finite numbers, got \[inf, inf\] at",
+        ),
         ({"law": "normal"}, "law must be 'gaussian', 'sphere' or a kernel, got 'normal'"),
         ({"d": 0}, "d must be an integer of at least 1"),
         ({"n_blocks": 1}, "n_blocks must be an integer of at least 2"),

@@ -165,6 +165,21 @@ class Kernel(Catalogued, ABC):
         """
         return np.ones(shape)
 
+    def opposite_scales(self, scales: np.ndarray) -> np.ndarray | None:
+        r"""Return the scales of the opposite ranks, for `bochner.radii.Coupled`; the base class does not know them.
+
+        Parameters
+        ----------
+        scales : float64 array
+            Scales s of the law of `sample_scales`, with distribution function F.
+
+        Returns
+        -------
+        float64 array or None
+            :math:`F^{-1}(1 - F(s))`, of the same law; None if it is not known, and scales then stay independent.
+        """
+        return None
+
     def sample_rows(self, d: int, m: int, rng: RNG) -> np.ndarray:
         """Draw m independent rows of the spectral law at unit lengthscale.
 

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from .._arrays import like, root
-from .._random import RNG, as_generator
+from .._random import RNG, as_generator, opposite_gamma
 from .._validation import check_positive
 from ._distances import Lengthscale
 from ._shift_invariant import Radial
@@ -90,6 +90,11 @@ class Matern(Radial):
         """Draw s, the root of nu over a Gamma number of shape nu."""
         gamma = as_generator(rng).standard_gamma(self.nu, shape)
         return np.sqrt(self.nu / np.maximum(gamma, SMALLEST_GAMMA))
+
+    def opposite_scales(self, scales: np.ndarray) -> np.ndarray:
+        """Return the scales of opposite Gamma numbers."""
+        gamma = np.maximum(opposite_gamma(self.nu, self.nu / scales**2), SMALLEST_GAMMA)
+        return np.asarray(np.sqrt(self.nu / gamma))
 
     def profile(self, xp: Any, q: Any) -> Any:
         if self.nu not in (0.5, 1.5, 2.5):

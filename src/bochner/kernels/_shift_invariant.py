@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, NoReturn, Self, cast
 import numpy as np
 
 from .._arrays import array_namespace, is_sparse
-from .._random import RNG, as_generator
+from .._random import RNG, as_generator, opposite_gamma
 from .._validation import check_count, check_positive
 from ._distances import DistancesTo, Lengthscale, manhattan_distances, scale_like, squared_distances
 from ._kernel import Bandwidth, Kernel
@@ -218,6 +218,10 @@ class Cauchy(Radial):
         """Draw s, the root of twice a standard exponential number."""
         return np.sqrt(2 * as_generator(rng).standard_exponential(shape))
 
+    def opposite_scales(self, scales: np.ndarray) -> np.ndarray:
+        """Return the scales of opposite exponential numbers."""
+        return np.asarray(np.sqrt(2 * opposite_gamma(1.0, scales**2 / 2)))
+
     def profile(self, xp: Any, q: Any) -> Any:
         return 1 / (1 + q)
 
@@ -271,6 +275,10 @@ class RationalQuadratic(Radial):
     def sample_scales(self, shape: int | tuple[int, ...], rng: RNG) -> np.ndarray:
         """Draw s, the root of a Gamma number of shape and rate alpha."""
         return np.sqrt(as_generator(rng).standard_gamma(self.alpha, shape) / self.alpha)
+
+    def opposite_scales(self, scales: np.ndarray) -> np.ndarray:
+        """Return the scales of opposite Gamma numbers."""
+        return np.asarray(np.sqrt(opposite_gamma(self.alpha, self.alpha * scales**2) / self.alpha))
 
     def profile(self, xp: Any, q: Any) -> Any:
         return xp.exp(-self.alpha * xp.log1p(q / (2 * self.alpha)))  # a power would lose digits for large alpha

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import is_numpy, is_sparse, like
+from .._arrays import cast, is_numpy, is_sparse, is_torch, like
 from ..kernels import Kernel, Radial
 from ..kernels._distances import squared_distances
 from ..linalg.engine import single_threaded_blas
@@ -21,6 +21,8 @@ _BLOCK = 128
 """Columns that are whitened at a time: the triangle below the block is not multiplied."""
 _JITTERS = (0.0, 1e-12, 1e-10, 1e-8)
 """Shares of the mean diagonal tried in turn until K_SS has a Cholesky factor."""
+_ACCURATE = 1e-3
+"""Relative error of features by rounding in float32 above which they are computed in float64."""
 
 
 _DEPENDENT, _MOST_DEPENDENT = 1e-3, 64
@@ -52,7 +54,12 @@ class KernelColumns(Features):
 
 
 class LandmarkFeatures(Features):
-    """The kernel between points and landmarks, whitened; columns that the landmarks do not fill are zero."""
+    """The kernel between points and landmarks, whitened; columns that the landmarks do not fill are zero.
+
+    Whitening multiplies the rounding errors of kernel values by up to the inverse root of the smallest eigenvalue of
+    K_SS, while features are no longer than the root of k(x, x).  Where float32 would not be accurate enough, its rows are
+    therefore computed in float64, and the features are cast.
+    """
 
     symmetric = True
     positive = False
@@ -67,6 +74,8 @@ class LandmarkFeatures(Features):
         self.transform[:, : whitened.shape[1]] = whitened
         self.triangular = not np.tril(self.transform, -1).any()
         self._factored: dict[bool, Factored] = {}
+        length = np.sqrt(float(np.mean(unit.diagonal(self.points))))
+        self.delicate = bool(np.finfo(np.float32).eps * np.linalg.norm(self.transform) * length > _ACCURATE)
         self._prepared: dict[np.dtype, tuple[Callable[[Any], np.ndarray], np.ndarray]] = {}
 
     def factored(self, *, stable: bool) -> Factored | None:
@@ -93,17 +102,22 @@ class LandmarkFeatures(Features):
             values = np.empty((rows.shape[0], self.width), X.dtype)
             self.fill(rows, values, key=key)
         else:
-            values = self.unit(rows, like(self.points, X)) @ like(self.transform, X)
+            rows = rows.double() if self.delicate and is_torch(X) else rows
+            values = cast(self.unit(rows, like(self.points, rows)) @ like(self.transform, rows), X.dtype)
         return values.reshape(*lead, self.width), None
 
     def fill(self, X: Any, out: np.ndarray, *, key: bool) -> None:
         """Write the product by blocks of columns, without the zeros of a triangle."""
-        columns, T = self.prepared(X.dtype)
-        values = columns(X)
+        dtype = np.dtype(np.float64) if self.delicate else X.dtype
+        columns, T = self.prepared(dtype)
+        values = columns(X.astype(dtype, copy=False))
         for start in range(0, self.width, _BLOCK):
             stop = min(start + _BLOCK, self.width)
             some = slice(stop) if self.triangular else slice(None)
-            np.matmul(values[:, some], T[some, start:stop], out=out[:, start:stop])
+            if out.dtype == dtype:
+                np.matmul(values[:, some], T[some, start:stop], out=out[:, start:stop])
+            else:
+                out[:, start:stop] = values[:, some] @ T[some, start:stop]
 
     def prepared(self, dtype: np.dtype) -> tuple[Callable[[Any], np.ndarray], np.ndarray]:
         """The kernel with the landmarks, and the product, in one type; made once."""

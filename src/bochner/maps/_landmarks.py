@@ -161,6 +161,9 @@ class Landmarks(Map):
     ) -> np.ndarray:
         """Landmarks among the points of these numbers."""
         if not isinstance(self.pivots, str):
+            own, d = self.pivots.shape[1], data.rows(numbers[:1]).shape[1]
+            if own != d:
+                raise ValueError(f"Landmarks: pivots must have the columns of the data, {d} of them, got {own}.")
             return np.asarray(kernel.scaled(self.pivots), dtype=np.float64)
         m = min(m, len(numbers))
         if self.pivots == "uniform":

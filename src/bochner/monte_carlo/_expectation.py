@@ -71,8 +71,8 @@ def expectation(
     d : int
         Dimension of X.
     law : {"gaussian", "sphere"} or Kernel
-        N(0, I), the uniform law on the unit sphere, or the spectral law of a kernel, under which
-        :math:`E\cos(X\cdot(x - y)) = k(x, y)`.
+        N(0, I), the uniform law on the unit sphere, or the law of a kernel's random rows: for shift-invariant kernels the
+        spectral law, under which :math:`E\cos(X\cdot(x - y)) = k(x, y)`.
     projection : Projection or str, optional
         How points are coupled.  By default orthogonal blocks: Haar up to d = 64, `StructuredGivens` above; independent
         points for kernels whose spectral law is not radial.
@@ -200,6 +200,12 @@ class _Blocks:
         if values.shape[:1] != (len(X),):
             raise ValueError(
                 f"expectation: with batched=True f must return one value per row, here {len(X)}, got shape {values.shape}."
+            )
+        if not np.isfinite(values).all():
+            row = int(np.argmin(np.isfinite(values).reshape(len(X), -1).all(axis=1)))
+            raise ValueError(
+                f"expectation: f must return finite numbers, got {shown(values[row].tolist())} "
+                f"at x = {shown(X[row].tolist())}."
             )
         return values
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._facts import Catalogued
+from .._random import opposite_gamma
 from .._validation import check_option
 from ..kernels import Kernel
 
@@ -97,7 +98,11 @@ class RadialLaw(Catalogued, ABC):
         m = sum(sizes)
         unit = self._checked("unit_lengths", self.unit_lengths(dim, sizes, rng), m)
         weights = self._checked("weights", self.weights(unit, dim), m) if self.has_origin else None
-        return unit * kernel_scales(m, kernel, rng), weights
+        return unit * self.scales(sizes, kernel, rng), weights
+
+    def scales(self, sizes: Sequence[int], kernel: Kernel | None, rng: np.random.Generator) -> Any:
+        """Draw the scales of the kernel's rows, for blocks of ``sizes`` rows: float64 (m,), or 1.0 for Gaussian rows."""
+        return kernel_scales(sum(sizes), kernel, rng)
 
     def _checked(self, what: str, values: Any, m: int) -> np.ndarray:
         """Check the values that a law returned."""
@@ -165,8 +170,9 @@ class Coupled(RadialLaw):
     -----
     The rows of a block are taken two by two.  The first of a pair has a length r of the law :math:`\chi_d`, with
     distribution function F, and the second :math:`F^{-1}(1 - F(r))`: each by itself keeps its law, so nothing becomes
-    biased, and the sum of their squares hardly varies.  The odd last row of a block is independent.  The scales of other
-    kernels stay independent.
+    biased, and the sum of their squares hardly varies.  The odd last row of a block is independent.  Lengths of other
+    kernels are products of such a length and a random scale; both factors are opposite ones.  A kernel of your own needs
+    `Kernel.opposite_scales` for that, and otherwise keeps independent scales.
 
     References
     ----------
@@ -188,14 +194,23 @@ class Coupled(RadialLaw):
 
     def unit_lengths(self, dim: int, sizes: Sequence[int], rng: np.random.Generator) -> np.ndarray:
         """Draw all lengths, then replace every second one of a block by the opposite of its neighbour."""
-        from scipy.special import gammainc, gammainccinv
-
-        squares = rng.chisquare(dim, sum(sizes))
-        starts = np.cumsum(sizes) - sizes
-        second = np.concatenate([start + np.arange(1, size, 2) for start, size in zip(starts, sizes, strict=True)])
-        if len(second):
-            squares[second] = 2 * gammainccinv(dim / 2, gammainc(dim / 2, squares[second - 1] / 2))
+        squares, second = rng.chisquare(dim, sum(sizes)), _second_of_pairs(sizes)
+        squares[second] = 2 * opposite_gamma(dim / 2, squares[second - 1] / 2)
         return np.sqrt(np.maximum(squares, np.finfo(np.float64).tiny))
+
+    def scales(self, sizes: Sequence[int], kernel: Kernel | None, rng: np.random.Generator) -> Any:
+        """Draw all scales, then replace every second one of a block likewise, if the kernel knows their law."""
+        scales, second = super().scales(sizes, kernel, rng), _second_of_pairs(sizes)
+        opposite = None if kernel is None else kernel.opposite_scales(scales[second - 1])
+        if opposite is not None:
+            scales[second] = opposite
+        return scales
+
+
+def _second_of_pairs(sizes: Sequence[int]) -> np.ndarray:
+    """Numbers of the rows that are the second of a pair within their block."""
+    starts = np.cumsum(sizes) - sizes
+    return np.concatenate([start + np.arange(1, size, 2) for start, size in zip(starts, sizes, strict=True)])
 
 
 @dataclass(frozen=True)

@@ -1,174 +1,90 @@
-"""A character model with a long context that is trained within minutes, and its bits per character."""
+"""A character model with a long context, its bits per character, and what its attention looks at."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .._transformers import LanguageModel, Shape, Words, seeded
-
-Parts = Sequence[tuple[slice, Tensor]]
-"""Parts of the coordinates, each with a matrix that is applied to it."""
-_LONGEST = 2000.0
-"""Longest period of the sinusoids that positions start from, over two pi."""
-_SIZE = 0.4
-"""Of the coordinates of a character at the start."""
-_MOMENTUM = 0.95
-_RATE_OF_MATRICES, _RATE_OF_OTHERS = 0.02, 3e-3
-_WARM_UP = 50
-_ROUNDS = 5
+from ...nn._recording import record
+from .._transformers import LanguageModel, Shape, Words
 
 
 class CharacterModel(LanguageModel):
-    """A language model that starts with heads which use the whole context, as a long training finds them.
+    """A language model whose attention can be limited to exact keys, to see what these are worth without features.
 
-    The coordinates are divided in four parts: the character, its place as sinusoids, and the characters one and two before
-    it.  Two heads of the first layer start by copying those.  Two heads of the second start at the places that follow the
-    same two characters, wherever they came before, and copy what stands there.  Other weights start at random, and all are
-    trained.
+    Attributes
+    ----------
+    place : int
+        Position of the first token.
+    near : pair of int, optional
+        The window and the number of first tokens that attention is limited to.
+    kept : collection of int
+        Layers that are not limited.
     """
 
     def __init__(self, n_characters: int, length: int, shape: Shape, seed: int) -> None:
         super().__init__(n_characters, length, shape, seed)
-        self.window: int | None = None
+        self.place = 0
+        self.near: tuple[int, int] | None = None
         self.kept: Collection[int] = ()
-        d = shape.width // 4
-        character, place, *before = (slice(k * d, (k + 1) * d) for k in range(4))
-        frequencies = 2 * _LONGEST ** -(torch.arange(0, d, 2) / d)
-        angles = torch.arange(length)[:, None] * frequencies
-        with seeded(seed + 1), torch.no_grad():
-            for layer in self.encoder.layers:
-                _start(layer, shape.layers)
-            self.encoder.norm.weight.fill_(_SIZE)
-            self.words.weight.zero_()[:, character].normal_(std=_SIZE)
-            self.positions.zero_()[:, place] = _SIZE * 2**0.5 * torch.cat([angles.sin(), angles.cos()], dim=1)
-            first, second = (_Heads(layer.self_attn) for layer in self.encoder.layers[:2])
-            for h, distance in enumerate((1, 2, 3, 0)):
-                turned = _turn(distance * frequencies)
-                first.match(h, [(place, turned)], [(place, torch.eye(d))], 2.0)
-            for h, part in enumerate(before):
-                first.copy(h, character, part, _SIZE / 2**0.5)
-            for h in range(2):
-                A, B = _rotation(d), _rotation(d)
-                second.match(h, [(character, A), (before[0], B)], [(before[0], A), (before[1], B)], 1.3)
-                second.copy(h, character, character, _SIZE)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Logits of the next character at each place of tokens (batch, length)."""
         n = tokens.shape[1]
-        x, mask = self.words(tokens) + self.positions[:n], nn.Transformer.generate_square_subsequent_mask(n)
-        if self.window is None:
-            x = self.encoder(x, mask=mask, is_causal=True)
-        else:
-            near = mask.masked_fill(torch.ones(n, n, dtype=torch.bool).tril(-self.window), -torch.inf)
-            for k, layer in enumerate(self.encoder.layers):
-                x = layer(x, src_mask=mask if k in self.kept else near)
-            x = self.encoder.norm(x)
-        return F.linear(x, self.words.weight)
+        x = self.words(tokens) + self.positions[self.place : self.place + n]
+        mask = nn.Transformer.generate_square_subsequent_mask(n)
+        if self.near is None:
+            return F.linear(self.encoder(x, mask=mask, is_causal=True), self.words.weight)
+        limited = mask.masked_fill(_far(n, *self.near), -torch.inf)
+        for k, layer in enumerate(self.encoder.layers):
+            x = layer(x, src_mask=mask if k in self.kept else limited)
+        return F.linear(self.encoder.norm(x), self.words.weight)
 
 
-class _Heads:
-    """The weights of a layer's attention by head, to choose where a head starts."""
-
-    def __init__(self, attention: nn.MultiheadAttention) -> None:
-        d, heads = attention.embed_dim, attention.num_heads
-        assert attention.in_proj_weight is not None
-        self.inward = attention.in_proj_weight.view(3, heads, -1, d)
-        self.outward = attention.out_proj.weight.view(d, heads, -1)
-
-    def match(self, head: int, query: Parts, key: Parts, size: float) -> None:
-        """Have queries match keys by what these matrices make of parts of the coordinates."""
-        rotation = size * _rotation(self.inward.shape[2])
-        for weight, parts in zip(self.inward[:2, head], (query, key), strict=True):
-            weight.zero_()
-            for part, matrix in parts:
-                weight[:, part] = rotation @ matrix
-
-    def copy(self, head: int, source: slice, target: slice, size: float) -> None:
-        """Have the head write one part of the coordinates at the places it attends to into another."""
-        rotation = _rotation(self.inward.shape[2])
-        self.inward[2, head].zero_()[:, source] = rotation
-        self.outward[:, head].zero_()[target] = size * rotation.mT
-
-
-def _start(layer: nn.Module, layers: int) -> None:
-    """Give each layer random weights of its own, of which the last ones are small."""
-    for weight in layer.parameters():
-        if weight.ndim == 2:
-            nn.init.normal_(weight, std=weight.shape[1] ** -0.5)
-    for last in (layer.self_attn.out_proj.weight, layer.linear2.weight):
-        last.mul_((2 * layers) ** -0.5)
-
-
-def _rotation(d: int) -> Tensor:
-    return torch.linalg.qr(torch.randn(d, d))[0]
-
-
-def _turn(angles: Tensor) -> Tensor:
-    """The matrix that takes the sinusoids of a place to those of the place at these angles before."""
-    cosines, sines = angles.cos().diag(), angles.sin().diag()
-    return torch.cat([torch.cat([cosines, -sines], dim=1), torch.cat([sines, cosines], dim=1)])
-
-
-class OrthogonalMomentum(torch.optim.Optimizer):
-    """Steps along the nearest orthogonal matrix to the momentum of each matrix, which Newton's iteration finds (Muon)."""
-
-    def __init__(self, matrices: Sequence[Tensor]) -> None:
-        super().__init__(matrices, {"lr": _RATE_OF_MATRICES})
-
-    @torch.no_grad()
-    def step(self, closure: None = None) -> None:
-        """Change all matrices."""
-        for group in self.param_groups:
-            for matrix in group["params"]:
-                state = self.state[matrix]
-                mean = state.setdefault("mean", torch.zeros_like(matrix)).lerp_(matrix.grad, 1 - _MOMENTUM)
-                rows, columns = matrix.shape
-                step = _orthogonal(matrix.grad.lerp(mean, _MOMENTUM))
-                matrix.sub_(step, alpha=group["lr"] * max(1.0, rows / columns) ** 0.5)
-
-
-def _orthogonal(G: Tensor) -> Tensor:
-    """A matrix with the singular vectors of G and singular values near 1."""
-    X = (G if G.shape[0] <= G.shape[1] else G.mT) / G.norm().clamp(min=1e-7)
-    for _ in range(_ROUNDS):
-        square = X @ X.mT
-        X = 3.4445 * X + (-4.775 * square + 2.0315 * square @ square) @ X
-    return X if G.shape[0] <= G.shape[1] else X.mT
-
-
-def train_characters(model: CharacterModel, task: Words, steps: int) -> None:
-    """Train matrices by `OrthogonalMomentum` and all else by Adam; rates fall to 0 in the last two thirds of the steps."""
-    matrices = [weight for weight in model.encoder.parameters() if weight.ndim == 2]
-    others = [weight for weight in model.parameters() if all(weight is not matrix for matrix in matrices)]
-    optimizers = OrthogonalMomentum(matrices), torch.optim.Adam(others, lr=_RATE_OF_OTHERS, betas=(0.9, 0.99))
-
-    def factor(step: int) -> float:
-        return min(1.0, (step + 1) / _WARM_UP, 1.5 * (1 - step / steps))
-
-    schedules = [torch.optim.lr_scheduler.LambdaLR(optimizer, factor) for optimizer in optimizers]
-    model.train()
-    for step in range(steps):
-        model.zero_grad()
-        task.loss(model, step).backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        for optimizer, schedule in zip(optimizers, schedules, strict=True):
-            optimizer.step()
-            schedule.step()
+def _far(n: int, window: int, anchors: int) -> Tensor:
+    """Which keys before each query are neither in the window nor among the first."""
+    far = torch.ones(n, n, dtype=torch.bool).tril(-window)
+    far[:, :anchors] = False
+    return far
 
 
 @torch.no_grad()
-def bits(model: nn.Module, task: Words, window: int | None = None, kept: Collection[int] = ()) -> float:
-    """Mean bits per character on the test part, if a window is given with exact attention to it only, but in kept layers."""
+def bits(model: nn.Module, task: Words, near: tuple[int, int] | None = None, kept: Collection[int] = ()) -> float:
+    """Mean bits per character on the test part.
+
+    With a window and a number of first tokens as near, exact attention sees only these, but in the layers that are kept.
+    """
     model.eval()
     assert isinstance(model, CharacterModel)
-    model.window, model.kept = window, kept
-    n = task.length + 1
-    rows = task.test[: len(task.test) // n * n].view(-1, n)
-    losses = [F.cross_entropy(model(row[None, :-1])[0], row[1:]).item() for row in rows]
-    model.window, model.kept = None, ()
+    model.near, model.kept = near, kept
+    losses = [F.cross_entropy(model(row[None, :-1])[0], row[1:]).item() for row in test_rows(task)]
+    model.near, model.kept = None, ()
     return float(sum(losses)) / len(losses) / math.log(2)
+
+
+def test_rows(task: Words) -> Tensor:
+    """The test part in rows, each with the character after it."""
+    n = task.length + 1
+    return task.test[: len(task.test) // n * n].view(-1, n)
+
+
+def attended(model: nn.Module, task: Words, window: int) -> dict[str, Any]:
+    """What exact attention looks at in a row of the test part: shares of each head, by layer, and the largest |q||k|.
+
+    The shares are means over the queries whose window does not reach the first token.
+    """
+    calls = record(model, test_rows(task)[:1, :-1])
+    far = _far(task.length, window, 1)
+    found: dict[str, Any] = {"largest |q||k|": 0.0, "first token": [], "beyond the window": []}
+    for call in calls:
+        longest = (call.q.norm(dim=-1).amax(-1) * call.k.norm(dim=-1).amax(-1) * call.scale).amax()
+        weights = call.weights()[0]
+        found["largest |q||k|"] = max(found["largest |q||k|"], float(longest))
+        found["first token"].append(weights[:, window:, 0].mean(-1).tolist())
+        found["beyond the window"].append((weights * far)[:, window:].sum(-1).mean(-1).tolist())
+    return found

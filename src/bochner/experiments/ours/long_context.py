@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +14,14 @@ from .._figures import curve, legend
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-CHARACTERS, WORDS, IMAGES = "characters", "words", "images"
-TOLERANCE = 0.02
-"""Of the report's recommendation for the model of words."""
+PLAIN, LOOK_UP, WORDS, IMAGES = "plain", "look-up", "words", "images"
+MOST = (("both", 0.05), ("wider", 0.025), ("distilled", 0.005))
+"""Bounds of the increase of the bits: of the first and the second goal without training, and distilled."""
+SHARES = {"on the first token": "first token", "beyond window and first token": "beyond the window"}
 
 
 class LongContext(Experiment):
-    """A character model at a long context, a small model of words and a vision transformer, each over several draws."""
+    """Two character models at a long context, a small model of words and vision transformers, each over several draws."""
 
     name = "ours-long-context"
     paper = "ours"
@@ -32,75 +32,110 @@ class LongContext(Experiment):
         "100 steps of distillation close most of the gap."
     )
     data = ("wikitext-2", "mnist")
-    methods = ("calibrated features with a window", "window alone", "features alone", "FAVOR++", "distilled")
+    methods = (
+        "calibrated features with a window", "window alone", "window and first token alone", "features alone", "FAVOR++",
+        "distilled",
+    )  # fmt: skip
     extras = ("torch",)
     deviations = (
-        "The goals were set on another character model, whose weights are not at hand. So that a training of minutes gives "
-        "one that uses its context, some heads start as those that longer training is known to form: two of the first layer "
-        "copy the characters before each one, and two of the second look up where the same two characters came before. All "
-        "weights are then trained, at the full context. Models that we tried without such a start lost less than 1 % with a "
-        "window of 16 alone, so that nothing could be seen. Beyond the statements, the model is converted with the layer "
-        "exact that `calibrate` finds to need it most. Images were first judged on one model, which stayed below the goal "
-        "(0.898); it is the first of the three here, and the mean of the three is within one standard "
-        "error of the goal. Increases are of the bits per character, of the perplexity of words, and accuracies of images; "
-        "conversions with a window also compute the first token exactly. The smoke profile has the digits of scikit-learn."
+        "The goals were set on a character model of 4 layers, width 128 and 4 heads, trained in 1600 short steps (2.544 "
+        "bits), whose weights and training are not at hand. The plain model has this shape and as many steps of 1024 "
+        "characters: half of them in rows of 128 at random places of the context, then whole ones; positions start as "
+        "sinusoids, and matrices move along orthogonal ones. This was fixed before anything was converted: it is the "
+        "first set-up tried that left the level of one character of context, about 3.4 bits. Stopped there were those "
+        "with Adam: at the full context with random positions (tied and untied, rate 3e-3) after 950 steps and with "
+        "sinusoids (1e-3) after 450; on rows of 128 with sinusoids (3e-3) after 1050, and with smaller weights (2e-3), "
+        "random positions after 700 and sinusoids after 450. About 15 models of other set-ups, in earlier trials, lost "
+        "less than 1 % with a window of 16 alone. The look-up model is the hard case: some heads start as those that "
+        "longer training is known to form, two of the first layer copy the characters before each one, and two of the "
+        "second look up where the same two characters came before; all weights are then trained, at the full context. The "
+        "statement at equal cost was added after the run, which spoke against it. Beyond the statements, both are "
+        "converted with the layer exact that `calibrate` finds to need it most. Images were first judged on one model, "
+        "which stayed below the goal (0.898); it is the first of the three here, and the mean of the three is within one "
+        "standard error of the goal. Increases are of the bits per character, of the perplexity of words, and accuracies "
+        "of images. The smoke profile has the digits of scikit-learn."
     )
     profiles = by_profile(
         smoke={
-            "context": 64, "steps": 6, "width": 16, "layers": 2, "heads": 4,
-            "letters": 20_000, "windows": (0, 4), "alone": (4, 8), "rows": (8, 16), "goals": ((4, 8), (4, 16)),
-            "sequences": 2, "draws": 2, "distill": 2, "images": "digits", "words": (2_000, 500), "length": 32,
-            "training": 3, "test": 60, "models": 2, "shape": (16, 1, 2), "word rows": 8, "word window": 4,
+            "context": 64, "plain": (16, 2, 4), "plain steps": 4, "look-up": (16, 2, 4), "look-up steps": 4,
+            "letters": 20_000, "windows": (4,), "alone": (4, 8), "rows": (8, 16),
+            "goals": ((4, 8), (4, 16)), "sequences": 2, "draws": 2, "distill": 2, "distilled": 2, "images": "digits",
+            "words": (2_000, 500), "length": 32, "training": 3, "test": 60, "models": 2, "shape": (16, 1, 2), "word rows": 8,
+            "word window": 4, "word windows": (0, 4), "tolerance": 0.02,
         },
         full={
-            "context": 1024, "steps": 700, "width": 96, "layers": 3, "heads": 4,
-            "letters": 2_000_000, "windows": (0, 16, 32, 64), "alone": (16, 32, 64, 128, 256), "rows": (64, 128),
-            "goals": ((16, 64), (64, 128)), "sequences": 6, "draws": 3, "distill": 100, "images": "mnist",
-            "words": (300_000, 10_000), "length": 128, "training": 250, "test": 2000, "models": 3, "shape": (96, 2, 4),
-            "word rows": 64, "word window": 32,
+            "context": 1024, "plain": (128, 4, 4), "plain steps": 1600, "look-up": (96, 3, 4), "look-up steps": 700,
+            "letters": 2_000_000, "windows": (16, 32, 64),
+            "alone": (16, 32, 64, 128, 256), "rows": (64, 128), "goals": ((16, 64), (64, 128)), "sequences": 8, "draws": 3,
+            "distill": 100, "distilled": 2, "images": "mnist", "words": (300_000, 10_000), "length": 128, "training": 250,
+            "test": 2000, "models": 3, "shape": (96, 2, 4), "word rows": 64, "word window": 32,
+            "word windows": (0, 16, 32, 64), "tolerance": 0.02,
         },
     )  # fmt: skip
-    seconds = by_profile(smoke=4, full=350)
+    seconds = by_profile(smoke=4, full=700)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per model."""
-        return [CHARACTERS, WORDS, IMAGES]
+        return [PLAIN, LOOK_UP, WORDS, IMAGES]
 
     def run(self, part: str, p: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         """Train the model with softmax, convert it in all ways, and measure."""
-        return {CHARACTERS: characters, WORDS: words, IMAGES: images}[part](p, int(rng.integers(2**31)))
+        from ._converted_characters import look_up_model, measure, plain_model
+        from ._converted_words_and_images import images, words
+
+        seed = int(rng.integers(2**31))
+        if part in (WORDS, IMAGES):
+            return words(p, seed) if part == WORDS else images(p, seed)
+        return measure(*(plain_model if part == PLAIN else look_up_model)(p, seed), p, seed)
 
     @statement(
-        "With 64 rows, a window of 16 and the first token, the bits per character increase by at most 5 % (mean)."
+        "With 64 rows, a window of 16 and the first token, the bits of the plain model increase by at most 5 % (mean)."
     )
     def near_and_far(self, results: Results) -> Finding:
         """Compare with the goal."""
-        return self._bits(results, 0, 0.05)
+        return _within(results, PLAIN, MOST[:1])
 
     @statement(
-        "With 128 rows, a window of 64 and the first token, the bits per character increase by at most 2.5 % (mean)."
+        "With 128 rows, a window of 64 and the first token, the bits of the plain model increase by at most 2.5 % (mean)."
     )
     def wider(self, results: Results) -> Finding:
         """Compare with the goal."""
-        return self._bits(results, 1, 0.025)
+        return _within(results, PLAIN, MOST[1:2])
 
     @statement("After 100 steps of distillation, these increase by at most 0.5 % (mean).")
     def distilled(self, results: Results) -> Finding:
         """Compare with the goal."""
-        found = Estimate.of(results.parts[CHARACTERS]["distilled"])
-        return Finding(bool(found.mean <= 0.005), f"{_percent(found)}.")
+        return _within(results, PLAIN, MOST[2:])
 
     @statement(
-        "The window of 16 alone, and 64 rows alone, each increase the bits by more than both together, beyond two standard "
-        "errors."
+        "In the plain model the window of 16 alone, the same with the first token, and 64 rows alone each increase the bits "
+        "by more than all together, beyond two standard errors."
     )
-    def both_needed(self, results: Results) -> Finding:
+    def all_needed(self, results: Results) -> Finding:
         """Compare with the controls."""
-        window, rows = results.parameters["goals"][0]
-        both = self._table(results, window, rows)
-        alone = {f"window {window}": self._table(results, window, 0), f"{rows} rows": self._table(results, 0, rows)}
-        words = "; ".join(f"{name} alone {_percent(found)}" for name, found in alone.items())
-        return Finding(all(bool(both.below(found)) for found in alone.values()), f"{words}; both {_percent(both)}.")
+        return _needed(results, PLAIN)
+
+    @statement(
+        "In the plain model 64 rows and a window of 16 increase the bits by less than a window of 64 without rows, which "
+        "costs no more, each with the first token, beyond two standard errors."
+    )
+    def equal_cost(self, results: Results) -> Finding:
+        """Compare with the longest window that has no more keys than there are keys and rows."""
+        p = results.parameters
+        window, m = p["goals"][0]
+        both, longer = _cell(results, PLAIN, window, 1, m), max(w for w in p["alone"] if w <= window + m)
+        alone = _cell(results, PLAIN, longer, 1, 0)
+        return Finding(bool(both.below(alone)), f"{_percent(both)}; window {longer} alone {_percent(alone)}.")
+
+    @statement("The model that looks up its context keeps within the same three bounds.")
+    def look_up(self, results: Results) -> Finding:
+        """Compare with the goals."""
+        return _within(results, LOOK_UP, MOST)
+
+    @statement("In the model that looks up its context, too, each of the three controls increases the bits by more.")
+    def look_up_needs_all(self, results: Results) -> Finding:
+        """Compare with the controls."""
+        return _needed(results, LOOK_UP)
 
     @statement(
         "The perplexity of words increases by at most 0.3 % with 64 rows, a window of 32 and the first token (mean)."
@@ -124,7 +159,7 @@ class LongContext(Experiment):
         """Compare with the tolerance."""
         part = results.parts[WORDS]
         found, chosen = Estimate.of(part["recommended"]), ", ".join(part["chosen"]) or "exact attention"
-        return Finding(bool(found.mean <= TOLERANCE), f"{_percent(found)} with {chosen}.")
+        return Finding(bool(found.mean <= results.parameters["tolerance"]), f"{_percent(found)} with {chosen}.")
 
     @statement("The accuracy on images is at least 0.90 with 64 calibrated rows (mean).")
     def accuracy(self, results: Results) -> Finding:
@@ -137,163 +172,102 @@ class LongContext(Experiment):
         text = f"{found.mean:.3f} +- {found.error:.3f} over {len(part['calibrated'])} models; {others}."
         return Finding(bool(found.mean >= 0.90), text)
 
-    def _table(self, results: Results, window: int, rows: int) -> Estimate:
-        return Estimate.of(results.parts[CHARACTERS]["table"][f"{window} {rows}"])
-
-    def _bits(self, results: Results, goal: int, most: float) -> Finding:
-        window, rows = results.parameters["goals"][goal]
-        found = self._table(results, window, rows)
-        return Finding(bool(found.mean <= most), f"{_percent(found)} with {rows} rows and a window of {window}.")
-
     def comparison(self, results: Results) -> list[Row]:
-        """The whole table, in percent of the bits per character; 0 rows are the window alone."""
-        table = results.parts[CHARACTERS]["table"]
+        """Both tables, in percent of the bits per character; 0 rows are exact keys alone."""
         rows = []
-        for key, values in table.items():
-            window, m = key.split()
-            found = Estimate.of(values)
-            rows.append(
-                Row(f"window {window}, {m} rows: increase in %", "", 100 * float(found.mean), 100 * float(found.error))
-            )
-        window, m = results.parameters["goals"][0]
-        part = results.parts[CHARACTERS]
-        label = "the layer that needs it most exact"
-        found = Estimate.of(part["kept"]["features"])
-        rows.append(Row(f"window {window} alone, {label}: increase in %", "", 100 * part["kept"]["alone"]))
-        rows.append(
-            Row(f"window {window}, {m} rows, {label}", "", 100 * float(found.mean), 100 * float(found.error)),
-        )
-        rows.append(Row(f"FAVOR++, {m} rows: increase in %", "", 100 * part["favor++"]))
+        for part in (PLAIN, LOOK_UP):
+            found = results.parts[part]
+            rows += [Row(f"{part}: {name}", "", value) for name, value in _facts(found).items()]
+            for key, values in found["table"].items():
+                window, anchors, m = key.split()
+                first = " and the first token" * int(anchors)
+                rows.append(_increase(f"{part}: window {window}{first}, {m} rows", values))
+            window, m = results.parameters["goals"][0]
+            label = "the layer that needs it most exact"
+            near = f"{part}: window {window} and the first token"
+            rows.append(_increase(f"{near}, 0 rows, {label}", [found["kept"]["alone"]]))
+            rows.append(_increase(f"{near}, {m} rows, {label}", found["kept"]["features"]))
+            rows.append(_increase(f"{part}: FAVOR++, {m} rows", [found["favor++"]]))
         return rows
 
     def plot(self, results: Results, figure: Figure) -> None:
         """Increase of the bits over the exact keys and rows that a query meets."""
-        ax, p, part = figure.subplots(), results.parameters, results.parts[CHARACTERS]
-        alone = [self._table(results, w, 0) for w in p["alone"]]
-        curve(ax, p["alone"], _stacked(alone), "window alone", 0)
-        for k, window in enumerate(p["windows"], start=1):
-            found = [self._table(results, window, m) for m in p["rows"]]
-            label = f"window {window} and features" if window else "features alone"
-            curve(ax, [m + window for m in p["rows"]], _stacked(found), label, k)
-        ax.axhline(float(np.mean(part["distilled"])), color="grey", linewidth=1, label="distilled")
-        label = "one layer exact"
-        ax.axhline(float(np.mean(part["kept"]["features"])), color="grey", linewidth=1, linestyle="--", label=label)
-        ax.set(xscale="log", xlabel="exact keys and rows of W per query", ylabel="increase of the bits")
-        ax.set_yscale("symlog", linthresh=0.01)
-        legend(figure, ax)
+        p, axes = results.parameters, figure.subplots(1, 2, sharey=True)
+        for ax, part in zip(axes, (PLAIN, LOOK_UP), strict=True):
+            found = results.parts[part]
+            for k, label in enumerate(("window alone", "window and first token alone")):
+                curve(ax, p["alone"], _stacked([_cell(results, part, w, k, 0) for w in p["alone"]]), label, k)
+            for k, window in enumerate((0, *p["windows"]), start=2):
+                cells = [_cell(results, part, window, int(window > 0), m) for m in p["rows"]]
+                label = f"window {window}, first token, features" if window else "features alone"
+                curve(ax, [m + window for m in p["rows"]], _stacked(cells), label, k)
+            ax.axhline(float(np.mean(found["distilled"])), color="grey", linewidth=1, label="distilled")
+            one, label = float(np.mean(found["kept"]["features"])), "one layer exact"
+            ax.axhline(one, color="grey", linewidth=1, linestyle="--", label=label)
+            ax.set(xscale="log", xlabel="exact keys and rows of W per query", title=f"{part} model")
+            ax.set_yscale("symlog", linthresh=0.01)
+        axes[0].set_ylabel("increase of the bits")
+        legend(figure, axes[0])
+
+
+def _cell(results: Results, part: str, window: int, anchors: int, m: int) -> Estimate:
+    """An entry of the table of a character model."""
+    return _estimate(results.parts[part]["table"][f"{window} {anchors} {m}"])
+
+
+def _estimate(values: list[float]) -> Estimate:
+    """Mean and standard error over draws; a control, which has no draws, is exact."""
+    return Estimate.of(values) if len(values) > 1 else Estimate(np.array(values[0]), np.array(0.0))
+
+
+def _within(results: Results, part: str, most: tuple[tuple[str, float], ...]) -> Finding:
+    """Whether the increases of a character model are within these bounds."""
+    first, second = ((*goal[:1], 1, *goal[1:]) for goal in results.parameters["goals"])
+    values = {
+        "both": _cell(results, part, *first),
+        "wider": _cell(results, part, *second),
+        "distilled": _estimate(results.parts[part]["distilled"]),
+    }
+    found = [values[name] for name, _ in most]
+    holds = all(one.mean <= bound for one, (_, bound) in zip(found, most, strict=True))
+    return Finding(bool(holds), f"{', '.join(_percent(one) for one in found)}.")
+
+
+def _needed(results: Results, part: str) -> Finding:
+    """Whether exact keys alone and features alone each lose more than both."""
+    window, m = results.parameters["goals"][0]
+    both = _cell(results, part, window, 1, m)
+    alone = {
+        f"window {window} alone": _cell(results, part, window, 0, 0),
+        "with the first token": _cell(results, part, window, 1, 0),
+        f"{m} rows alone": _cell(results, part, 0, 0, m),
+    }
+    words = ", ".join(f"{name} {_percent(found)}" for name, found in alone.items())
+    return Finding(all(bool(both.below(found)) for found in alone.values()), f"{words}; all {_percent(both)}.")
+
+
+def _facts(found: Mapping[str, Any]) -> dict[str, float]:
+    """What to know of a character model, as numbers by name."""
+    attended = found["attended"]
+    shares = {f"share of attention {where}, in %": attended[key] for where, key in SHARES.items()}
+    return {
+        "bits with softmax": found["softmax"],
+        "largest |q||k|": attended["largest |q||k|"],
+        **{name: 100 * float(np.mean(share)) for name, share in shares.items()},
+        **{f"{name}: head with most": 100 * float(np.max(share)) for name, share in shares.items()},
+    }
+
+
+def _increase(label: str, values: list[float]) -> Row:
+    found = _estimate(values)
+    error = 100 * float(found.error) if len(values) > 1 else None
+    return Row(f"{label}: increase in %", "", 100 * float(found.mean), error)
 
 
 def _percent(found: Estimate) -> str:
-    return f"{100 * float(found.mean):+.2f} % +- {100 * float(found.error):.2f} %"
+    error = f" +- {100 * float(found.error):.2f} %" if found.error else ""
+    return f"{100 * float(found.mean):+.2f} %{error}"
 
 
 def _stacked(found: list[Estimate]) -> Estimate:
     return Estimate(np.array([one.mean for one in found]), np.array([one.error for one in found]))
-
-
-def characters(p: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Increases of the bits per character, by window and rows, and after distillation."""
-    import torch
-
-    from ...nn import calibrate, distill, replace_attention
-    from ...nn._report_layers import with_rows
-    from .._experiment import dataset
-    from .._transformers import Shape, Words, converted
-    from ._characters import CharacterModel, bits, train_characters
-
-    text = dataset("wikitext-2")
-    parts = text.train[: p["letters"]], text.valid[: (p["context"] + 1) * p["sequences"]]
-    long = Words(*parts, 200, p["context"], 1, seed)
-    model = CharacterModel(long.n_words, p["context"], Shape(p["width"], p["layers"], p["heads"]), seed)
-    train_characters(model, long, p["steps"])
-    exact = bits(model, long)
-    table: dict[str, list[float]] = {f"{w} 0": [bits(model, long, window=w) / exact - 1] * 2 for w in p["alone"]}
-    data = [long.training_rows(step, 1)[:, :-1] for step in range(10_000, 10_006)]
-    generator = torch.Generator().manual_seed(seed)
-    distilled = []
-    for window in p["windows"]:
-        found = calibrate(model, data, max(p["rows"]), window, int(window > 0))
-        for m in p["rows"]:
-            plans = {name: with_rows(plan, m) for name, plan in found.items()}
-            models = [replace_attention(model, plans, copy=True, generator=generator) for _ in range(p["draws"])]
-            table[f"{window} {m}"] = [bits(new, long) / exact - 1 for new in models]
-            if (window, m) == tuple(p["goals"][1]):
-                more = [long.training_rows(step, 1)[:, :-1] for step in range(20_000, 20_000 + p["distill"])]
-                for new in models[:2]:
-                    distill(new, model, more, steps=p["distill"], generator=generator, verbose=False)
-                    distilled.append(bits(new, long) / exact - 1)
-    favor = bits(converted(model, long, "favor++", p["goals"][0][1], seed), long) / exact - 1
-    window, m = p["goals"][0]
-    plans = calibrate(model, data, m, window, 1, keep=1, loss=_next, generator=generator)
-    kept = [k for k in range(p["layers"]) if not any(f"layers.{k}." in name for name in plans)]
-    models = [replace_attention(model, plans, copy=True, generator=generator) for _ in range(p["draws"])]
-    one_exact = {
-        "layers": kept,
-        "alone": bits(model, long, window, kept) / exact - 1,
-        "features": [bits(new, long) / exact - 1 for new in models],
-    }
-    return {"softmax": exact, "table": table, "distilled": distilled, "favor++": favor, "kept": one_exact}
-
-
-def words(p: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Increases of the perplexity of words, and of the loss with what the report recommends."""
-    import torch
-
-    from ...nn import attention_report, calibrate, replace_attention
-    from .._transformers import LanguageModel, Shape, Words, converted, train
-
-    task = Words.wikitext(p["words"][0], p["words"][1], 2000, p["length"], 8, seed)
-    model = LanguageModel(task.n_words, p["length"], Shape(*p["shape"]), seed)
-    for _ in train(model, task, p["training"]):
-        pass
-    exact, m, window = task.evaluate(model), p["word rows"], p["word window"]
-    data = [task.training_rows(step)[:, :-1] for step in range(10_000, 10_004)]
-    generator = torch.Generator().manual_seed(seed)
-
-    def increases(plans: Any, draws: int) -> list[float]:
-        models = (replace_attention(model, plans, copy=True, generator=generator) for _ in range(draws))
-        return [task.evaluate(new) for new in models]
-
-    found: dict[str, Any] = {
-        "softmax": exact,
-        "favor++": task.evaluate(converted(model, task, "favor++", m, seed)) / exact - 1,
-    }
-    for name, near in (("features", (0, 0)), ("window", (window, 1))):
-        found[name] = [x / exact - 1 for x in increases(calibrate(model, data, m, *near), p["draws"])]
-    options: dict[str, Any] = {"rows": p["rows"], "windows": p["windows"], "tolerance": TOLERANCE}
-    report = attention_report(model, data[:-1], data[-1:], loss=_next, generator=generator, **options)
-    found["recommended"] = [0.0, 0.0]
-    if report.recommended:
-        found["recommended"] = [math.log(x) / math.log(exact) - 1 for x in increases(report.recommended, p["draws"])]
-    found["chosen"] = [f"window {x.window}, {x.n_projections} rows" for x in report.recommended.values()]
-    return found
-
-
-def _next(model: Any, rows: Any) -> Any:
-    from torch.nn.functional import cross_entropy
-
-    return cross_entropy(model(rows)[:, :-1].flatten(0, 1), rows[:, 1:].flatten())
-
-
-def images(p: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Accuracies of some vision transformers, each the mean over draws."""
-    import torch
-
-    from ...nn import calibrate, replace_attention
-    from .._transformers import Images, Shape, VisionTransformer, converted, train
-
-    full, draws = p["images"] == "mnist", p["draws"]
-    m = 64 if full else p["word rows"]
-    found: dict[str, list[float]] = {"softmax": [], "calibrated": [], "favor++": []}
-    for k in range(p["models"]):
-        task = Images(p["images"], p["test"], 64, seed + k)
-        model = VisionTransformer(task.side, Shape(64, 3, 4) if full else Shape(16, 1, 2), seed + k)
-        for _ in train(model, task, 400 if full else p["training"]):
-            pass
-        plans = calibrate(model, [task.training_batch(10_000 + i)[0] for i in range(8)], m)
-        generator = torch.Generator().manual_seed(seed + k)
-        models = (replace_attention(model, plans, copy=True, generator=generator) for _ in range(draws))
-        found["softmax"].append(task.evaluate(model))
-        found["calibrated"].append(float(np.mean([task.evaluate(new) for new in models])))
-        found["favor++"].append(task.evaluate(converted(model, task, "favor++", m, seed + k)))
-    return found

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
+from ...approximation import FeatureMap
 from ...linalg.engine import for_each_tile, single_threaded_blas
+from .._row_source import Chunk, RowSource
 
 _COLUMNS = 320
 """Columns of a block of the scatter matrix: enough for BLAS to reach its speed, few enough to share among threads."""
 _ROWS = 512
+_BLUR = 1e-2
+"""Share of a strength that the rounding error of S may have: as if the strength were off by so much, somewhere."""
+_ACCURATE = 1e-4
+"""Relative error of features by rounding in float32 above which they are computed in float64."""
 
 Part = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 """Features (n, D), targets (n, t), and weights (n,) or None."""
@@ -255,3 +263,57 @@ def _centred(
     with single_threaded_blas:
         rest = (np.ones(n) if roots is None else roots).astype(dtype) @ out[:n]
     return out, centre + rest.astype(np.float64) / w.sum()
+
+
+def collect_moments(
+    phi: FeatureMap, rows: RowSource, *, exact: bool = True, least_alpha: float = 0.0, verbose: Any = 0
+) -> Moments:
+    r"""Moments of the features and the targets of all rows, chunk by chunk and wherever the rows are.
+
+    Features that are others times a matrix T, such as whitened landmarks, have the scatter :math:`T^TST`: the product is
+    taken once, instead of once for each row.  It multiplies rounding errors by :math:`|T|^2` instead of :math:`|T|`, so it
+    is taken of many rows, and where the error stays far below the least strength that the equations will be solved with.
+
+    Parameters
+    ----------
+    phi : FeatureMap
+    rows : RowSource
+    exact : bool
+        See `Moments.collect`.
+    least_alpha : float
+        Zero if it is not known.
+    verbose : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner import Approximation, kernels
+    >>> from bochner.learn._row_source import ArrayRows
+    >>> rows = ArrayRows("example", np.random.default_rng(0).standard_normal((50, 3)), np.ones((50, 1)))
+    >>> phi = Approximation(kernels.Gaussian(), n_projections=4).draw(3, rng=0)
+    >>> collect_moments(phi, rows).scatter.shape
+    (8, 8)
+    """
+    factors, blur, n = phi.factored(stable=True), 0.0, rows.shape[0]  # NaN where it is not known
+    if factors is not None:
+        blur = factors[2] * np.finfo(np.float64 if exact else rows.dtype).eps * np.sqrt(n * phi.n_features_out)
+    once = factors is not None and n > 2 * phi.n_features_out and blur <= _BLUR * least_alpha
+    work = partial(_moments, phi=phi, n_targets=rows.n_targets, exact=exact, factored=once)
+    total: Moments = rows.reduce(work, width=phi.n_features_out, label="fit", verbose=verbose)
+    rows.check_weight(total.weight)
+    return total.of_products(factors[1], float(blur)) if factors is not None and once else total
+
+
+def _moments(chunks: Iterator[Chunk], *, phi: FeatureMap, n_targets: int, exact: bool, factored: bool) -> Moments:
+    features = partial(first_factor, phi, stable=True) if factored else phi.queries
+    width = phi.n_features_out if not factored else len(phi.factored(stable=True)[1])  # type: ignore[index]
+    parts = ((features(X), Y, weights) for X, Y, weights in chunks if len(X))
+    return Moments.collect(parts, width, n_targets, exact=exact)
+
+
+def first_factor(phi: FeatureMap, X: Any, *, stable: bool) -> np.ndarray:
+    """The other features of `FeatureMap.factored`, in float64 where the matrix would amplify the rounding of float32."""
+    factors, plain = phi.factored(stable=stable), phi.factored()
+    assert factors is not None and plain is not None
+    delicate = np.finfo(np.float32).eps * np.sqrt(plain[2]) > _ACCURATE
+    return np.asarray(factors[0].queries(X.astype(np.float64, copy=False) if delicate else X))
