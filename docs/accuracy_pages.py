@@ -121,7 +121,8 @@ def accuracy_page(measured: Mapping[str, Any]) -> str:
         "last column. The time in brackets is "
         "that of a fit with the chosen parameters, for our automatic mode as for the others. Methods without features "
         f"stand in the first column of errors. Width {WIDE} is measured on data with at least {3 * WIDE // 2} rows, and "
-        "not for `Nystroem`, whose singular value decomposition takes minutes there; the exact kernel on at most 10000.",
+        "not for `Nystroem`, whose singular value decomposition takes minutes there; the exact kernel on at most 10000. "
+        "Conjugate gradients (cg) are made for far more features: see the cases of speed below.",
         "![Error against fit time of kernel machines, RBFSampler, Nystroem, support vectors and boosting](accuracy.svg)",
         losses(goals),
         verdict(data),
