@@ -1,8 +1,10 @@
 """Sphinx configuration: every page, formula and search works from a folder, without a network."""
 
+import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -38,3 +40,19 @@ napoleon_use_ivar = True
 napoleon_use_param = napoleon_use_rtype = False  # "array (n, d)" is a description: its letters are not links
 suppress_warnings = ["ref.python"]  # the d in "array (..., d)" is a size, not a reference to an attribute named d
 default_role = "code"
+
+
+def keep_underscores(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Escape the underscore that ends the name of a fitted attribute, which would make it a link."""
+    lines[:] = [re.sub(r"^(:(?:ivar|vartype) \w*)_:", r"\1\\_:", line) for line in lines]
+
+
+def end_code(app: Any, page: str, source: list[str]) -> None:
+    """Drop the empty line at the end of a block of code, which doctest needs and readers do not."""
+    source[0] = source[0].replace("\n\n```\n", "\n```\n")
+
+
+def setup(app: Any) -> None:
+    """Called by Sphinx."""
+    app.connect("autodoc-process-docstring", keep_underscores, priority=900)  # after napoleon
+    app.connect("source-read", end_code)

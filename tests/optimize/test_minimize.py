@@ -35,6 +35,20 @@ def steps(es, n, f=sphere):
     return es
 
 
+@pytest.mark.parametrize("error", (ValueError, KeyboardInterrupt))
+def test_a_rule_that_fails_leaves_the_strategy_as_it_was(error):
+    class Fragile(Momentum):
+        def step(self, gradient, memory, t):
+            memory["velocity"] += 1
+            raise error
+
+    es = EvolutionStrategy(np.ones(4), optimizer=Fragile(), rng=0)
+    before = es.state_dict()
+    with pytest.raises(error):
+        es.tell([sphere(x) for x in es.ask()])
+    np.testing.assert_equal(es.state_dict(), before)
+
+
 @pytest.mark.parametrize("optimizer", ("sgd", "momentum", "adam", Adam(0.8)), ids=str)
 @pytest.mark.parametrize("shaping", ("raw", "standardized", "ranks"))
 @pytest.mark.parametrize("estimator", ("antithetic", "forward", "plain"))

@@ -14,7 +14,8 @@ import numpy as np
 from ..maps import Landmarks
 from ._coordinates import Coordinates
 from ._feature_parameters import FeatureParameters, draw_features
-from ._linear.ridge import RidgeModel, about
+from ._linear.criteria import about
+from ._linear.ridge import RidgeModel
 from ._linear.spectrum import NormalEquations
 from ._row_source import Chunk, rows_in_memory
 from ._selection import Selection

@@ -13,8 +13,9 @@ dense or fast rotations.
 """
 
 from .._facts import publish
+from ._candidates import Candidates, GradientEstimate
 from ._evaluation import EvaluationError, EvaluationWarning
-from ._gradient import Candidates, GradientEstimate, smoothed_gradient
+from ._gradient import smoothed_gradient
 from ._minimize import minimize
 from ._strategy import EvolutionStrategy
 from ._torch_parameters import ModuleParameters

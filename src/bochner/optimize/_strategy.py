@@ -11,16 +11,9 @@ import numpy as np
 from .._random import RNG, entropy_of, numbered_stream
 from .._validation import check_count, check_option, check_positive, shown
 from ..projections import Projection
+from ._candidates import ESTIMATORS, Candidates, GradientEstimate, RecycledArrays
 from ._evaluation import EvaluationError
-from ._gradient import (
-    ESTIMATORS,
-    Candidates,
-    GradientEstimate,
-    RecycledArrays,
-    as_values,
-    as_vector,
-    directions_of,
-)
+from ._gradient import as_values, as_vector, directions_of
 from ._update_rules import SHAPINGS, UpdateRule, as_rule
 
 _COUNTS = ("n_steps", "n_evaluations", "n_failed")
@@ -169,11 +162,12 @@ class EvolutionStrategy:
             found = points.estimate(values, SHAPINGS[self.shaping])
         except EvaluationError as error:
             raise EvaluationError(f"EvolutionStrategy.tell: {error}") from None
+        memory = {name: vector.copy() for name, vector in self._memory.items()}  # a rule that fails changes nothing
+        x = self.x - self.learning_rate * self.optimizer.step(found.gradient, memory, self.n_steps + 1)
+        self.x, self._memory, self.estimate, self._asked = x, memory, found, None
         self.n_steps += 1
         self.n_evaluations += found.n_evaluations
         self.n_failed += found.n_failed
-        self.x = self.x - self.learning_rate * self.optimizer.step(found.gradient, self._memory, self.n_steps)
-        self.estimate, self._asked = found, None
         return found
 
     def state_dict(self) -> dict[str, Any]:

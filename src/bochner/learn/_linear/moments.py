@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
 
+from ...approximation import FeatureMap
 from ...linalg.engine import for_each_tile, single_threaded_blas
+from .._row_source import Chunk, RowSource
 
 _COLUMNS = 320
 """Columns of a block of the scatter matrix: enough for BLAS to reach its speed, few enough to share among threads."""
@@ -235,3 +239,27 @@ def _centred(
     with single_threaded_blas:
         rest = (np.ones(n) if roots is None else roots).astype(dtype) @ out[:n]
     return out, centre + rest.astype(np.float64) / w.sum()
+
+
+def collect_moments(phi: FeatureMap, rows: RowSource, *, exact: bool = True, verbose: Any = 0) -> Moments:
+    """Moments of the features and the targets of all rows, chunk by chunk and wherever the rows are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner import Approximation, kernels
+    >>> from bochner.learn._row_source import ArrayRows
+    >>> rows = ArrayRows("example", np.random.default_rng(0).standard_normal((50, 3)), np.ones((50, 1)))
+    >>> phi = Approximation(kernels.Gaussian(), n_projections=4).draw(3, rng=0)
+    >>> collect_moments(phi, rows).scatter.shape
+    (8, 8)
+    """
+    work = partial(_moments, phi=phi, n_targets=rows.n_targets, exact=exact)
+    total: Moments = rows.reduce(work, width=phi.n_features_out, label="fit", verbose=verbose)
+    rows.check_weight(total.weight)
+    return total
+
+
+def _moments(chunks: Iterator[Chunk], *, phi: FeatureMap, n_targets: int, exact: bool) -> Moments:
+    parts = ((phi.queries(X), Y, weights) for X, Y, weights in chunks if len(X))
+    return Moments.collect(parts, phi.n_features_out, n_targets, exact=exact)
