@@ -78,6 +78,8 @@ def key_mask(
     if attention_mask is None:
         return None if plain else torch.ones(batch_size, held, dtype=torch.bool, device=device)
     attention_mask = attention_mask[:, :held].bool()
+    if torch.compiler.is_compiling():  # a graph does not look at numbers
+        return attention_mask
     return None if plain and bool(attention_mask.all()) else attention_mask
 
 
