@@ -12,11 +12,11 @@ from scipy.linalg import LinAlgWarning
 
 from ..._validation import check_option, shown
 from ...approximation import FeatureMap
-from ...linalg.engine import multiply
+from ...linalg.engine import multiply, single_threaded_blas
 from .._row_source import RowSource
 from .conjugate_gradients import direct_cost, iterated_ridge
 from .criteria import CRITERIA, DEFAULT_ALPHAS, about, best_alpha, gcv, left_out, left_out_of_chunks
-from .moments import Moments, collect_moments
+from .moments import Moments, collect_moments, first_factor
 from .spectrum import Equations, NormalEquations, RowEquations, Solved, Spectrum, blas_for
 
 SOLVERS = ("auto", "primal", "dual", "cg")
@@ -115,32 +115,36 @@ class Ridge:
 
     def direct(self, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel:
         """A fit by moments, or by the rows themselves where they are fewer than features."""
+        model = self.collected(phi, rows, verbose=verbose)
+        by_rows = isinstance(self.alpha, str) and self.alpha == "loo" and isinstance(model.data, Moments)
+        return (replace(model, alpha=self._by_leaving_out(model, phi, rows, verbose)) if by_rows else model).solved()
+
+    def collected(self, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel:
+        """What a fit is solved from."""
         few = rows.in_memory and (
             self.solver == "dual" or (self.solver == "auto" and rows.shape[0] < phi.n_features_out)
         )
         if few:  # fewer numbers than the moments, which they become when more rows come
             X, Y, weights = rows.gathered()
-            return RidgeModel(self, FewRows(phi.queries(X), Y, weights)).solved()
-        model = self._collected(phi, rows, verbose)
-        if not (isinstance(self.alpha, str) and self.alpha == "loo"):
-            return model.solved()
-        return replace(model, alpha=self._by_leaving_out(model, phi, rows, verbose)).solved()
+            return RidgeModel(self, FewRows(phi.queries(X), Y, weights))
+        return self._summed(phi, rows, verbose)
 
     def extend(self, model: RidgeModel, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel:
         """The model with more rows; it is solved when it is next asked for."""
         self.check(rows.n_targets, in_memory=rows.in_memory)
         if model.data is None:
             raise ValueError(f"{self.owner}: {_NOTHING_KEPT}")
-        more = self._collected(phi, rows, verbose)
+        more = self._summed(phi, rows, verbose)
         return replace(more, data=model.moments + more.moments)
 
     def begin(self, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel:
         """A model of the first of several parts of the rows."""
         self.check(rows.n_targets, in_memory=rows.in_memory)
-        return self._collected(phi, rows, verbose)
+        return self._summed(phi, rows, verbose)
 
-    def _collected(self, phi: FeatureMap, rows: RowSource, verbose: Any) -> RidgeModel:
-        return RidgeModel(self, collect_moments(phi, rows, exact=self.exact, verbose=verbose))
+    def _summed(self, phi: FeatureMap, rows: RowSource, verbose: Any) -> RidgeModel:
+        least = 0.0 if isinstance(self.alpha, str) else float(np.min(self.alpha))
+        return RidgeModel(self, collect_moments(phi, rows, exact=self.exact, least_alpha=least, verbose=verbose))
 
     def iterated(self, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel | None:
         """A fit by conjugate gradients, if it was asked for, or if it is expected to take less than half of the time."""
@@ -286,14 +290,23 @@ class RidgeModel:
 
     def predictor(self, phi: FeatureMap) -> Any:
         """From rows X (n, d) to predictions (n, t): a function that holds no more than it needs."""
-        return partial(_predict, phi=phi, coefficients=self.solution.coefficients, intercept=self.solution.intercept)
+        factors, B = phi.factored(), self.solution.coefficients
+        if factors is not None:
+            with single_threaded_blas:
+                B = factors[1] @ B
+        return partial(
+            _predict, phi=phi, coefficients=B, intercept=self.solution.intercept, factored=factors is not None
+        )
 
 
-def _predict(X: np.ndarray, *, phi: FeatureMap, coefficients: np.ndarray, intercept: np.ndarray) -> np.ndarray:
-    out = np.empty((len(X), len(intercept)), X.dtype)
-    multiply(phi.queries(X), coefficients.astype(X.dtype), out)
-    out += intercept.astype(X.dtype)
-    return out
+def _predict(
+    X: np.ndarray, *, phi: FeatureMap, coefficients: np.ndarray, intercept: np.ndarray, factored: bool
+) -> np.ndarray:
+    features = first_factor(phi, X, stable=False) if factored else phi.queries(X)
+    found = np.empty((len(X), len(intercept)), features.dtype)
+    multiply(features, coefficients.astype(features.dtype), found)
+    found += intercept.astype(features.dtype)
+    return found.astype(X.dtype, copy=False)
 
 
 def _strengths(owner: str, name: str, value: Any) -> np.ndarray:
