@@ -2,7 +2,8 @@
 
 Tables of facts come from the catalogue, verdicts and figures of experiments from ``results/``, the table of speeds from a
 run of ``bochner bench --json`` on the machine at hand, only with ``--speed`` (``--accuracy``, ``--decode`` and
-``--hashing`` for the others), and figures of the gallery from its scripts, only with ``--gallery``.
+``--hashing`` for the others; ``--accuracy`` with names of data sets, or "speed", measures only these), and figures of the
+gallery from its scripts, only with ``--gallery``.
 A test holds the written facts to the code.
 """
 
@@ -18,14 +19,15 @@ from typing import Any
 
 from bochner import Approximation, catalogue
 from bochner._citation import bibliography
-from bochner._table import label
+from bochner._table import as_json, label
 from bochner.cli import main
+from bochner.cli.bench_accuracy import CASES
 from bochner.nn._families import FAMILIES
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
 
-from accuracy_pages import accuracy_page, accuracy_picture  # noqa: E402
+from accuracy_pages import accuracy_page, accuracy_picture, merged_accuracy, metric_table  # noqa: E402
 from black_box_tables import black_box_tables  # noqa: E402
 from gallery_pages import captions, gallery_pages  # noqa: E402
 from gallery_pages import run as run_gallery  # noqa: E402
@@ -149,6 +151,7 @@ def pages() -> dict[str, str]:
         "optimization.md": optimization_page(),
         "references.md": references(),
         "accuracy.md": accuracy_page(saved_accuracy()),
+        "learn.md": insert((DOCS / "learn.md").read_text(), "metrics", metric_table(saved_accuracy())),
         "wrong_tool.md": wrong_tool_page(),
         "../README.md": insert((DOCS.parent / "README.md").read_text(), "peers", peer_table()),
         **reference_pages(),
@@ -195,7 +198,7 @@ def saved_accuracy() -> dict[str, Any]:
 
 def peer_table() -> str:
     """Our measurements against other libraries, for the README."""
-    kept = [r for r in saved_accuracy()["results"] if not r["numbers"]]
+    kept = [r for r in saved_accuracy()["results"] if "method" not in r["numbers"]]
     rows = [[r["case"], f"{number(r['value'])} {r['unit']}", r["details"]] for r in kept]
     rows += [[case, value, details] for page in PEERS for case, value, _, _, details in measured(page, PEERS[page])]
     return table("case | measured | details", rows)
@@ -264,26 +267,28 @@ def bench_rows(page: str, suite: str) -> None:
     path.write_text(insert(path.read_text(), suite, f"{found}\n| measured on: {where} | | | | |"))
 
 
-def measure_accuracy() -> None:
-    """Run the benchmark of `bochner.learn`, and keep its numbers and their picture."""
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        main(["bench", "learn", "--json"])
-    (DOCS / "accuracy.json").write_text(out.getvalue())
-    (DOCS / "accuracy.svg").write_text(accuracy_picture(json.loads(out.getvalue())))
+def measure_accuracy(names: list[str]) -> None:
+    """Run the benchmark of `bochner.learn` on these data sets, or "speed"; each replaces its numbers when it is done."""
+    for name in names or [case.name for case in CASES]:
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            main(["bench", "learn", "--json", "--data", name])
+        found = merged_accuracy(saved_accuracy(), json.loads(out.getvalue()), name)
+        (DOCS / "accuracy.json").write_text(as_json(found) + "\n")
+        (DOCS / "accuracy.svg").write_text(accuracy_picture(found))
 
 
 if __name__ == "__main__":
     if "--accuracy" in sys.argv[1:]:
-        measure_accuracy()
+        measure_accuracy([name for name in sys.argv[1:] if not name.startswith("--")])
     if "--gallery" in sys.argv[1:]:
         run_gallery([name for name in sys.argv[1:] if not name.startswith("--")])
-    for name, text in pages().items():
-        (DOCS / name).parent.mkdir(exist_ok=True)
-        (DOCS / name).write_text(text)
     if "--speed" in sys.argv[1:]:
         (DOCS / "speed.md").write_text(speed())
     if "--decode" in sys.argv[1:]:
         bench_rows("attention.md", "decode")
     if "--hashing" in sys.argv[1:]:
         bench_rows("learn.md", "hashing")
+    for name, text in pages().items():
+        (DOCS / name).parent.mkdir(exist_ok=True)
+        (DOCS / name).write_text(text)

@@ -18,7 +18,7 @@ from bochner.learn import KernelClassifier
 
 
 def draw(smoke: bool = False) -> tuple[Figure, str]:
-    """Error against time for growing widths, and images that the widest model has wrong."""
+    """Error against time for growing widths, and images that the widest model misclassifies."""
     (X, y), (T, t) = images(smoke)
     widths = (64, 256) if smoke else (128, 256, 512, 1024, 2048)
     seconds, errors = [], []
@@ -40,13 +40,15 @@ def draw(smoke: bool = False) -> tuple[Figure, str]:
     left.set_xticks((1, 2, 5, 10, 20), ("1", "2", "5", "10", "20"))
     left.set_yticks((0.05, 0.1, 0.2), ("0.05", "0.1", "0.2"))
     left.minorticks_off()
-    left.set(xlabel="seconds of the fit", ylabel="error rate on test images", title="labels: number of features")
+    left.set(
+        xlabel="seconds of the fit", ylabel="error rate on test images", title="error and time, by number of features"
+    )
     left.legend()
     wrong = np.flatnonzero(model.predict(T) != t)[:12]
     side = round(T.shape[1] ** 0.5)
     tiles = [np.pad(T[i].reshape(side, side), 1) for i in np.resize(wrong if len(wrong) else np.arange(12), 12)]
     right.imshow(np.block([tiles[k : k + 4] for k in (0, 4, 8)]), cmap="gray_r")
-    right.set(title="images that it has wrong", xticks=(), yticks=())
+    right.set(title="misclassified images", xticks=(), yticks=())
     return figure, (
         f"{len(X):,} images, {widths[-1]} features: error {errors[-1]:.3f} after {seconds[-1]:.1f} s; linear {linear:.3f}."
     )

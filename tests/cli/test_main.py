@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from bochner.cli import bench, bench_projections, info, main
+from bochner.cli import bench, bench_learn, bench_projections, info, main
 from bochner.cli.bench import at_least, at_most, best_of
 from bochner.cli.self_test import self_test
 
@@ -66,6 +66,18 @@ def test_bench_prints_json(monkeypatch, capsys):
     printed = json.loads(capsys.readouterr().out)
     assert [r["met"] for r in printed["results"]] == [True, False]
     assert printed["environment"]["threads"].isdigit()
+
+
+def test_bench_takes_data_sets_of_one_suite(monkeypatch, capsys):
+    assert main(["bench", "projections", "--data", "letter"]) == 2
+    assert "--data measures learn, not projections" in capsys.readouterr().err
+    names = []
+    monkeypatch.setattr(bench_learn, "_speed", fake_suite)
+    monkeypatch.setattr(bench_learn.bench_accuracy, "run", lambda found: names.extend(found) or iter(()))
+    assert main(["bench", "learn", "--data", "speed", "--json"]) == 1 and not names
+    assert main(["bench", "learn", "--data", "letter", "--json"]) == 0 and names == ["letter"]
+    with pytest.raises(ValueError, match="--data must be one of 'speed', 'abalone'"):
+        list(bench_learn.run(["moon"]))
 
 
 def test_bench_measures_gram_matrices():

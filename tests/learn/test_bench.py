@@ -9,6 +9,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from bochner.cli import accuracy_contenders, bench_accuracy, bench_scale, bench_wide
+from bochner.learn import KernelRidge
 
 
 def test_fits_of_the_scale_case_learn_its_function(monkeypatch):
@@ -47,31 +48,58 @@ def test_data_are_left_out_where_they_cannot_be_found(monkeypatch, capsys):
 
 @pytest.mark.parametrize("name, classes, worst", [("diabetes", False, 70.0), ("iris", True, 0.15)])
 def test_all_methods_learn_embedded_data(monkeypatch, name, classes, worst):
-    monkeypatch.setattr(bench_accuracy, "WIDTHS", (64,))
     split = bench_accuracy.Case(name, classes=classes).split()
+    contenders = [replace(c, widths=c.widths and (64,), draws=1) for c in accuracy_contenders.contenders()]
+    monkeypatch.setattr(bench_accuracy, "contenders", lambda: contenders)
     points = list(bench_accuracy.measure(split))
-    methods = [c.name for c in accuracy_contenders.contenders() if c.serves(split)]
-    assert [point.method for point in points] == methods
-    assert all(point.error < worst and point.fit > 0 for point in points)
+    assert [point.method for point in points] == [c.name for c in contenders if c.serves(split)]
+    assert all(point.error < worst and point.fit > 0 and point.search >= 0 for point in points)
+    assert all(result.numbers["rival"] in result.case for result in bench_accuracy.goals(points))
+
+
+def test_chosen_parameters_are_those_of_the_automatic_mode():
+    split = bench_accuracy.Case("diabetes").split()
+    contender = next(accuracy_contenders.contenders())
+    predict = contender.fit(split, 64, contender.search(split, 64).parameters, 0)
+    whole = KernelRidge(n_components=64, standardize=True, random_state=0).fit(split.X, split.y)
+    np.testing.assert_allclose(predict(split.X_test), whole.predict(split.X_test), rtol=1e-6)
+
+
+def point(method, width, errors, fit, rows=400):
+    """Errors of classes on rows, the first of which are wrong."""
+    losses = np.array([np.arange(rows) < round(error * rows) for error in errors], dtype=float)
+    return bench_accuracy.Point("data", method, width, losses, True, fit, 0.0)
 
 
 def test_goals_compare_at_equal_time():
-    def point(method, width, error, fit):
-        return bench_accuracy.Point("data", method, width, (error,), fit, 0.0)
-
-    sampler, nystroem = bench_accuracy.RIVALS
+    ours, (sampler, nystroem) = accuracy_contenders.AUTOMATIC, bench_accuracy.RIVALS
     points = [
-        point("ours", 128, 1.0, 0.1), point("ours", 512, 0.25, 1.6),
-        point(sampler, 128, 0.495, 0.4), point(sampler, 512, 0.5, 2.0), point(nystroem, 128, 2.0, 0.05),
+        point(ours, 128, [0.8], 0.1), point(ours, 512, [0.2], 1.6), point(ours, 1024, [0.3], 1.7),
+        point(sampler, 128, [0.4], 0.4), point(sampler, 512, [0.5], 2.0), point(nystroem, 128, [0.9], 0.05),
     ]  # fmt: skip
-    against_sampler, against_nystroem = bench_accuracy.goals(points)  # ours has 0.5 at half way, which is 0.4 seconds
-    assert against_sampler.met and against_sampler.value == pytest.approx(100 * (0.5 / 0.495 - 1))
+    against_sampler, against_nystroem = bench_accuracy.goals(points)  # ours has 0.4 at half way, which is 0.4 seconds
+    assert against_sampler.met and against_sampler.numbers["percent"] == pytest.approx([0.0, -60.0])
     assert not against_nystroem.met and against_nystroem.value == np.inf  # none of ours is as fast
+
+
+def test_differences_within_two_standard_errors_are_ties():
+    theirs = point("rival", 128, [0.25, 0.25], 1.0)
+    same = bench_accuracy.gap([point("ours", 128, [0.25, 0.25], 1.0)], theirs)
+    assert same.log_ratio == 0 and same.standard_error == 0 and same.tie
+    draws = bench_accuracy.gap([point("ours", 128, [0.2, 0.34], 1.0)], theirs)  # rows differ little, the draws do
+    assert draws.percent == pytest.approx(8.0) and draws.tie
+    other = replace(theirs, losses=theirs.losses[:, ::-1])
+    rows = bench_accuracy.gap([point("ours", 128, [0.27, 0.27], 1.0)], other)  # different rows are wrong
+    share = np.array([0.27, 0.25])
+    expected = np.sqrt(((1 - share) / share).sum() / 399 + 2 / 399)  # variances and covariance of two shares
+    assert rows.tie and rows.standard_error == pytest.approx(expected, rel=0.01)
+    assert not bench_accuracy.gap([point("ours", 128, [0.27, 0.27], 1.0)], theirs).tie  # the same ones, and more
 
 
 def test_search_uses_training_rows_only():
     split = bench_accuracy.Case("diabetes").split()
     spoiled = replace(split, X_test=np.full_like(split.X_test, np.nan), y_test=np.full_like(split.y_test, np.nan))
-    for contender in accuracy_contenders.contenders():
+    for contender, fresh in zip(*(accuracy_contenders.contenders() for _ in range(2)), strict=True):
         if contender.serves(split):
-            np.testing.assert_equal(contender.search(spoiled, 64), contender.search(split, 64))
+            found, again = (one.search(part, 64).parameters for one, part in ((contender, spoiled), (fresh, split)))
+            np.testing.assert_equal(found, again)

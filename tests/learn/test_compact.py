@@ -86,6 +86,15 @@ def test_a_wide_ridge_is_small():
     assert model.coef_.shape == (2048,) and model.alpha_ == 1.0
 
 
+@pytest.mark.parametrize("dtype, bytes_each", [(np.float32, 5.4), (np.float64, 10.8)])
+def test_landmarks_are_saved_in_the_precision_of_the_rows(dtype, bytes_each):
+    rows = RNG.standard_normal((600, 40)).astype(dtype)
+    model = KernelRidge(gamma=0.02, map="landmarks", n_components=400, alpha=1.0, random_state=0).fit(rows, rows[:, 0])
+    before, data = model.predict(rows), pickle.dumps(model.compact())
+    assert len(data) < 400 * (40 * bytes_each + 8) + 8000  # landmarks, coefficients, and the plan around them
+    np.testing.assert_array_equal(pickle.loads(data).predict(rows), before)
+
+
 def test_a_process_without_spread_keeps_the_mean_alone():
     gp = GaussianProcess(n_components=256, optimize=False, random_state=0).fit(X, Y)
     mean, value = gp.predict(X), gp.log_marginal_likelihood()

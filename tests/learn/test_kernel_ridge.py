@@ -12,7 +12,7 @@ from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
 from bochner import kernels, projections
 from bochner.learn import KernelRidge, RandomFeatures
-from bochner.learn._linear.ridge import gcv, left_out
+from bochner.learn._linear.criteria import gcv, left_out
 from bochner.learn._linear.spectrum import NormalEquations
 
 RNG = np.random.default_rng(0)

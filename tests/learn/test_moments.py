@@ -9,8 +9,7 @@ import pytest
 
 from bochner import Approximation, kernels, threads
 from bochner.learn import _row_source
-from bochner.learn._linear.moments import Moments
-from bochner.learn._linear.ridge import collect_moments
+from bochner.learn._linear.moments import Moments, collect_moments
 from bochner.learn._linear.spectrum import NormalEquations
 from bochner.learn._row_source import ArrayRows
 

@@ -13,6 +13,8 @@ from sklearn.linear_model import Ridge
 
 from bochner import kernels, maps
 from bochner.learn import KernelClassifier, KernelRidge, _selection_search
+from bochner.learn._linear.criteria import left_out_of_chunks, new_rows
+from bochner.learn._row_source import Chunk
 from bochner.learn._selection_criterion import best_of_many, fitted, score_of, units_of
 from bochner.learn._selection_search import weighted_median_distance
 
@@ -218,3 +220,54 @@ def test_weights_are_repetitions_for_the_median_too():
 
 def test_a_single_row_is_a_fit():
     assert KernelRidge().fit(np.ones((1, 2)), [3.0]).predict(np.ones((1, 2))) == pytest.approx([3.0])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rows_that_are_landmarks_do_not_judge(dtype):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 3)).astype(dtype)
+    phi = KernelRidge(map="landmarks", n_components=100, alpha=1.0, gamma=0.3, random_state=0).fit(X, X[:, 0])
+    at_points = phi._moved_features().at_points(X)
+    residuals = 1 - (phi.features_.queries(X.astype(np.float64)) ** 2).sum(axis=1)
+    assert at_points.sum() == 100 and residuals[at_points].max() < 1e-5
+    np.testing.assert_array_equal(phi._moved_features().at_points(sparse.csr_array(X)), at_points)
+    _, judged = fitted(X, X, None, np.ones(3), intercept=True, whole=False, classes=False)
+    assert len(judged.new_to(phi.features_, X).targets) == 200
+    np.testing.assert_array_equal(judged.new_to(phi.features_, X).features, judged.features[~at_points])
+    most = np.flatnonzero(np.cumsum(~at_points) <= 60)  # too few others: all of them judge
+    known = judged.taken(most)
+    assert known.new_to(phi.features_, X[most]) is known
+
+
+def test_errors_of_landmarks_are_not_those_of_new_rows():
+    """Nothing holds the coefficient of a landmark that is left out; other rows have the error of new ones."""
+    rng = np.random.default_rng(1)
+    X, test = rng.standard_normal((2, 1200, 8))
+    y, expected = (np.sin(Z[:, 0]) + 0.3 * rng.standard_normal(len(Z)) for Z in (X, test))
+    model = KernelRidge(map="landmarks", n_components=400, gamma=0.3, alpha=1e-6, random_state=0).fit(X, y)
+    phi = model.features_
+    equations, judged = fitted(phi.queries(X), y[:, None], None, np.ones(1), intercept=True, whole=False, classes=False)
+    new, every = (score_of(equations, rows, 1e-6).error for rows in (judged.new_to(phi, X), judged))
+    truth = np.mean((model.predict(test) - expected) ** 2)
+    assert every > 2 * truth and abs(new / truth - 1) < 0.2
+    alphas = np.array([1e-6])
+    sums = left_out_of_chunks(
+        iter([Chunk(X[:700], y[:700, None], None), Chunk(X[700:], y[700:, None], None)]),
+        phi=phi, spectrum=model.model_.equations.spectrum(), alphas=alphas, means=model.model_.means,
+    )  # fmt: skip
+    assert sums[:, 1].tolist() == [800, 400] and new_rows(sums) / 800 == pytest.approx(new, rel=1e-4)
+    sums[0, 1] = 3  # too few of them
+    assert new_rows(sums) / 1200 == pytest.approx(every, rel=1e-4)
+
+
+def test_candidates_are_judged_by_rows_that_are_landmarks_of_none(chosen, monkeypatch):
+    tried = []
+    monkeypatch.setattr(_selection_search.Search, "_selection", lambda self, best, seconds: tried.extend(self.tried))
+    rng = np.random.default_rng(0)
+    sample = Chunk(rng.standard_normal((500, 2)), rng.standard_normal((500, 1)), None)
+    freedom = _selection_search.Freedom(
+        "test", _selection_search.FeatureParameters(kernels.Gaussian(), n_components=300), True,
+        ("random features", "landmarks"), {False: None}, None, True, False, False, False,
+    )  # fmt: skip
+    _selection_search.Search(freedom, sample, 500, 0).run()
+    assert {len(trial.score.losses) for trial in tried} == {250} and {trial.width for trial in tried} == {250}

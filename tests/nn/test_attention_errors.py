@@ -38,7 +38,7 @@ SPEC = Approximation(kernels.Softmax(), maps.Positive())
         (
             {"q": Q.expand(3, 2, 23, 3), "k": K[:, None].expand(2, 5, 23, 3)},
             ValueError,
-            r"must broadcast; for grouped heads",
+            r"must broadcast; for grouped heads pass enable_gqa=True",
         ),
         ({"features": SPEC}, TypeError, r"features must be drawn; pass spec\.draw\(3, rng\)"),
         (

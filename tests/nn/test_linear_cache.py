@@ -276,6 +276,26 @@ def test_a_compiled_step_beside_near_keys(framed, window, anchors):
                 state = state.clone()  # another state: the step goes on from a copy
 
 
+@torch.no_grad()
+def test_steps_in_one_graph():
+    """Each step of a compiled model is one graph, which any number of tokens shares."""
+    spec = {"model.layers.0.self_attn": SPEC, "model.layers.1.self_attn": LayerPlan([SPEC] * 4, window=4, anchors=2)}
+    model, mask = convert("Llama", spec), PADDED.flip(1)
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    compiled = torch.compile(model, backend="eager", fullgraph=True)
+    caches, steps = (LinearCache(model), LinearCache(model)), [(model, compiled)] * 3 + [(model, model)]
+    tokens = TOKENS
+    for i, works in enumerate([(model, model), *steps]):
+        outs = [
+            work(tokens, attention_mask=mask, past_key_values=cache, use_cache=True).logits[:, -1:]
+            for work, cache in zip(works, caches, strict=True)
+        ]
+        assert torch.allclose(*outs, atol=1e-6), i
+        tokens, mask = outs[0].argmax(dim=-1), torch.nn.functional.pad(mask, (0, 1), value=1)
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] <= 2  # the first length, and then any
+
+
 def test_signed_features_take_the_usual_way():
     new = convert("Llama", Approximation(kernels.Softmax(), maps.Trigonometric(), n_projections=512))
     check_same(new, max_new_tokens=3)

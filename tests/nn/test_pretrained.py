@@ -159,6 +159,15 @@ def test_another_width(tmp_path):
         type(new).from_pretrained(tmp_path)
 
 
+def test_weights_of_another_shape(tmp_path):
+    new, _ = saved("GPT-2", tmp_path)
+    change(tmp_path, n_inner=7)
+    with pytest.raises(
+        ValueError, match=r"mlp\.c_fc\.weight has shape .* in the file of weights, and \(32, 7\) by config"
+    ):
+        type(new).from_pretrained(tmp_path)
+
+
 def test_an_attention_that_is_not_there(tmp_path):
     new, _ = saved("GPT-2", tmp_path)
     entry = configuration(tmp_path)["quantization_config"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -200,6 +201,18 @@ def test_it_says_in_words_what_is_equal(decision, classes):
         assert found.table().splitlines()[0].startswith("estimator")
         json.dumps(found.as_dict())
     assert classes.task.measure == "error rate" and "KernelClassifier" in classes.code
+
+
+def test_fewer_folds_are_undecided_and_not_worse(decision):
+    """What the budget left with fewer folds, and within the critical difference, is not called worse than the lowest."""
+    lowest, *others = decision.lines
+    few = [replace(line, equal=False, undecided=line.equal, n_folds=1) for line in others]
+    found = replace(decision, lines=(lowest, *few), recommended=lowest, equal_mechanisms=(lowest,))
+    n = sum(line.undecided for line in few)
+    assert n and f"has the lowest error of those judged on {lowest.n_folds} folds" in found.sentences[0]
+    assert found.sentences[1].startswith(f"Judged on fewer folds, {n} more are not told apart: ")
+    assert sum("undecided" in row for row in found.table(None).splitlines()) == n
+    assert not any("undecided" in row for row in decision.table(None).splitlines())
 
 
 def test_the_same_seed_gives_the_same_decision(classes):

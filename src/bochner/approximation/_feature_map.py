@@ -176,6 +176,44 @@ class FeatureMap:
         y = x if same else cast(Y, working)
         return cast(self._normalized(xp, x, y) if normalize else self._products(xp, x, y), dtype)
 
+    def factored(self, *, stable: bool = False) -> tuple[FeatureMap, np.ndarray, float] | None:
+        """Return other features of the same rows and the upper triangular matrix that turns them into these, or None.
+
+        For callers that sum over rows, and multiply with the matrix once; only landmarks have this form.
+
+        Parameters
+        ----------
+        stable : bool
+            Whether the few features that make the matrix large may be among the others as they are.
+
+        Returns
+        -------
+        tuple of FeatureMap, array (p, n_features_out) and float, or None
+            The other features, which must not be saved; the matrix; the square of its largest singular value.
+        """
+        found = self.features.factored(stable=stable)
+        if found is None:
+            return None
+        other = FeatureMap.__new__(FeatureMap)
+        other.__dict__.update(self.__dict__, features=found.features, n_features_out=found.features.width, derived={})
+        return other, found.matrix, found.gain
+
+    def at_points(self, X: Any) -> np.ndarray:
+        """Return which rows are among the points that the features were made from: landmarks, for which nothing is new.
+
+        Parameters
+        ----------
+        X : NumPy array or CSR matrix (n, d)
+            Checked rows.
+
+        Returns
+        -------
+        bool array (n,)
+        """
+        if is_sparse(X):
+            return self.features.at_points(self._sparse_at_unit_scale("at_points", X))
+        return self.features.at_points(self.spec.at_unit_scale(X))
+
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return all drawn numbers as arrays under stable names.
 

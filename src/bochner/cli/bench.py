@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,12 @@ def register(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser("bench", help="measure speed against other libraries, and print the ratios")
     parser.add_argument("suite", nargs="?", choices=sorted(SUITES), help="run only this suite")
+    parser.add_argument(
+        "--data",
+        action="append",
+        metavar="NAME",
+        help="only this data set of the suite learn; speed for its other cases",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--cg", action="store_true", help="measure conjugate gradients on wide features alone (learn)")
     parser.add_argument("--neighbour", action="store_true", help="measure attention beside two busy processes instead")
@@ -85,6 +92,11 @@ def run(options: argparse.Namespace) -> int:
                 print(f"bochner bench: --{option} measures {suite}, not {options.suite}.", file=sys.stderr)
                 return 2
             suites = {suite: _suite(module)}
+    if options.data:
+        if options.suite != "learn":
+            print(f"bochner bench: --data measures learn, not {options.suite}.", file=sys.stderr)
+            return 2
+        suites = {"learn": partial(import_module(f"{__package__}.bench_learn").run, options.data)}
     for name in [options.suite] if options.suite else suites:
         for result in suites[name]():
             results.append(result)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ..projections import Orthogonal, Projection
 from ..rotations import Hadamard
 from . import bench_accuracy, bench_scale, bench_wide
 from .bench import Result, at_least, at_most, best_of_each
+from .bench_accuracy import SPEED
 
 TRANSFORMS: tuple[tuple[int, int, int, type, Projection | None, float], ...] = (
     (20000, 64, 1024, np.float32, None, 1.5),
@@ -27,8 +28,16 @@ PIVOTS = {"uniform": 1.0, "rpcholesky": 1.5}
 """Kinds of landmarks, and how much of the time of Nystroem they may take."""
 
 
-def run() -> Iterator[Result]:
-    """All cases, in order."""
+def run(names: Sequence[str] = ()) -> Iterator[Result]:
+    """All cases, in order; or data sets of these names, and with "speed" all but the data sets."""
+    names = bench_accuracy.checked_names(names)
+    if not names or SPEED in names:
+        yield from _speed()
+    if not names or set(names) != {SPEED}:
+        yield from bench_accuracy.run(names)
+
+
+def _speed() -> Iterator[Result]:
     for case in TRANSFORMS:
         yield _transform(*case)
     for width in LANDMARK_WIDTHS:
@@ -36,7 +45,6 @@ def run() -> Iterator[Result]:
             yield from _landmarks(width, dtype)
     yield from bench_scale.run()
     yield from bench_wide.run()
-    yield from bench_accuracy.run()
 
 
 def _transform(n: int, d: int, width: int, dtype: type, projection: Projection | None, goal: float) -> Result:

@@ -192,9 +192,10 @@ def compare(problem: Problem, n_features: int, rows: int, n_draws: int, seed: in
     bar = progress(specs, label="compare", shown=shown, delay=0.0)
     found = {spec: measure(spec, plans[spec], ground, n_draws) for spec in bar}
     for factor in _AGAIN:
-        close = _equal(found)
-        for spec in progress(close if len(close) > 1 else [], label="close ones", shown=shown, delay=0.0):
-            found[spec] = measured_again(found[spec], plans[spec], ground, factor * n_draws)
+        # again until none is left: with more draws of the lowest, one that was behind it may be close
+        while more := [s for s in _close(found) if found[s].n_draws < factor * n_draws]:
+            for spec in progress(more, label="close ones", shown=shown, delay=0.0):
+                found[spec] = measured_again(found[spec], plans[spec], ground, factor * n_draws)
     order = sorted(specs, key=lambda spec: found[spec].ranked)
     equal = _equal(found)
     best = _plain_and_fast(equal, found)
@@ -212,6 +213,12 @@ def _equal(found: dict[Approximation, Measurement]) -> list[Approximation]:
     spreads = [float(np.hypot(found[spec].standard_error, best.standard_error)) for spec in order]
     within = [found[spec].ranked - best.ranked <= width * spread for spec, spread in zip(order, spreads, strict=True)]
     return [spec for spec, one in zip(order, within, strict=True) if one or spec is order[0]]
+
+
+def _close(found: dict[Approximation, Measurement]) -> list[Approximation]:
+    """Equal mechanisms, if there are several."""
+    equal = _equal(found)
+    return equal if len(equal) > 1 else []
 
 
 def _plain_and_fast(equal: list[Approximation], found: dict[Approximation, Measurement]) -> Approximation:

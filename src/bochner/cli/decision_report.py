@@ -26,13 +26,14 @@ def _body(problem: Problem, decision: Decision) -> str:
     hidden = [line for line in decision.lines if line not in shown]
     measure, rest = decision.task.measure, ""
     if hidden:
-        equal = sum(line.equal for line in hidden)
-        summary = f"{len(hidden)} more mechanisms: {equal} equal to the lowest, {len(hidden) - equal} worse"
+        equal, undecided = sum(line.equal for line in hidden), sum(line.undecided for line in hidden)
+        counts = {"equal to the lowest": equal, "undecided": undecided, "worse": len(hidden) - equal - undecided}
+        summary = f"{len(hidden)} more mechanisms: " + ", ".join(f"{n} {what}" for what, n in counts.items() if n)
         rest = folded(summary, table("folded", decision.header, (_row(decision, line) for line in hidden), 1))
     failed = "".join(f"<li>{escaped(label)}: {escaped(why)}</li>" for label, why in decision.failures.items())
     gaps = (
         f"{measure} above the lowest, with the {decision.critical:.2g} standard errors of the paired difference within "
-        f"which estimators are called equal: those whose bar reaches zero."
+        f"which estimators are called equal, or undecided if they were judged on fewer folds: those whose bar reaches zero."
     )
     parts = [
         "<h1>What to use on your data</h1>",

@@ -13,7 +13,7 @@ from .._validation import check_count, check_flag, shown
 from ..kernels import Kernel
 from ._coordinates import Coordinates
 from ._feature_parameters import FeatureParameters, as_generator, look_up
-from ._linear.ridge import SAFE_ALPHA, Ridge
+from ._linear.ridge import Ridge
 from ._metric import LearnedMetric, given_root, learned_metric
 from ._row_source import Chunk, RowSource
 from ._selection import Selection
@@ -98,7 +98,7 @@ class Choice:
             wide = replace(method, alpha=alpha).iterated(phi, rows, verbose=verbose)
             if wide is not None:
                 return wide, self._selection(alpha, score, spent)
-        model = _prepared(method, start).direct(phi, rows, verbose=verbose)
+        model = _prepared(method, start).collected(phi, rows, verbose=verbose)
         begun = perf_counter()
         score = refined_alpha(model, phi, self.sample, start, self.freedom)
         spent = perf_counter() - begun
@@ -119,9 +119,8 @@ class Choice:
 
 
 def _prepared(method: Ridge, start: float | None) -> Ridge:
-    """Options of the fit: products in float64 unless the strength is far above the rounding of float32."""
-    exact = start is None or start < 10 * SAFE_ALPHA
-    return replace(method, alpha=SAFE_ALPHA / 10 if exact else start)
+    """Options of the sums: for strengths down to a tenth of the one to start from, if there is any."""
+    return replace(method, alpha="gcv" if start is None else start / 10)
 
 
 def choose(settings: Settings, rows: RowSource, *, begin: bool) -> Choice:

@@ -92,6 +92,15 @@ class MovedFeatures:
         """Write the features of a tile of queries."""
         self.features.fill_queries(self.coordinates(X), out)
 
+    def factored(self, *, stable: bool = False) -> tuple[Any, np.ndarray, float] | None:
+        """Return other features and a matrix that turns them into these, see `FeatureMap.factored`."""
+        found = self.features.factored(stable=stable)
+        return found and (MovedFeatures(self.coordinates, found[0], self.n_features_in), *found[1:])
+
+    def at_points(self, X: Any) -> np.ndarray:
+        """Return which rows are among the points that the features were made from."""
+        return self.features.at_points(self.coordinates(X))
+
     def keys(self, Y: Any) -> Any:
         """Return the features of keys."""
         return self.features.keys(self.coordinates(Y))

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
 
+from ._linear.criteria import LEAST_NEW
 from ._linear.moments import Moments
 from ._linear.spectrum import Equations, NormalEquations, RowEquations, blas_for
 
@@ -60,10 +61,19 @@ class Judged(NamedTuple):
         actual = self.targets + self.class_means
         return wrong_classes(actual, actual - gaps) + _TIES * squares
 
-    def head(self, n: int) -> Judged:
-        """The first n rows."""
-        weights = None if self.weights is None else self.weights[:n]
-        return self._replace(features=self.features[:n], targets=self.targets[:n], weights=weights)
+    def taken(self, which: Any) -> Judged:
+        """The rows of a slice or of a mask."""
+        weights = None if self.weights is None else self.weights[which]
+        return self._replace(features=self.features[which], targets=self.targets[which], weights=weights)
+
+    def new_to(self, phi: Any, X: Any) -> Judged:
+        """Without the rows that are landmarks, if others are left.
+
+        A row that is left out of the fit remains a landmark, and nothing then holds the coefficient of its own feature: its
+        error is not that of a new row.  Where all rows are landmarks the fit is one of the kernel itself, and it is.
+        """
+        new = ~phi.at_points(X)
+        return self if np.count_nonzero(new) < min(LEAST_NEW, len(new)) else self.taken(new)
 
 
 class Score(NamedTuple):

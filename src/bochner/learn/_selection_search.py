@@ -11,10 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import catalogue
 from ..maps import Landmarks
 from ._coordinates import Coordinates
-from ._feature_parameters import FeatureParameters, draw_features
-from ._linear.ridge import RidgeModel, about
+from ._feature_parameters import FeatureParameters, draw_features, look_up
+from ._linear.criteria import about
+from ._linear.moments import Moments
+from ._linear.ridge import RidgeModel
 from ._linear.spectrum import NormalEquations
 from ._row_source import Chunk, rows_in_memory
 from ._selection import Selection
@@ -99,6 +102,12 @@ class Freedom(NamedTuple):
         """The parameter ``map`` of a kind of features."""
         return AT_POINTS.get(name, self.parameters.map if name == GIVEN else None)
 
+    def keeps_points(self, name: str) -> bool:
+        """Whether features of this kind are made from points of the data."""
+        found = self.map_of(name)
+        found = look_up(self.owner, catalogue.map, found) if isinstance(found, str) else found
+        return isinstance(found, Landmarks) and isinstance(found.pivots, str)
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -138,12 +147,14 @@ class Search:
         self.units = units_of(sample.targets, sample.weights, alike=freedom.alike)
         self.base: dict[bool, float] = {}
         self.tried: list[Trial] = []
+        self.halved = not freedom.exact and any(map(freedom.keeps_points, freedom.maps))
 
     def run(self) -> Selection:
         """Try, and return the best."""
         start = time.perf_counter()
         n, width = min(len(self.sample.X), FIRST_ROWS), int(self.freedom.parameters.n_components)
-        first = self._first(n, min(width, FIRST_WIDTH, max(_EXACT_WIDTH, n // 4)))
+        narrow = min(width, FIRST_WIDTH, max(_EXACT_WIDTH, n // 4))
+        first = self._first(n, min(narrow, max(n // 2, 1)) if self.halved else narrow)
         best = first
         if len(self.sample.X) > n:
             best = self._second(first, min(width, SECOND_WIDTH))
@@ -210,19 +221,20 @@ class Search:
         parameters = freedom.parameters._replace(
             kernel=self.kernel_of(bandwidth),
             map=freedom.map_of(name),
-            n_components=min(width, n) if name in AT_POINTS else width,
+            n_components=min(width, n // 2 if self.halved else n) if name in AT_POINTS else width,
         )
-        phi = draw_features(
-            parameters, rows_in_memory(freedom.owner, Z), np.random.default_rng(self.seed), symmetric=True
-        )
+        half = n // 2 if self.halved else 0  # landmarks are rows of the first half, and the second half is new to all
+        known = rows_in_memory(freedom.owner, Z[:half] if half else Z)
+        phi = draw_features(parameters, known, np.random.default_rng(self.seed), symmetric=True)
         equations, judged = fitted(phi.queries(Z), Y, weights, self.units, **freedom.fit_options)
+        judged = judged.taken(slice(half, None))
         grid = strengths(equations) if freedom.alphas is None else freedom.alphas
         share = math.nan
         if alpha is None or not isinstance(equations, NormalEquations):
             score, values = best_of_many(equations, judged, grid)
             share = _share_of_eigenvalues(values)
         else:
-            score = walk(partial(score_of, equations, judged.head(JUDGED_ROWS)), grid, alpha, 5)
+            score = walk(partial(score_of, equations, judged.taken(slice(JUDGED_ROWS))), grid, alpha, 5)
         trial = Trial(name, standardize, step, bandwidth, score, share, n, phi.n_features_out)
         self.tried.append(trial)
         return trial
@@ -272,7 +284,7 @@ class Search:
         freedom = self.freedom
         parts = [
             f"{len(self.tried)} candidates by leave-one-out error on {len(self.sample.X)} of {self.n_rows} rows in "
-            f"{seconds:.1f} s"
+            f"{seconds:.1f} s, all of the same width"
         ]
         if freedom.exact and best.map == LANDMARKS:
             parts.append("landmarks, since there are no more rows than features and they make the kernel exact")
@@ -349,8 +361,10 @@ def refined_alpha(model: RidgeModel, phi: Any, sample: Chunk, start: float | Non
     means = model.means if freedom.intercept else None
     features, targets = about(means, phi.queries(X), Y)
     offset = np.zeros(Y.shape[1]) if means is None else means[1]
-    judged = Judged(features, targets, weights, units, freedom.whole, offset if freedom.alike else None)
+    judged = Judged(features, targets, weights, units, freedom.whole, offset if freedom.alike else None).new_to(phi, X)
     grid = strengths(equations) if freedom.alphas is None else freedom.alphas
+    if isinstance(model.data, Moments):  # not where rounding decides; one strength is left at least
+        grid = grid[grid >= min(10 * model.data.blur, grid[-1])]
     if isinstance(equations, NormalEquations) and (start is not None or equations.order > LARGEST_ORDER):
         middle = float(grid[len(grid) // 2]) if start is None else start
         return walk(partial(score_of, equations, judged), grid, middle, len(grid))
@@ -362,4 +376,5 @@ def sampled_alpha(phi: Any, sample: Chunk, freedom: Freedom) -> Score:
     X, Y, weights = sample
     units = units_of(Y, weights, alike=freedom.alike)
     equations, judged = fitted(phi.queries(X), Y, weights, units, **freedom.fit_options)
+    judged = judged.new_to(phi, X)
     return best_of_many(equations, judged, strengths(equations) if freedom.alphas is None else freedom.alphas)[0]

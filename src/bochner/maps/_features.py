@@ -60,6 +60,24 @@ class Exponent(NamedTuple):
     dim: int
 
 
+class Factored(NamedTuple):
+    """Features as other features times a matrix.
+
+    Attributes
+    ----------
+    features : Features
+        The other features, (..., p).
+    matrix : float64 array (p, width)
+        Upper triangular.
+    gain : float
+        Square of its largest singular value, within a few per cent.
+    """
+
+    features: Features
+    matrix: np.ndarray
+    gain: float
+
+
 class Features(ABC):
     """Base class of drawn maps, which act on data at unit scale.
 
@@ -95,6 +113,17 @@ class Features(ABC):
     def quadratic(self) -> Quadratic | None:
         """The features as exponentials of quadratic functions, or None if they do not have this form."""
         return None
+
+    def factored(self, *, stable: bool) -> Factored | None:
+        """The features as cheaper ones times a matrix, which sums over rows can be multiplied with once; None for most.
+
+        With ``stable``, the few of them that make the matrix large may be among the cheaper ones as they are.
+        """
+        return None
+
+    def at_points(self, X: Any) -> np.ndarray:
+        """Which rows of X (n, d) are among the points that the features were made from, (n,)."""
+        return np.zeros(X.shape[0], dtype=bool)
 
     def pull_back(self, X: np.ndarray, values: np.ndarray, gradient: np.ndarray) -> np.ndarray | None:
         """Gradient in the rows X (n, d), from one in their query features ``values`` (n, width); None where not offered."""

@@ -11,7 +11,7 @@ from .._arrays import cast, is_numpy, is_sparse, is_torch, like
 from ..kernels import Kernel, Radial
 from ..kernels._distances import squared_distances
 from ..linalg.engine import single_threaded_blas
-from ._features import Features, Scaled
+from ._features import Factored, Features, Scaled
 
 _STEP = 1e-5
 """Relative step of central differences: the cube root of the rounding error of float64."""
@@ -23,6 +23,34 @@ _JITTERS = (0.0, 1e-12, 1e-10, 1e-8)
 """Shares of the mean diagonal tried in turn until K_SS has a Cholesky factor."""
 _ACCURATE = 1e-3
 """Relative error of features by rounding in float32 above which they are computed in float64."""
+
+
+_DEPENDENT, _MOST_DEPENDENT = 1e-3, 64
+"""A landmark whose residual given those before it is below this share is nearly dependent; one in so many at most."""
+_POWER_STEPS = 8
+"""Steps of the power method, which find a largest singular value within a few per cent."""
+
+
+class KernelColumns(Features):
+    """The kernel between points and landmarks, as it is, but for some columns, which are replaced by whitened ones."""
+
+    symmetric = True
+    positive = False
+    sparse_rows = True
+
+    def __init__(self, whitened: LandmarkFeatures, replaced: np.ndarray) -> None:
+        self.whitened, self.width, self.replaced = whitened, len(whitened.points), replaced
+        self._coefficients: dict[np.dtype, np.ndarray] = {}
+
+    def scaled(self, X: Any, *, key: bool) -> Scaled:
+        """One Gram matrix with the landmarks."""
+        columns, T = self.whitened.prepared(X.dtype)
+        values = columns(X)
+        if len(self.replaced):
+            if X.dtype not in self._coefficients:
+                self._coefficients[X.dtype] = T[:, self.replaced]
+            values[:, self.replaced] = values @ self._coefficients[X.dtype]
+        return values, None
 
 
 class LandmarkFeatures(Features):
@@ -45,9 +73,26 @@ class LandmarkFeatures(Features):
         self.transform = np.zeros((len(self.points), width))
         self.transform[:, : whitened.shape[1]] = whitened
         self.triangular = not np.tril(self.transform, -1).any()
+        self._factored: dict[bool, Factored] = {}
         length = np.sqrt(float(np.mean(unit.diagonal(self.points))))
         self.delicate = bool(np.finfo(np.float32).eps * np.linalg.norm(self.transform) * length > _ACCURATE)
         self._prepared: dict[np.dtype, tuple[Callable[[Any], np.ndarray], np.ndarray]] = {}
+
+    def factored(self, *, stable: bool) -> Factored | None:
+        """The kernel with the landmarks, and the whitening, if that is a triangle."""
+        if not self.triangular:
+            return None
+        if stable not in self._factored:
+            which = _nearly_dependent(np.diag(self.transform)) if stable else np.arange(0)
+            Q = _without(self.transform, which)
+            self._factored[stable] = Factored(KernelColumns(self, which), Q, _largest_square(Q))
+        return self._factored[stable]
+
+    def at_points(self, X: Any) -> np.ndarray:
+        """Rows that are landmarks, by their distances."""
+        rows = (X.toarray() if is_sparse(X) else X).astype(np.float64)
+        nearest = squared_distances(np, rows, self.points, 1.0).min(axis=1)
+        return np.asarray(nearest <= _SAME * np.maximum((rows**2).sum(axis=1), 1.0))
 
     def scaled(self, X: Any, *, key: bool) -> Scaled:
         """One Gram matrix with the landmarks, and one product."""
@@ -64,7 +109,7 @@ class LandmarkFeatures(Features):
     def fill(self, X: Any, out: np.ndarray, *, key: bool) -> None:
         """Write the product by blocks of columns, without the zeros of a triangle."""
         dtype = np.dtype(np.float64) if self.delicate else X.dtype
-        columns, T = self._in(dtype)
+        columns, T = self.prepared(dtype)
         values = columns(X.astype(dtype, copy=False))
         for start in range(0, self.width, _BLOCK):
             stop = min(start + _BLOCK, self.width)
@@ -74,7 +119,7 @@ class LandmarkFeatures(Features):
             else:
                 out[:, start:stop] = values[:, some] @ T[some, start:stop]
 
-    def _in(self, dtype: np.dtype) -> tuple[Callable[[Any], np.ndarray], np.ndarray]:
+    def prepared(self, dtype: np.dtype) -> tuple[Callable[[Any], np.ndarray], np.ndarray]:
         """The kernel with the landmarks, and the product, in one type; made once."""
         if dtype not in self._prepared:
             self._prepared[dtype] = (
@@ -97,6 +142,39 @@ class LandmarkFeatures(Features):
         between = _stretch(self.unit, X, S, gradient @ T.T)
         between += _stretch(self.unit, S, S, within)
         return between
+
+
+def _nearly_dependent(inverse_pivots: np.ndarray) -> np.ndarray:
+    """Numbers of the few landmarks that those before them nearly determine: their features have the largest coefficients."""
+    worst = np.argsort(-inverse_pivots, kind="stable")[: len(inverse_pivots) // _MOST_DEPENDENT]
+    return np.sort(worst[inverse_pivots[worst] ** 2 * _DEPENDENT > inverse_pivots[0] ** 2])
+
+
+def _without(T: np.ndarray, which: np.ndarray) -> np.ndarray:
+    """Q with K T = F Q, where F is K but for some columns, which are those of K T.
+
+    F = K A, where A is the identity but for these columns, and Q is the inverse of A times T.
+    """
+    from scipy.linalg import solve_triangular
+
+    if not len(which):
+        return T
+    with single_threaded_blas:
+        rows = solve_triangular(T[np.ix_(which, which)], T[which], check_finite=False)
+        Q = T - T[:, which] @ rows
+    Q[which] += rows
+    return np.triu(Q)
+
+
+def _largest_square(matrix: np.ndarray) -> float:
+    """Square of the largest singular value, by the power method."""
+    v, square = np.ones(len(matrix)), 0.0
+    with single_threaded_blas:
+        for _ in range(_POWER_STEPS):
+            v = matrix @ (matrix.T @ v)
+            square = float(np.linalg.norm(v))
+            v /= square
+    return square
 
 
 def _stretch(unit: Radial, X: np.ndarray, Y: np.ndarray, gradient: np.ndarray) -> np.ndarray:
@@ -133,13 +211,12 @@ def _inverse_root(K: np.ndarray, jitters: tuple[float, ...]) -> tuple[np.ndarray
 
     size = float(np.trace(K)) / len(K) or 1.0
     for share in jitters:
-        try:
-            L = np.linalg.cholesky(K + share * size * np.eye(len(K)))
-        except np.linalg.LinAlgError:
-            continue
-        diagonal = np.diag(L)
-        if diagonal.min() > 1e-7 * diagonal.max() or share == _JITTERS[-1]:
-            return lapack.dtrtri(L.T, overwrite_c=True)[0], share
+        shifted = K.copy(order="F")
+        shifted.flat[:: len(K) + 1] += share * size
+        upper, failed = lapack.dpotrf(shifted, lower=0, overwrite_a=True)
+        diagonal = np.diag(upper)
+        if not failed and (diagonal.min() > 1e-7 * diagonal.max() or share == _JITTERS[-1]):
+            return lapack.dtrtri(upper, overwrite_c=True)[0], share
     values, vectors = np.linalg.eigh(K)
     kept = values > len(K) * np.finfo(np.float64).eps * values.max()
     return vectors[:, kept] / np.sqrt(values[kept]), 0.0

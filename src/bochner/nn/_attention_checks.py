@@ -75,7 +75,7 @@ def check_tensors(q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None) -> T
     except RuntimeError:
         raise ValueError(
             f"{OWNER}: the leading axes of q {tuple(q.shape)}, k {tuple(k.shape)} and v {tuple(v.shape)} must broadcast; "
-            f"for grouped heads write q as (batch, key heads, group, length, width) and k as (batch, key heads, 1, ...)."
+            f"for grouped heads pass enable_gqa=True."
         ) from None
     return _checked_mask(k, key_mask)
 

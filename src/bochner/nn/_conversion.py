@@ -180,11 +180,13 @@ def _find(
         found = {name: module for name, module in found.items() if select(name, module)}
     sliding = [name for name, module in found.items() if slides(module)]
     found = {name: module for name, module in found.items() if name not in sliding}
-    if not found:
-        windows = f"; {_listed(sliding)} stay exact, since they see a sliding window only" if sliding else ""
+    if not found and sliding:
         raise ValueError(
-            f"{_OWNER}: nothing is left to convert by spec and select; attention is at {_listed(known)}{windows}."
+            f"{_OWNER}: nothing is left to convert; {_listed(sliding)} stay exact, since they see a sliding window only, in "
+            f"linear time; to convert them, build the model from a configuration without sliding windows."
         )
+    if not found:
+        raise ValueError(f"{_OWNER}: nothing is left to convert by spec and select; attention is at {_listed(known)}.")
     if reads_models():
         from ._pretrained import check_recordable
 

@@ -8,11 +8,14 @@ needs, since the time of a step is that of calling operations.  Logarithms of fe
 so w, T, o and the scale s become one matrix and one row of constants for queries, keys, and z.  The squared norm of the
 query is a factor of numerator and denominator, and is left out.  On CPUs a compiled loop does all of it; elsewhere a
 dozen operations do, in which a query divides by the sum of its features, a softmax over m, which cancels as well.
+
+A graph of `torch.compile` holds the compiled loop as an operator, which returns new sums instead of changing those given.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -52,8 +55,8 @@ class DecodingStep:
         self.scale = scale
         self.held: KeySums | None = None
         self.held_near: NearKeys | None = None
-        sides = (self.queries, self.keys, self.frame, self.query_frame)
-        self.arrays = [(a.numpy(), b.numpy()) for a, b in sides] if like.is_cpu else []
+        self.on_cpu = like.is_cpu
+        self.arrays: list[tuple[np.ndarray, np.ndarray]] = []
 
     @classmethod
     def of(cls, features: TensorFeatures, scale: float, heads: int, like: Tensor) -> DecodingStep | None:
@@ -75,7 +78,10 @@ class DecodingStep:
         there : Tensor (batch,) of bool or None
             Where there is a key.
         """
-        if self.arrays:
+        if self.on_cpu and torch.compiler.is_compiling():
+            out, *others = _decode(q, k, v, there, *sums, self._sides, self.c)
+            return out, KeySums(*others)
+        if self.on_cpu:
             return self._compiled(sums, q, k, v, there)
         group = q.shape[1] // k.shape[1]
         k, v = (x.repeat_interleave(group, dim=1) for x in (k, v))
@@ -88,6 +94,10 @@ class DecodingStep:
     ) -> tuple[Tensor, KeySums, NearKeys]:
         """The same where a window and the first keys, ``near``, are met exactly, on a CPU and with a key."""
         assert state.sums is not None and state.near is not None  # the caller has looked
+        if torch.compiler.is_compiling():
+            inputs = q, k, v, there, *state.sums, self._sides, self.c, *state.near, self.scale, *near
+            out, values, shift, *held = _decode_near(*inputs)
+            return out, KeySums(values, shift), NearKeys(*held)
         if state.near is not self.held_near:  # a slot for the newest key besides those of a state
             self.room = state.near.then(NearKeys.empty(state.near.k, state.near.v, 1))
         self._hold(state.sums, len(q))
@@ -103,8 +113,14 @@ class DecodingStep:
         assert self.held is not None
         return torch.from_numpy(out), self.held, self.held_near
 
+    @property
+    def _sides(self) -> list[Tensor]:
+        return [*self.queries, *self.keys, *self.frame, *self.query_frame]
+
     def _hold(self, sums: KeySums, batch: int) -> None:
         """Have a copy of sums from elsewhere, which is then changed in place from step to step."""
+        if not self.arrays:
+            self.arrays = _pairs(self._sides)
         if sums is not self.held:
             self.held = KeySums(sums.values.clone(), sums.shift.clone())
             self.views = self.held.values.numpy(), self.held.shift.numpy()
@@ -132,6 +148,69 @@ class DecodingStep:
         log = q @ self.queries[0] + self.queries[1]
         out = (log + sums.shift).softmax(dim=-1) @ sums.values
         return out[..., :-1] / out[..., -1:].clamp_(min=torch.finfo(out.dtype).tiny)
+
+
+def _pairs(sides: list[Tensor]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Matrices and constants of queries, keys, and both frames, as arrays."""
+    arrays = [x.numpy() for x in sides]
+    return list(zip(arrays[::2], arrays[1::2], strict=True))
+
+
+def _rows(q: Tensor, k: Tensor, v: Tensor, there: Tensor | None) -> list[np.ndarray]:
+    every = torch.ones(len(q), dtype=torch.bool) if there is None else there
+    return [x.contiguous().numpy() for x in (q, k, v, every)]
+
+
+@torch.library.custom_op("bochner::decode", mutates_args=())
+def _decode(
+    q: Tensor, k: Tensor, v: Tensor, there: Tensor | None, values: Tensor, shift: Tensor, sides: list[Tensor], c: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What queries see, and the sums with the keys."""
+    out, *sums = q.new_empty(*q.shape[:-1], v.shape[-1]), values.clone(), shift.clone()
+    decode(*_rows(q, k, v, there), *_pairs(sides)[:3], c, *(x.numpy() for x in (*sums, out)))
+    return out, sums[0], sums[1]
+
+
+@_decode.register_fake
+def _(q: Tensor, k: Tensor, v: Tensor, there: Any, values: Tensor, shift: Tensor, *_: Any) -> tuple[Tensor, ...]:
+    return q.new_empty(*q.shape[:-1], v.shape[-1]), torch.empty_like(values), torch.empty_like(shift)
+
+
+@torch.library.custom_op("bochner::decode_near", mutates_args=())
+def _decode_near(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    there: Tensor | None,
+    values: Tensor,
+    shift: Tensor,
+    sides: list[Tensor],
+    c: float,
+    near_k: Tensor,
+    near_v: Tensor,
+    bias: Tensor,
+    scale: float,
+    window: int,
+    anchors: int,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The same with the keys that are met exactly."""
+    out, *sums = q.new_empty(*q.shape[:-1], v.shape[-1]), values.clone(), shift.clone()
+    held = NearKeys(near_k, near_v, bias)
+    room = held.then(NearKeys.empty(near_k, near_v, 1))
+    queries, keys, frame, query_frame = _pairs(sides)
+    decode_near(
+        *_rows(q, k, v, there), (queries, keys), (query_frame, frame), c, scale, (window, anchors),
+        *(x.numpy() for x in (*sums, *room, out)),
+    )  # fmt: skip
+    near = [x.contiguous() for x in room.rows(0, bias.shape[-1])]
+    return out, sums[0], sums[1], near[0], near[1], near[2]
+
+
+@_decode_near.register_fake
+def _(
+    q: Tensor, k: Tensor, v: Tensor, there: Any, values: Tensor, shift: Tensor, sides: Any, c: Any, *near: Any
+) -> tuple[Tensor, ...]:
+    return q.new_empty(*q.shape[:-1], v.shape[-1]), *(torch.empty_like(x) for x in (values, shift, *near[:3]))
 
 
 def _frame(side: Side, d: int, like: Tensor) -> tuple[Tensor, Tensor]:

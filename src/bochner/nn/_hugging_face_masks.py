@@ -78,6 +78,8 @@ def key_mask(
     if attention_mask is None:
         return None if plain else torch.ones(batch_size, held, dtype=torch.bool, device=device)
     attention_mask = attention_mask[:, :held].bool()
+    if torch.compiler.is_compiling():  # a graph does not look at numbers
+        return attention_mask
     return None if plain and bool(attention_mask.all()) else attention_mask
 
 
@@ -93,5 +95,6 @@ def _check_pattern(mask_function: Any) -> None:
     if mask_function not in (None, _causal(), bidirectional_mask_function):
         raise ValueError(
             "bochner: the model asks for a mask that is neither causal nor empty (a window, or packed sequences), and a "
-            "mask of queries by keys has no linear form; use one sequence per row, with padding."
+            "mask of queries by keys has no linear form; use one sequence per row, with padding.  Within torch.compile and "
+            "torch.export, pass an attention_mask: without one, models look for packed sequences."
         )

@@ -111,6 +111,8 @@ class ConvertedLayersReader(HfQuantizer):
                 f"{_OWNER}: config.json describes converted attention in version {version!r}, and this version of bochner "
                 f"reads {VERSION}; nothing was loaded."
             )
+        # where modules are changed before loading, transformers does not compare the shapes of weights
+        self.shapes = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
         for name, found in layers.items():
             module = _module(model, name, found)
             attach(module, HeadAttention.from_record(found))
@@ -118,6 +120,12 @@ class ConvertedLayersReader(HfQuantizer):
         return model
 
     def _process_model_after_weight_loading(self, model: Any, **_: Any) -> Any:
+        for name, weight in model.named_parameters():
+            if tuple(weight.shape) != self.shapes.get(name, weight.shape):
+                raise ValueError(
+                    f"{_OWNER}: {name} has shape {tuple(weight.shape)} in the file of weights, and {self.shapes[name]} by "
+                    f"config.json; load the model with the configuration that it was saved with, and then exchange layers."
+                )
         for name, module in model.named_modules():
             if isinstance(module, HeadAttention):
                 try:

@@ -42,6 +42,8 @@ class Judged:
         Difference to the lowest error on the same rows, with the standard error of the paired difference.
     equal : bool
         Whether that difference is within ``Decision.critical`` standard errors, and it was tested on all folds.
+    undecided : bool
+        Whether it is within that, but was tested on fewer folds, which the budget allowed.
     n_folds : int
         Number of folds on which it was tested; clearly worse mechanisms are dropped early.
     width : int or None
@@ -57,6 +59,7 @@ class Judged:
     standard_error: float
     gap: Gap
     equal: bool
+    undecided: bool
     n_folds: int
     width: int | None
     fit_seconds: float
@@ -146,6 +149,9 @@ class Decision:
         """The decision in words: which estimators are equal, what is better than all mechanisms, and which one to use."""
         top, gap, mechanisms = self.lines[0], self.recommended.gap, self.equal_mechanisms
         found = [_equal(self.lines, self.critical)]
+        undecided = [line for line in self.lines if line.undecided]
+        if undecided:
+            found.append(f"Judged on fewer folds, {len(undecided)} more are not told apart: {_listed(undecided)}.")
         if not self.recommended.equal:
             found.append(
                 f"{top.label} predicts better than the recommended mechanism, by "
@@ -189,7 +195,8 @@ class Decision:
 
     def row(self, line: Judged) -> list[str]:
         """Return one line as text."""
-        gap = "equal" if line.equal else _with_error(line.gap.difference, line.gap.standard_error)
+        gap = _with_error(line.gap.difference, line.gap.standard_error)
+        gap = "equal" if line.equal else f"{gap}, undecided" if line.undecided else gap
         gap = "lowest" if line is self.lines[0] else gap
         error = _with_error(line.error, line.standard_error)
         width = "" if line.width is None else str(line.width)
@@ -221,7 +228,7 @@ class Decision:
 
     def __str__(self) -> str:
         hidden = len(self.lines) - len(self.chosen(_SHOWN))
-        more = f"... and {hidden} more in .lines\n" if hidden > 0 else ""
+        more = f"... and {hidden} more; table(None) and the report of bochner compare have all\n" if hidden > 0 else ""
         words = "\n".join([*self.sentences, *self.notes])
         return f"{self.table()}\n{more}\n{words}\n\n{self.code}"
 
@@ -276,6 +283,7 @@ def _line(task: Task, record: Record, best: Record, width: float) -> Judged:
         standard_error=standard_error(task, record),
         gap=gap,
         equal=_equals(gap, width) and len(record.settings) == len(best.settings),
+        undecided=_equals(gap, width) and len(record.settings) < len(best.settings),
         n_folds=len(record.settings),
         width=record.contender.width,
         fit_seconds=float(np.median(record.fit_seconds)),
@@ -299,7 +307,8 @@ def _equal(lines: Sequence[Judged], width: float) -> str:
     equal = [line for line in lines if line.equal]
     within = f"{width:.2g} standard errors of paired differences"
     if len(equal) == 1:
-        return f"{equal[0].label} has the lowest error, by more than {within}."
+        of_all = f" of those judged on {equal[0].n_folds} folds" if any(line.undecided for line in lines) else ""
+        return f"{equal[0].label} has the lowest error{of_all}, by more than {within}."
     return f"These {len(equal)} are equal within {within}: {_listed(equal)}."
 
 

@@ -3,7 +3,7 @@
 - `moments`: means and second moments of features and targets, which add;
 - `spectrum`: the linear equations that they make, solved stably, and their eigenvectors;
 - `tiles`, `nystrom`, `conjugate_gradients`: the same solution on wide features, in passes that forget them;
-- `ridge`: ridge regression, and the criteria that choose its regularisation;
-- `evidence`: the posterior of a Gaussian process and its marginal likelihood;
+- `ridge`, `criteria`: ridge regression, and the criteria that choose its regularisation;
+- `posterior`, `evidence`, `stochastic_evidence`: a Gaussian process and its marginal likelihood, exact or estimated;
 - `likelihoods`, `laplace`: classes by Laplace's approximation.
 """

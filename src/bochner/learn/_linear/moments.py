@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
+from ...approximation import FeatureMap
 from ...linalg.engine import for_each_tile, single_threaded_blas
+from .._row_source import Chunk, RowSource
 
 _COLUMNS = 320
 """Columns of a block of the scatter matrix: enough for BLAS to reach its speed, few enough to share among threads."""
 _ROWS = 512
+_BLUR = 1e-2
+"""Share of a strength that the rounding error of S may have: as if the strength were off by so much, somewhere."""
+_ACCURATE = 1e-4
+"""Relative error of features by rounding in float32 above which they are computed in float64."""
 
 Part = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 """Features (n, D), targets (n, t), and weights (n,) or None."""
@@ -44,6 +52,8 @@ class Moments:
         Squares T of the targets.
     rounding : float
         Relative rounding error of the features.
+    blur : float
+        Bound on the norm of the rounding error of S, where it is more than that of the products of the features.
 
     Notes
     -----
@@ -76,6 +86,7 @@ class Moments:
     cross: np.ndarray = field(repr=False)
     target_scatter: np.ndarray
     rounding: float
+    blur: float = 0.0
 
     @classmethod
     def of(
@@ -119,6 +130,22 @@ class Moments:
         S += np.triu(S, 1).T
         return S
 
+    def of_products(self, matrix: np.ndarray, blur: float) -> Moments:
+        """Those of the features times an upper triangular matrix (D, E), with a rounding error of this norm."""
+        S, (p, D) = self.scatter, matrix.shape
+        half, upper = np.empty((p, D)), np.zeros((D, D))
+
+        def columns(start: int, stop: int) -> None:
+            np.matmul(S[:, :stop], matrix[:stop, start:stop], out=half[:, start:stop])
+            for i in range(0, stop, _COLUMNS):
+                j = min(i + _COLUMNS, D)
+                np.matmul(matrix[:j, i:j].T, half[:j, start:stop], out=upper[i:j, start:stop])
+
+        for_each_tile(D, _COLUMNS, columns)
+        with single_threaded_blas:
+            mean, cross = self.feature_mean @ matrix, matrix.T @ self.cross
+        return replace(self, feature_mean=mean, upper=upper, cross=cross, blur=self.blur + blur)
+
     def __add__(self, other: object) -> Moments:
         if not isinstance(other, Moments):
             return NotImplemented
@@ -141,7 +168,7 @@ class _Sums:
         self.n_rows, self.weight, self.units = 0, 0.0, 0.0
         self.feature_mean, self.target_mean = np.zeros(D), np.zeros(t)
         self.upper, self.cross, self.target_scatter = np.zeros((D, D)), np.zeros((D, t)), np.zeros(t)
-        self.rounding = float(np.finfo(np.float64).eps)
+        self.rounding, self.blur = float(np.finfo(np.float64).eps), 0.0
 
     def frozen(self) -> Moments:
         """What was added, which nobody changes any more."""
@@ -169,7 +196,7 @@ class _Sums:
         """Add moments of other rows."""
         self.n_rows += other.n_rows
         self.units += other.units
-        self.rounding = max(self.rounding, other.rounding)
+        self.rounding, self.blur = max(self.rounding, other.rounding), self.blur + other.blur
         if other.weight == 0:
             return
         delta, gap, root = self._shift(other.feature_mean, other.target_mean, other.weight)
@@ -194,7 +221,8 @@ class _Sums:
         def block(first: int, last: int) -> None:
             start, stop = D - last, D - first  # the longest columns first, so that threads end together
             columns = rows[:, start:stop]
-            self.upper[:stop, start:stop] += rows[:, :stop].T @ columns
+            self.upper[:start, start:stop] += rows[:, :start].T @ columns
+            self.upper[start:stop, start:stop] += columns.T @ columns  # symmetric, which BLAS uses
             self.cross[start:stop] += columns.T @ Y.astype(rows.dtype, copy=False)
 
         for_each_tile(D, _COLUMNS, block)
@@ -235,3 +263,57 @@ def _centred(
     with single_threaded_blas:
         rest = (np.ones(n) if roots is None else roots).astype(dtype) @ out[:n]
     return out, centre + rest.astype(np.float64) / w.sum()
+
+
+def collect_moments(
+    phi: FeatureMap, rows: RowSource, *, exact: bool = True, least_alpha: float = 0.0, verbose: Any = 0
+) -> Moments:
+    r"""Moments of the features and the targets of all rows, chunk by chunk and wherever the rows are.
+
+    Features that are others times a matrix T, such as whitened landmarks, have the scatter :math:`T^TST`: the product is
+    taken once, instead of once for each row.  It multiplies rounding errors by :math:`|T|^2` instead of :math:`|T|`, so it
+    is taken of many rows, and where the error stays far below the least strength that the equations will be solved with.
+
+    Parameters
+    ----------
+    phi : FeatureMap
+    rows : RowSource
+    exact : bool
+        See `Moments.collect`.
+    least_alpha : float
+        Zero if it is not known.
+    verbose : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner import Approximation, kernels
+    >>> from bochner.learn._row_source import ArrayRows
+    >>> rows = ArrayRows("example", np.random.default_rng(0).standard_normal((50, 3)), np.ones((50, 1)))
+    >>> phi = Approximation(kernels.Gaussian(), n_projections=4).draw(3, rng=0)
+    >>> collect_moments(phi, rows).scatter.shape
+    (8, 8)
+    """
+    factors, blur, n = phi.factored(stable=True), 0.0, rows.shape[0]  # NaN where it is not known
+    if factors is not None:
+        blur = factors[2] * np.finfo(np.float64 if exact else rows.dtype).eps * np.sqrt(n * phi.n_features_out)
+    once = factors is not None and n > 2 * phi.n_features_out and blur <= _BLUR * least_alpha
+    work = partial(_moments, phi=phi, n_targets=rows.n_targets, exact=exact, factored=once)
+    total: Moments = rows.reduce(work, width=phi.n_features_out, label="fit", verbose=verbose)
+    rows.check_weight(total.weight)
+    return total.of_products(factors[1], float(blur)) if factors is not None and once else total
+
+
+def _moments(chunks: Iterator[Chunk], *, phi: FeatureMap, n_targets: int, exact: bool, factored: bool) -> Moments:
+    features = partial(first_factor, phi, stable=True) if factored else phi.queries
+    width = phi.n_features_out if not factored else len(phi.factored(stable=True)[1])  # type: ignore[index]
+    parts = ((features(X), Y, weights) for X, Y, weights in chunks if len(X))
+    return Moments.collect(parts, width, n_targets, exact=exact)
+
+
+def first_factor(phi: FeatureMap, X: Any, *, stable: bool) -> np.ndarray:
+    """The other features of `FeatureMap.factored`, in float64 where the matrix would amplify the rounding of float32."""
+    factors, plain = phi.factored(stable=stable), phi.factored()
+    assert factors is not None and plain is not None
+    delicate = np.finfo(np.float32).eps * np.sqrt(plain[2]) > _ACCURATE
+    return np.asarray(factors[0].queries(X.astype(np.float64, copy=False) if delicate else X))

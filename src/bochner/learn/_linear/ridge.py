@@ -1,9 +1,8 @@
-"""Ridge regression from moments or from a few rows, and the criteria that choose its regularisation."""
+"""Ridge regression: which method fits the rows, and what a fit has learned, from moments or from a few rows."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -13,14 +12,13 @@ from scipy.linalg import LinAlgWarning
 
 from ..._validation import check_option, shown
 from ...approximation import FeatureMap
-from ...linalg.engine import multiply
-from .._row_source import Chunk, RowSource
+from ...linalg.engine import multiply, single_threaded_blas
+from .._row_source import RowSource
 from .conjugate_gradients import direct_cost, iterated_ridge
-from .moments import Moments
+from .criteria import CRITERIA, DEFAULT_ALPHAS, about, best_alpha, gcv, left_out, left_out_of_chunks, new_rows
+from .moments import Moments, collect_moments, first_factor
 from .spectrum import Equations, NormalEquations, RowEquations, Solved, Spectrum, blas_for
 
-DEFAULT_ALPHAS = np.logspace(-6, 3, 19)
-CRITERIA = ("gcv", "loo")
 SOLVERS = ("auto", "primal", "dual", "cg")
 SAFE_ALPHA = 1e-3
 """From here on a fixed strength is far above the rounding of products in float32."""
@@ -30,8 +28,6 @@ _NOTHING_KEPT = (
     "a fit by conjugate gradients keeps no statistics to which rows could be added, and compact() drops them; call fit, "
     "with solver='primal' if rows are to be added."
 )
-_ROUNDING = 1e-14
-"""Of the squares of the targets: a residual of minus so much may be that of a perfect fit."""
 
 
 class Solution(NamedTuple):
@@ -119,32 +115,36 @@ class Ridge:
 
     def direct(self, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel:
         """A fit by moments, or by the rows themselves where they are fewer than features."""
+        model = self.collected(phi, rows, verbose=verbose)
+        by_rows = isinstance(self.alpha, str) and self.alpha == "loo" and isinstance(model.data, Moments)
+        return (replace(model, alpha=self._by_leaving_out(model, phi, rows, verbose)) if by_rows else model).solved()
+
+    def collected(self, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel:
+        """What a fit is solved from."""
         few = rows.in_memory and (
             self.solver == "dual" or (self.solver == "auto" and rows.shape[0] < phi.n_features_out)
         )
         if few:  # fewer numbers than the moments, which they become when more rows come
             X, Y, weights = rows.gathered()
-            return RidgeModel(self, FewRows(phi.queries(X), Y, weights)).solved()
-        model = self._collected(phi, rows, verbose)
-        if not (isinstance(self.alpha, str) and self.alpha == "loo"):
-            return model.solved()
-        return replace(model, alpha=self._by_leaving_out(model, phi, rows, verbose)).solved()
+            return RidgeModel(self, FewRows(phi.queries(X), Y, weights))
+        return self._summed(phi, rows, verbose)
 
     def extend(self, model: RidgeModel, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel:
         """The model with more rows; it is solved when it is next asked for."""
         self.check(rows.n_targets, in_memory=rows.in_memory)
         if model.data is None:
             raise ValueError(f"{self.owner}: {_NOTHING_KEPT}")
-        more = self._collected(phi, rows, verbose)
+        more = self._summed(phi, rows, verbose)
         return replace(more, data=model.moments + more.moments)
 
     def begin(self, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel:
         """A model of the first of several parts of the rows."""
         self.check(rows.n_targets, in_memory=rows.in_memory)
-        return self._collected(phi, rows, verbose)
+        return self._summed(phi, rows, verbose)
 
-    def _collected(self, phi: FeatureMap, rows: RowSource, verbose: Any) -> RidgeModel:
-        return RidgeModel(self, collect_moments(phi, rows, exact=self.exact, verbose=verbose))
+    def _summed(self, phi: FeatureMap, rows: RowSource, verbose: Any) -> RidgeModel:
+        least = 0.0 if isinstance(self.alpha, str) else float(np.min(self.alpha))
+        return RidgeModel(self, collect_moments(phi, rows, exact=self.exact, least_alpha=least, verbose=verbose))
 
     def iterated(self, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel | None:
         """A fit by conjugate gradients, if it was asked for, or if it is expected to take less than half of the time."""
@@ -174,8 +174,9 @@ class Ridge:
     def _by_leaving_out(self, model: RidgeModel, phi: FeatureMap, rows: RowSource, verbose: Any) -> float:
         """The strength of the least leave-one-out error: one more pass over the rows."""
         alphas, spectrum = self.grid(), model.equations.spectrum()
-        work = partial(_left_out, phi=phi, spectrum=spectrum, alphas=alphas, means=model.means)
-        return best_alpha(alphas, rows.reduce(work, width=phi.n_features_out, label="leave one out", verbose=verbose))
+        work = partial(left_out_of_chunks, phi=phi, spectrum=spectrum, alphas=alphas, means=model.means)
+        sums = rows.reduce(work, width=phi.n_features_out, label="leave one out", verbose=verbose)
+        return best_alpha(alphas, new_rows(sums))
 
 
 @dataclass(frozen=True)
@@ -290,101 +291,23 @@ class RidgeModel:
 
     def predictor(self, phi: FeatureMap) -> Any:
         """From rows X (n, d) to predictions (n, t): a function that holds no more than it needs."""
-        return partial(_predict, phi=phi, coefficients=self.solution.coefficients, intercept=self.solution.intercept)
+        factors, B = phi.factored(), self.solution.coefficients
+        if factors is not None:
+            with single_threaded_blas:
+                B = factors[1] @ B
+        return partial(
+            _predict, phi=phi, coefficients=B, intercept=self.solution.intercept, factored=factors is not None
+        )
 
 
-def collect_moments(phi: FeatureMap, rows: RowSource, *, exact: bool = True, verbose: Any = 0) -> Moments:
-    """Moments of the features and the targets of all rows, chunk by chunk and wherever the rows are.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner import Approximation, kernels
-    >>> from bochner.learn._row_source import ArrayRows
-    >>> rows = ArrayRows("example", np.random.default_rng(0).standard_normal((50, 3)), np.ones((50, 1)))
-    >>> phi = Approximation(kernels.Gaussian(), n_projections=4).draw(3, rng=0)
-    >>> collect_moments(phi, rows).scatter.shape
-    (8, 8)
-    """
-    work = partial(_moments, phi=phi, n_targets=rows.n_targets, exact=exact)
-    total: Moments = rows.reduce(work, width=phi.n_features_out, label="fit", verbose=verbose)
-    rows.check_weight(total.weight)
-    return total
-
-
-def _moments(chunks: Iterator[Chunk], *, phi: FeatureMap, n_targets: int, exact: bool) -> Moments:
-    parts = ((phi.queries(X), Y, weights) for X, Y, weights in chunks if len(X))
-    return Moments.collect(parts, phi.n_features_out, n_targets, exact=exact)
-
-
-def _predict(X: np.ndarray, *, phi: FeatureMap, coefficients: np.ndarray, intercept: np.ndarray) -> np.ndarray:
-    out = np.empty((len(X), len(intercept)), X.dtype)
-    multiply(phi.queries(X), coefficients.astype(X.dtype), out)
-    out += intercept.astype(X.dtype)
-    return out
-
-
-def gcv(spectrum: Spectrum, alpha: float) -> float:
-    r"""Generalised cross-validation :math:`n\,\mathrm{RSS}/(n-\mathrm{df})^2`, summed over targets; n counts units.
-
-    Infinite where it is not known: no freedom is left, or the residual sum of squares is lost in rounding.
-    """
-    equations = spectrum.equations
-    n, shifted = equations.units, spectrum.values[:, None] + alpha
-    residual = equations.total - (spectrum.z**2 * (shifted + alpha) / shifted**2).sum(axis=0)
-    free = n - (spectrum.values / shifted[:, 0]).sum() - equations.n_means
-    if free <= 1e-8 * n or (residual < -_ROUNDING * equations.total).any():
-        return np.inf
-    return float(n * residual.sum() / free**2)
-
-
-def left_out(
-    spectrum: Spectrum, alphas: np.ndarray, rows: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None
+def _predict(
+    X: np.ndarray, *, phi: FeatureMap, coefficients: np.ndarray, intercept: np.ndarray, factored: bool
 ) -> np.ndarray:
-    r"""Squared errors :math:`\sum_i w_i(e_i/(1-h_i))^2` of rows, each left out of its own fit, (a,).
-
-    A weight above one counts as repetitions, of which one is left out at a time; a row of less is left out whole, so
-    that weights of any size, such as those that add up to one, make sense.  A row that alone decides its own fit
-    leaves no error to know: the sum is infinite.
-
-    Parameters
-    ----------
-    spectrum : Spectrum
-    alphas : array (a,)
-    rows, Y : arrays (n, D) and (n, t), about the means if there is an intercept
-    weights : array (n,), optional
-    """
-    equations, w = spectrum.equations, np.ones(len(rows)) if weights is None else weights
-    P = rows @ spectrum.vectors
-    squares, errors, left = P**2, [], np.minimum(w, 1)
-    for alpha in alphas:
-        shifted = spectrum.values + alpha
-        leverage = left * (squares @ ((spectrum.values > 0) / shifted) + equations.n_means / equations.weight)
-        if leverage.max(initial=0.0) > 1 - 1e-12:
-            errors.append(np.inf)
-            continue
-        gap = (Y - P @ (spectrum.z / shifted[:, None])) / (1 - leverage)[:, None]
-        errors.append(float((w @ gap**2).sum()))
-    return np.array(errors)
-
-
-def _left_out(chunks: Iterator[Chunk], *, phi: FeatureMap, spectrum: Spectrum, alphas: np.ndarray, means: Any) -> Any:
-    centre = means if spectrum.equations.n_means else None
-    with blas_for(len(spectrum.values)):
-        parts = [left_out(spectrum, alphas, *about(centre, phi.queries(X), Y), w) for X, Y, w in chunks if len(X)]
-    return sum(parts, np.zeros(len(alphas)))
-
-
-def about(means: Any, features: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Features and targets in float64, without their means if there are any."""
-    if means is None:
-        return features.astype(np.float64), Y.astype(np.float64)
-    return features - means[0], Y - means[1]
-
-
-def best_alpha(alphas: np.ndarray, scores: np.ndarray) -> float:
-    """The strength of the lowest score; the largest one, where rounding left none."""
-    return float(alphas[np.argmin(scores)] if np.isfinite(scores).any() else alphas.max())
+    features = first_factor(phi, X, stable=False) if factored else phi.queries(X)
+    found = np.empty((len(X), len(intercept)), features.dtype)
+    multiply(features, coefficients.astype(features.dtype), found)
+    found += intercept.astype(features.dtype)
+    return found.astype(X.dtype, copy=False)
 
 
 def _strengths(owner: str, name: str, value: Any) -> np.ndarray:

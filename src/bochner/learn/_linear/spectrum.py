@@ -157,7 +157,8 @@ class NormalEquations(Equations):
 
     def cholesky(self, alpha: float) -> np.ndarray:
         """(S + alpha) B = C."""
-        return np.asarray(linalg.solve(_plus(self.gram, alpha), self.cross, assume_a="pos", overwrite_a=True))
+        factor = linalg.cho_factor(_plus(self.gram, alpha).T, lower=True, overwrite_a=True)  # S is its own transpose
+        return np.asarray(linalg.cho_solve(factor, self.cross))
 
     def eigenvectors(self) -> tuple[np.ndarray, np.ndarray]:
         """By a decomposition of S."""

@@ -43,14 +43,29 @@ def _absorb(log: np.ndarray, norm: Any, v: np.ndarray, values: np.ndarray, shift
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
-def _read(log: np.ndarray, values: np.ndarray, shift: np.ndarray, sums: np.ndarray, out: np.ndarray) -> None:
-    """What a query with these logarithms sees; zero if there is no key."""
+def _read(
+    scores: np.ndarray,
+    near_v: np.ndarray,
+    log: np.ndarray,
+    values: np.ndarray,
+    shift: np.ndarray,
+    sums: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """What a query sees of near keys with these scores, if any, and of the sums; zero if there is no key."""
     e = len(out)
     top = log[0] + shift[0]
     for f in range(1, len(log)):
         top = max(top, log[f] + shift[f])
+    for j in range(len(scores)):
+        top = max(top, scores[j])
     for i in range(e + 1):
         sums[i] = 0
+    for j in range(len(scores)):
+        weight = math.exp(scores[j] - top)
+        for i in range(e):
+            sums[i] += weight * near_v[j, i]
+        sums[e] += weight
     for f in range(len(log)):
         weight = math.exp(log[f] + shift[f] - top)
         row = values[f]
@@ -109,7 +124,7 @@ def decode(
                 _projected(k[b, g, 0], keys[0][h], keys[1][h, 0], log)
                 _absorb(log, norm * z.dtype.type(c), v[b, g, 0], values[b, h], shift[b, h, 0])
             _projected(q[b, h, 0], queries[0][h], queries[1][h, 0], log)
-            _read(log, values[b, h], shift[b, h, 0], sums, out[b, h, 0])
+            _read(log[:0], v[b, g, :0], log, values[b, h], shift[b, h, 0], sums, out[b, h, 0])
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
@@ -146,39 +161,6 @@ def _first_empty(bias: np.ndarray, count: int) -> int:
         if bias[place] == -np.inf:
             return place
     return -1
-
-
-@njit(cache=True, nogil=True)
-def _read_both(
-    scores: np.ndarray,
-    near_v: np.ndarray,
-    log: np.ndarray,
-    values: np.ndarray,
-    shift: np.ndarray,
-    sums: np.ndarray,
-    out: np.ndarray,
-) -> None:
-    """What a query sees of near keys with these scores, and of the sums; zero if there is no key."""
-    e = len(out)
-    top = log[0] + shift[0]
-    for f in range(1, len(log)):
-        top = max(top, log[f] + shift[f])
-    for j in range(len(scores)):
-        top = max(top, scores[j])
-    for i in range(e + 1):
-        sums[i] = 0
-    for j in range(len(scores)):
-        weight = math.exp(scores[j] - top)
-        for i in range(e):
-            sums[i] += weight * near_v[j, i]
-        sums[e] += weight
-    for f in range(len(log)):
-        weight = math.exp(log[f] + shift[f] - top)
-        row = values[f]
-        for i in range(e + 1):
-            sums[i] += weight * row[i]
-    for i in range(e):
-        out[i] = sums[i] / sums[e] if sums[e] > 0 else 0
 
 
 @njit(cache=True, nogil=True)
@@ -256,7 +238,7 @@ def decode_near(
             for j in range(slots):
                 scores[j] = number(scale) * _dot(x, keys[j]) + added[j] if added[j] > -np.inf else number(-np.inf)
             _logs(x, sides[0], frames[0], h, c, z, log)
-            _read_both(scores, held, log, values[b, h], shift[b, h, 0], sums, out[b, h, 0])
+            _read(scores, held, log, values[b, h], shift[b, h, 0], sums, out[b, h, 0])
             if window:
                 _leave(anchors, keys, held, added, sides[1], frames[1], h, c, z, log, values[b, h], shift[b, h, 0])
                 for j in range(anchors, last):
