@@ -6,6 +6,7 @@ import threading
 
 import pytest
 import torch
+import torch.utils.checkpoint
 
 from bochner import maps
 from bochner.nn import AttentionState, linear_attention
@@ -89,6 +90,22 @@ def test_gradients_of_features_and_of_the_scale(walked, causal):
     check_close(found, expected, 1e-12)
     for a, b in zip(of_found, of_expected, strict=True):
         check_close(a[..., :3, :], b[..., :3, :], 1e-11)  # the row of ones of a matrix is a constant
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_checkpointing(causal):
+    inputs = tokens(2, 3, length=9)
+
+    def attention(*x):
+        return linear_attention(*x, features=positive(), causal=causal)
+
+    def checkpointed(*x):
+        return torch.utils.checkpoint.checkpoint(attention, *x, use_reentrant=False)
+
+    (found, of_found), (expected, of_expected) = (gradients(each, inputs) for each in (checkpointed, attention))
+    check_close(found, expected, 1e-14)
+    for a, b in zip(of_found, of_expected, strict=True):
+        check_close(a, b, 1e-14)
 
 
 @pytest.fixture

@@ -189,3 +189,18 @@ def test_a_state_dict_is_loaded_and_renamed_files_are_refused(tmp_path):
     other.load_state_dict(load_file(tmp_path / "state.safetensors"))
     with torch.no_grad():
         assert torch.equal(run(other), run(new))
+
+
+@pytest.mark.filterwarnings("ignore")  # torch's exporter warns of itself
+@torch.no_grad()
+def test_export_for_any_length():
+    """With a mask: without one, models in a graph look for packed sequences."""
+    new, any_length = converted(build("gpt2")[0], 16), {1: torch.export.Dim.AUTO}
+    shapes = {"input_ids": any_length, "attention_mask": any_length, "use_cache": None}
+    options = {"attention_mask": torch.ones_like(TOKENS), "use_cache": False}
+    program = torch.export.export(new, (TOKENS,), options, dynamic_shapes=shapes, strict=False).module()
+    longer = TOKENS.repeat(1, 2)
+    found = program(longer, attention_mask=torch.ones_like(longer), use_cache=False).logits
+    check_close(found, new(longer).logits, 1e-5)
+    with pytest.raises(ValueError, match=r"Within torch\.compile and torch\.export, pass an attention_mask"):
+        torch.export.export(new, (TOKENS,), {"use_cache": False}, strict=False)

@@ -221,7 +221,8 @@ class _Attention(torch.autograd.Function):
 
 def _gradients(ctx: Any, gradient: Callable[..., Any], d_out: Tensor, d_log: Tensor) -> tuple[Tensor | None, ...]:
     """The gradients of the inputs of an operator, in their own shapes."""
-    inputs, results = ctx.saved_tensors[:TENSORS], ctx.saved_tensors[TENSORS:]
+    saved = ctx.saved_tensors  # once: under checkpointing they are computed again
+    inputs, results = saved[:TENSORS], saved[TENSORS:]
     needed, (_, causal, *_) = ctx.needs_input_grad, ctx.constants
     if not (results[4].shape[-3] if causal else results[3].shape[-1]):  # the forward pass did not expect gradients
         results = _forward(*inputs, *ctx.constants, True, False, None, None)

@@ -249,7 +249,7 @@ def attention(
         )
     if not isinstance(computed_by, HeadAttention):
         key, value = (_for_all_heads(x, query.shape[1]) for x in (key, value))
-    options: dict[str, Any] = {"causal": causal and n == p, "prefixes": prefixes, "key_mask": attention_mask}
+    options: dict[str, Any] = {"causal": causal and bool(n == p), "prefixes": prefixes, "key_mask": attention_mask}
     attend = computed_by if layer is None else partial(layer.attend, computed_by)
     out = attend(query, key, value, scale=scale, **options)
     return out.transpose(1, 2).contiguous(), None

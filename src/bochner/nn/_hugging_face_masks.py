@@ -95,5 +95,6 @@ def _check_pattern(mask_function: Any) -> None:
     if mask_function not in (None, _causal(), bidirectional_mask_function):
         raise ValueError(
             "bochner: the model asks for a mask that is neither causal nor empty (a window, or packed sequences), and a "
-            "mask of queries by keys has no linear form; use one sequence per row, with padding."
+            "mask of queries by keys has no linear form; use one sequence per row, with padding.  Within torch.compile and "
+            "torch.export, pass an attention_mask: without one, models look for packed sequences."
         )
