@@ -283,12 +283,12 @@ if __name__ == "__main__":
         measure_accuracy([name for name in sys.argv[1:] if not name.startswith("--")])
     if "--gallery" in sys.argv[1:]:
         run_gallery([name for name in sys.argv[1:] if not name.startswith("--")])
-    for name, text in pages().items():
-        (DOCS / name).parent.mkdir(exist_ok=True)
-        (DOCS / name).write_text(text)
     if "--speed" in sys.argv[1:]:
         (DOCS / "speed.md").write_text(speed())
     if "--decode" in sys.argv[1:]:
         bench_rows("attention.md", "decode")
     if "--hashing" in sys.argv[1:]:
         bench_rows("learn.md", "hashing")
+    for name, text in pages().items():
+        (DOCS / name).parent.mkdir(exist_ok=True)
+        (DOCS / name).write_text(text)

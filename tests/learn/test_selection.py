@@ -13,6 +13,8 @@ from sklearn.linear_model import Ridge
 
 from bochner import kernels, maps
 from bochner.learn import KernelClassifier, KernelRidge, _selection_search
+from bochner.learn._linear.criteria import left_out_of_chunks, new_rows
+from bochner.learn._row_source import Chunk
 from bochner.learn._selection_criterion import best_of_many, fitted, score_of, units_of
 from bochner.learn._selection_search import weighted_median_distance
 
@@ -248,13 +250,21 @@ def test_errors_of_landmarks_are_not_those_of_new_rows():
     new, every = (score_of(equations, rows, 1e-6).error for rows in (judged.new_to(phi, X), judged))
     truth = np.mean((model.predict(test) - expected) ** 2)
     assert every > 2 * truth and abs(new / truth - 1) < 0.2
+    alphas = np.array([1e-6])
+    sums = left_out_of_chunks(
+        iter([Chunk(X[:700], y[:700, None], None), Chunk(X[700:], y[700:, None], None)]),
+        phi=phi, spectrum=model.model_.equations.spectrum(), alphas=alphas, means=model.model_.means,
+    )  # fmt: skip
+    assert sums[:, 1].tolist() == [800, 400] and new_rows(sums) / 800 == pytest.approx(new, rel=1e-4)
+    sums[0, 1] = 3  # too few of them
+    assert new_rows(sums) / 1200 == pytest.approx(every, rel=1e-4)
 
 
 def test_candidates_are_judged_by_rows_that_are_landmarks_of_none(chosen, monkeypatch):
     tried = []
     monkeypatch.setattr(_selection_search.Search, "_selection", lambda self, best, seconds: tried.extend(self.tried))
     rng = np.random.default_rng(0)
-    sample = _selection_search.Chunk(rng.standard_normal((500, 2)), rng.standard_normal((500, 1)), None)
+    sample = Chunk(rng.standard_normal((500, 2)), rng.standard_normal((500, 1)), None)
     freedom = _selection_search.Freedom(
         "test", _selection_search.FeatureParameters(kernels.Gaussian(), n_components=300), True,
         ("random features", "landmarks"), {False: None}, None, True, False, False, False,

@@ -30,8 +30,10 @@ def chrome(profile: Path) -> Iterator[Any]:
     for flag in (*FLAGS, f"--user-data-dir={profile}"):
         options.add_argument(flag)
     driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    yield driver
-    driver.quit()
+    try:
+        yield driver
+    finally:
+        driver.quit()
 
 
 def resize(browser: Any, width: int) -> None:

@@ -48,9 +48,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         Whether the learned metric is diagonal: a bandwidth for each column.
     alpha : "auto", float, array (t,), "loo" or "gcv"
         Regularisation strength, or one per target.  ``"auto"`` chooses it by the leave-one-out errors of at most 2048
-        rows, from the fit of all; ``"loo"`` by those of all rows, among ``alphas``.  ``"gcv"``, generalised
-        cross-validation, needs no rows but replaces their leverages by the mean: a few outliers make it choose far too
-        little regularisation.
+        rows, from the fit of all; ``"loo"`` by those of all rows, among ``alphas``.  Rows that are landmarks do not count.
+        ``"gcv"``, generalised cross-validation, needs no rows but replaces their leverages by the mean: a few outliers make
+        it choose far too little regularisation.
     alphas : array or None
         Regularisation strengths to choose among; None for half decades.
     fit_intercept : bool, default True

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg
 
+from ._linear.criteria import LEAST_NEW
 from ._linear.moments import Moments
 from ._linear.spectrum import Equations, NormalEquations, RowEquations, blas_for
 
@@ -25,8 +26,6 @@ _TIES = 0.1
 """Weight of squared errors beside wrong classes."""
 _TIE = 0.01
 """Share of the standard error within which errors are as good as equal."""
-_LEAST_NEW = 64
-"""Fewest rows that must not be landmarks for others to be ignored."""
 _ONE = 1 - 1e-10
 """A leverage above it leaves no error to know."""
 
@@ -74,7 +73,7 @@ class Judged(NamedTuple):
         error is not that of a new row.  Where all rows are landmarks the fit is one of the kernel itself, and it is.
         """
         new = ~phi.at_points(X)
-        return self if np.count_nonzero(new) < min(_LEAST_NEW, len(new)) else self.taken(new)
+        return self if np.count_nonzero(new) < min(LEAST_NEW, len(new)) else self.taken(new)
 
 
 class Score(NamedTuple):

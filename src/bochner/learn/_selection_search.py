@@ -147,7 +147,7 @@ class Search:
         self.units = units_of(sample.targets, sample.weights, alike=freedom.alike)
         self.base: dict[bool, float] = {}
         self.tried: list[Trial] = []
-        self.halved = not freedom.exact and any(freedom.keeps_points(name) for name in freedom.maps)
+        self.halved = not freedom.exact and any(map(freedom.keeps_points, freedom.maps))
 
     def run(self) -> Selection:
         """Try, and return the best."""

@@ -13,6 +13,8 @@ from .spectrum import Spectrum, blas_for
 
 DEFAULT_ALPHAS = np.logspace(-6, 3, 19)
 CRITERIA = ("gcv", "loo")
+LEAST_NEW = 64
+"""Fewest rows that must not be landmarks for landmarks to be ignored."""
 _ROUNDING = 1e-14
 """Of the squares of the targets: a residual of minus so much may be that of a perfect fit."""
 
@@ -64,11 +66,29 @@ def left_out(
 def left_out_of_chunks(
     chunks: Iterator[Chunk], *, phi: FeatureMap, spectrum: Spectrum, alphas: np.ndarray, means: Any
 ) -> Any:
-    """`left_out` of rows that come in chunks."""
+    """`left_out` of rows that come in chunks, and how many they are: (2, a + 1), of new rows and of landmarks."""
     centre = means if spectrum.equations.n_means else None
+    total = np.zeros((2, len(alphas) + 1))
     with blas_for(len(spectrum.values)):
-        parts = [left_out(spectrum, alphas, *about(centre, phi.queries(X), Y), w) for X, Y, w in chunks if len(X)]
-    return sum(parts, np.zeros(len(alphas)))
+        for X, Y, weights in chunks:
+            if not len(X):
+                continue
+            known = phi.at_points(X)
+            F, Z = about(centre, phi.queries(X), Y)
+            for part, which in enumerate((~known, known)):
+                if which.any():
+                    w = None if weights is None else weights[which]
+                    total[part] += [*left_out(spectrum, alphas, F[which], Z[which], w), np.count_nonzero(which)]
+    return total
+
+
+def new_rows(sums: np.ndarray) -> np.ndarray:
+    """Errors of rows that are no landmarks, from `left_out_of_chunks`; of all rows, if others are few.
+
+    A row that is left out of a fit remains a landmark, and nothing then holds the coefficient of its own feature: its error
+    is not that of a new row.
+    """
+    return np.asarray(sums[0, :-1] if sums[0, -1] >= LEAST_NEW else sums[:, :-1].sum(axis=0))
 
 
 def about(means: Any, features: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

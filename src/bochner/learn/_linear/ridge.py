@@ -15,7 +15,7 @@ from ...approximation import FeatureMap
 from ...linalg.engine import multiply, single_threaded_blas
 from .._row_source import RowSource
 from .conjugate_gradients import direct_cost, iterated_ridge
-from .criteria import CRITERIA, DEFAULT_ALPHAS, about, best_alpha, gcv, left_out, left_out_of_chunks
+from .criteria import CRITERIA, DEFAULT_ALPHAS, about, best_alpha, gcv, left_out, left_out_of_chunks, new_rows
 from .moments import Moments, collect_moments, first_factor
 from .spectrum import Equations, NormalEquations, RowEquations, Solved, Spectrum, blas_for
 
@@ -175,7 +175,8 @@ class Ridge:
         """The strength of the least leave-one-out error: one more pass over the rows."""
         alphas, spectrum = self.grid(), model.equations.spectrum()
         work = partial(left_out_of_chunks, phi=phi, spectrum=spectrum, alphas=alphas, means=model.means)
-        return best_alpha(alphas, rows.reduce(work, width=phi.n_features_out, label="leave one out", verbose=verbose))
+        sums = rows.reduce(work, width=phi.n_features_out, label="leave one out", verbose=verbose)
+        return best_alpha(alphas, new_rows(sums))
 
 
 @dataclass(frozen=True)
