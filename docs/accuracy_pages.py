@@ -93,6 +93,27 @@ def losses(goals: Sequence[Mapping[str, Any]]) -> str:
     return f"{kept} We lose on {'; '.join(lost)}." if lost else f"{kept} We lose in none."
 
 
+def rival_rows(goals: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """For the README, one line for each rival over all data sets: how our error compares at equal fit time."""
+    rows = []
+    for rival in dict.fromkeys(r["numbers"]["rival"] for r in goals):
+        found = [r["numbers"] for r in goals if r["numbers"]["rival"] == rival]
+        pairs = [
+            (np.inf if percent is None else percent, tie, f"{one['data']}, width {width}")
+            for one in found
+            for percent, tie, width in zip(one["percent"], one["ties"], one["widths"], strict=True)
+        ]
+        above = [pair for pair in pairs if pair[0] > TOLERANCE and not pair[1]]
+        worst = max(pairs, key=lambda pair: pair[0])
+        details = (
+            f"{len(found)} data sets; lower in {sum(p < 0 for p, _, _ in pairs)} of {len(pairs)} comparisons, more than "
+            f"{TOLERANCE:g} % higher beyond noise in {len(above)}; worst {worst[0]:+.3g} % ({worst[2]})"
+        )
+        case = f"our error against {rival}, both tuned on training rows, at equal fit time (median)"
+        rows.append([case, f"{np.median([p for p, _, _ in pairs]):+.2g} %", details])
+    return rows
+
+
 def metric_table(measured: Mapping[str, Any]) -> str:
     """Test errors with a learned metric and with a bandwidth per column, for the guide."""
     rows = []

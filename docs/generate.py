@@ -27,7 +27,7 @@ from bochner.nn._families import FAMILIES
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
 
-from accuracy_pages import accuracy_page, accuracy_picture, merged_accuracy, metric_table  # noqa: E402
+from accuracy_pages import accuracy_page, accuracy_picture, merged_accuracy, metric_table, rival_rows  # noqa: E402
 from black_box_tables import black_box_tables  # noqa: E402
 from gallery_pages import captions, gallery_pages  # noqa: E402
 from gallery_pages import run as run_gallery  # noqa: E402
@@ -187,7 +187,9 @@ PEERS = {
     "speed.md": r"^(performer-pytorch|scaled_dot_product_attention) / ",
     "attention.md": r"softmax with its cache / LinearCache.* context 8192",
 }
-"""Rows of the committed benchmarks that compare with other libraries, by page; those of estimators are all in a file."""
+"""Rows of the committed benchmarks that compare with other libraries, by page; those of estimators are in a file."""
+LESSER = r"Landmarks.*(-> 256|float64)"
+"""Cases of that file which the README leaves to the page on accuracy."""
 
 
 def saved_accuracy() -> dict[str, Any]:
@@ -197,11 +199,12 @@ def saved_accuracy() -> dict[str, Any]:
 
 
 def peer_table() -> str:
-    """Our measurements against other libraries, for the README."""
-    kept = [r for r in saved_accuracy()["results"] if "method" not in r["numbers"]]
+    """Our measurements against other libraries, for the README: the main cases of speed, and one line for each rival."""
+    saved = saved_accuracy()["results"]
+    kept = [r for r in saved if not r["numbers"] and not re.search(LESSER, r["case"])]
     rows = [[r["case"], f"{number(r['value'])} {r['unit']}", r["details"]] for r in kept]
     rows += [[case, value, details] for page in PEERS for case, value, _, _, details in measured(page, PEERS[page])]
-    return table("case | measured | details", rows)
+    return table("case | measured | details", rows + rival_rows([r for r in saved if "rival" in r["numbers"]]))
 
 
 def measured(page: str, pattern: str) -> list[list[str]]:
