@@ -109,7 +109,7 @@ def rival_rows(goals: Sequence[Mapping[str, Any]]) -> list[list[str]]:
             f"{len(found)} data sets; lower in {sum(p < 0 for p, _, _ in pairs)} of {len(pairs)} comparisons, more than "
             f"{TOLERANCE:g} % higher beyond noise in {len(above)}; worst {worst[0]:+.3g} % ({worst[2]})"
         )
-        case = f"our error against {rival}, both tuned on training rows, at equal fit time (median)"
+        case = f"our error minus that of {rival}, both tuned on training rows, at equal fit time (median)"
         rows.append([case, f"{np.median([p for p, _, _ in pairs]):+.2g} %", details])
     return rows
 
