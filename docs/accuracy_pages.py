@@ -104,10 +104,12 @@ def rival_rows(goals: Sequence[Mapping[str, Any]]) -> list[list[str]]:
             for percent, tie, width in zip(one["percent"], one["ties"], one["widths"], strict=True)
         ]
         above = [pair for pair in pairs if pair[0] > TOLERANCE and not pair[1]]
-        worst = max(pairs, key=lambda pair: pair[0])
+        faster = [where for percent, _, where in pairs if np.isinf(percent)]
+        worst, _, where = max(pair for pair in pairs if np.isfinite(pair[0]))
         details = (
             f"{len(found)} data sets; lower in {sum(p < 0 for p, _, _ in pairs)} of {len(pairs)} comparisons, more than "
-            f"{TOLERANCE:g} % higher beyond noise in {len(above)}; worst {worst[0]:+.3g} % ({worst[2]})"
+            f"{TOLERANCE:g} % higher beyond noise in {len(above) - len(faster)}; worst {worst:+.3g} % ({where})"
+            + (f"; none of our fits is as fast on {', '.join(faster)}" if faster else "")
         )
         case = f"our error minus that of {rival}, both tuned on training rows, at equal fit time (median)"
         rows.append([case, f"{np.median([p for p, _, _ in pairs]):+.2g} %", details])
