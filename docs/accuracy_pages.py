@@ -84,7 +84,11 @@ def losses(goals: Sequence[Mapping[str, Any]]) -> str:
         (case, np.inf if percent is None else percent, tie) for case, percent, tie in pairs
     ]  # none of ours as fast
     above = [(case, percent, tie) for case, percent, tie in pairs if percent > TOLERANCE]
-    lost = [f"{case} (+{percent:.3g} %)" for case, percent, tie in above if not tie]
+    lost = [
+        f"{case} ({'none of our fits is as fast' if np.isinf(percent) else f'+{percent:.3g} %'})"
+        for case, percent, tie in above
+        if not tie
+    ]
     kept = (
         f"Of {len(pairs)} comparisons at equal fit time, our error is lower in {sum(p < 0 for _, p, _ in pairs)}, and at "
         f"most {TOLERANCE:g} % higher in {len(pairs) - len(above)}. Of the other {len(above)}, {len(above) - len(lost)} are "
