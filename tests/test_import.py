@@ -37,6 +37,7 @@ def test_unknown_name():
     with pytest.raises(AttributeError, match=r"module 'bochner' has no attribute 'simplx'; it has .*projections"):
         bochner.simplx  # noqa: B018
 
+
 STARS = """
 import sys
 from importlib.machinery import PathFinder
