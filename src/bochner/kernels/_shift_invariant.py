@@ -182,7 +182,8 @@ class Gaussian(Radial):
         def values(X: Any) -> np.ndarray:
             q = distances(X)
             q *= -0.5
-            return np.exp(q, out=q)
+            np.exp(q, out=q)
+            return q
 
         return values
 
