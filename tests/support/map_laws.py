@@ -31,9 +31,9 @@ def check_unbiased(feature_map, kernel, x=X, y=Y, projection=None, *, block=1, n
     check_mean(rows.reshape(-1, block).mean(axis=1), kernel(x[None], y[None])[0, 0], f"{feature_map!r}:")
 
 
-def redrawn(spec, x, y, draws):
+def redrawn(spec, x, y, draws, seed=0):
     """The estimate of k(x, y) by each of many draws."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     return np.array([spec.draw(len(x), rng=rng).gram(x[None], y[None])[0, 0] for _ in range(draws)])
 
 
