@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,7 @@ from bochner.maps._frame import balanced
 from bochner.projections import IID, Orthogonal, Quadrature, Simplex
 from bochner.rotations import Haar, StructuredGivens
 from support.checks import check_mean
-from support.map_laws import redrawn
+from support.map_laws import grouped, redrawn
 from support.map_variances import check_variance
 
 SOFTMAX, GAUSSIAN = kernels.Softmax(0.8), kernels.Gaussian(1.3)
@@ -47,14 +45,10 @@ def two_sets(seed=0):
     return X, rng.standard_normal((50, 3)) * (0.2, 0.5, 0.7) + (-0.2, 0.4, 0.3)
 
 
-def estimates(spec, x, y, n, seed):
-    """n independent estimates of k(x, y): groups of rows of one large draw, or redraws where rows share coefficients."""
-    if isinstance(getattr(spec.map, "map", None), maps.AngularHybrid):
-        return redrawn(spec, x, y, n // 3, seed)
-    m = n * spec.n_projections
-    phi = replace(spec, n_projections=m).draw(3, seed)
-    rows = m * (phi.queries(x[None]) * phi.keys(y[None])).reshape(-1, m).sum(axis=0)
-    return rows.reshape(n, -1).mean(axis=1)
+def estimates(spec, x, y, seed):
+    """Independent ones, by redraws where all rows share coefficients."""
+    shared = isinstance(getattr(spec.map, "map", None), maps.AngularHybrid)
+    return redrawn(spec, x, y, 1000, seed) if shared else grouped(spec, x, y, 3000, seed)
 
 
 @pytest.mark.parametrize("kernel", (SOFTMAX, GAUSSIAN), ids=repr)
@@ -63,7 +57,7 @@ def test_mean_and_variance_are_those_of_theory(feature_map, kernel, seed):
     """Twenty independent rows: the mean is the kernel, and the squared error what `mse` says."""
     X, Y = two_sets()
     plan = Approximation(kernel, feature_map, IID(), 20).plan(X, Y, seed)
-    values, exact = estimates(plan, X[0], Y[0], 3000, seed), float(kernel(X[:1], Y[:1])[0, 0])
+    values, exact = estimates(plan, X[0], Y[0], seed), float(kernel(X[:1], Y[:1])[0, 0])
     check_mean(values, exact, repr(plan))
     check_variance(values, exact, float(plan.mse(X[:1], Y[:1])[0, 0]), repr(plan))
 
@@ -190,7 +184,7 @@ def test_wrong_frames_are_rejected(mutant, seed):
     plan = Approximation(SOFTMAX, maps.DenseExponential(A=right.A, frame=wrong), IID(), 20)
     x, y = np.array([1.3, -0.9, 0.5]), np.array([-0.5, 1.2, 1.4])
     with pytest.raises(AssertionError, match="wrong frame"):
-        check_mean(estimates(plan, x, y, 3000, seed), float(SOFTMAX(x[None], y[None])[0, 0]), "wrong frame:")
+        check_mean(estimates(plan, x, y, seed), float(SOFTMAX(x[None], y[None])[0, 0]), "wrong frame:")
 
 
 # Errors
