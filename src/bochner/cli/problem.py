@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser, features: str, default: int |
     parser.add_argument("--target", metavar="COLUMN", help=target)
     task = "by default, text and at most 20 different whole numbers are classes"
     parser.add_argument("--task", choices=("regression", "classification"), help=task)
-    budget = f"with --target: seconds for cross-validation (default {BUDGET:g})"
+    budget = f"with --target: seconds for the whole comparison, with fewer rows if need be (default {BUDGET:g})"
     parser.add_argument("--budget", type=float, default=BUDGET, metavar="SECONDS", help=budget)
     drop = "leave out a column, such as an identifier, by name or position; may be repeated"
     parser.add_argument("--drop", action="append", default=[], metavar="COLUMN", help=drop)

@@ -235,8 +235,9 @@ class Decision:
     __repr__ = __str__
 
 
-def decide(task: Task, race: Race, source: Source, notes: Sequence[str]) -> Decision:
+def decide(race: Race, source: Source, notes: Sequence[str]) -> Decision:
     """Turn the records of a race into lines, find what is equal, and choose a mechanism."""
+    task = race.task
     judged = [record for record in race.records if record.settings]
     best, width = _lowest(judged), critical(max(len(judged) - 1, 1))
     lines = {id(record): _line(task, record, best, width) for record in judged}
