@@ -9,8 +9,9 @@ import bochner
 from bochner import Approximation, kernels
 from bochner.selection import _budget, _cross_validation, _trial
 from bochner.selection._budget import Budget, OutOfTime, Shared
+from bochner.selection._contenders import Bandwidths
 from bochner.selection._cross_validation import run_race
-from bochner.selection._judge import _notes
+from bochner.selection._judge import _mechanisms, _notes
 from bochner.selection._task import Task
 from support.contenders import Clock, Guess, Slow
 
@@ -58,16 +59,18 @@ def test_rows_are_halved_until_all_folds_fit(clock):
     for speed in (20.0, 1.0, 0.3, 0.01):
         contenders, n_needed = field(clock, speed, n=0)
         counts.append(len(run_race(TASK, contenders, 0, Budget(15.0), shown=False, n_needed=n_needed).task.y))
-    assert counts == [2000, 500, 250, 250]
+    assert counts == [2000, 1000, 250, 250]
 
 
 def test_what_does_not_fit_is_named_with_its_reason(clock):
     contenders, n_needed = field(clock, 1.0)
-    slow = Slow(clock, 0.01, "boosting", 0.1)  # 10 s for the rows of a trial alone
+    slow = Slow(clock, 0.0035, "boosting", 0.1)  # 3.5 s for the rows of a trial alone
     race = run_race(TASK, [*contenders[:2], slow, *contenders[3:]], 0, Budget(15.0), shown=False, n_needed=n_needed)
     assert "boosting" in race.left_out and "one fold of 250 rows takes" in race.left_out["boosting"]
-    (_, said) = _notes(TASK, race, 15.0, True)
-    assert said.startswith("To keep the budget of 15 s, ") and said.endswith("; a larger budget decides more.")
+    (_, said) = _notes(TASK, race, 15.0, True, complete=False)
+    assert said.startswith("To keep the budget of 15 s, ") and said.endswith(
+        "and other mechanisms were not considered; a larger budget decides more."
+    )
     assert f"{len(race.task.y)} rows were used in place of 2000" in said
     assert f"boosting was left out ({race.left_out['boosting']})" in said
 
@@ -118,6 +121,17 @@ def test_a_fold_that_ends_too_late_is_forgotten(monkeypatch, clock):
     race = run_race(task, contenders, 0, Budget(5.0), shown=False)
     assert {len(record.settings) for record in race.records} == {1} and race.n_cut == 4
     assert all(record.judged.sum() == 32 for record in race.records)
+
+
+def test_mechanisms_are_planned_as_long_as_there_is_time(clock):
+    def planned(seconds):
+        budget = Budget(seconds)
+        clock.now += 1.0
+        return _mechanisms(TASK.first(100), Bandwidths(kernels.Laplacian(), True), 16, 0, False, budget)
+
+    (few, complete), (every, all_of_them) = planned(0.5), planned(100.0)
+    assert not complete and all_of_them and few == every[:1] and len(every) > 2
+    assert few[0].projection == Approximation(kernels.Laplacian()).projection
 
 
 def test_time_spent_on_reading_counts(clock):

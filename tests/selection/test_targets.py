@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -13,10 +14,12 @@ import bochner
 from bochner import kernels, maps
 from bochner.selection import _peers, _rivals
 from bochner.selection._budget import Budget
-from bochner.selection._contenders import lowest
+from bochner.selection._contenders import Bandwidths, lowest
 from bochner.selection._cross_validation import critical, difference, run_race
 from bochner.selection._leave_one_out import ALPHAS, ridge_by_leave_one_out
+from bochner.selection._peers import peers
 from bochner.selection._task import Task
+from bochner.selection._verdicts import verdicts
 from support.contenders import Guess
 
 RNG = np.random.default_rng(0)
@@ -111,6 +114,40 @@ def test_what_is_equal_is_decided_by_paired_differences():
     assert worse.difference == pytest.approx(task.error(records[2].losses) - task.error(records[0].losses))
 
 
+class Timed(Guess):
+    """A guess with the time of its fit."""
+
+    def __init__(self, label, noise, seconds, ours=False):
+        super().__init__(label, noise)
+        self.fit_seconds, self.ours = seconds, ours
+
+    def judge(self, part, task, seed, shared):
+        return super().judge(part, task, seed, shared)._replace(fit_seconds=self.fit_seconds)
+
+
+def test_each_rival_is_met_by_the_best_of_ours_that_takes_no_more_time():
+    task = Task.of(X, Y, None, 0, owner="test")
+    ours = [Timed("quick", 0.5, 0.01, ours=True), Timed("good", 0.1, 1.0, ours=True)]
+    rivals = [Timed("slow equal", 0.1, 2.0), Timed("slow bad", 0.5, 2.0), Timed("fast good", 0.1, 0.1)]
+    rivals += [Timed("faster", 0.1, 0.001), Timed("exact", 1e-3, 1.0)]
+    records = run_race(task, [*ours, *rivals], 0, Budget(PLENTY), shown=False).records
+    found = verdicts(task, records, critical(6))
+    assert [(v.rival, v.ours, v.result, v.in_time) for v in found] == [
+        ("slow equal", "good", "tied", True),
+        ("slow bad", "good", "better", True),
+        ("fast good", "quick", "worse", True),
+        ("faster", "good", "tied", False),
+        ("exact", "good", "worse", True),
+    ]
+    assert re.fullmatch(
+        r"Against slow bad \(2 s\): good \(1 s\) is better, RMSE lower by 0\.\d+ \+- 0\.\d+, at no more time\.",
+        found[1].sentence,
+    )
+    assert found[3].sentence == "Against faster (1 ms): nothing of ours fits as fast; good (1 s) is tied with it."
+    records[2].forget(next(iter(task.parts()))[0])
+    assert verdicts(task, records, critical(6))[0].sentence.endswith("at no more time (on 4 of 5 folds).")
+
+
 def test_every_mechanism_and_its_rivals_are_judged(decision):
     labels = [line.label for line in decision.lines]
     assert {"exact kernel ridge", "Nystroem + Ridge (scikit-learn)", "SVR (scikit-learn)"} < set(labels)
@@ -146,6 +183,8 @@ def test_it_says_in_words_what_is_equal(decision, classes):
         assert f"These {len(equal)} are equal" in found.sentences[0] or len(equal) == 1
         assert found.sentences[-1].startswith(f"Recommended: {found.recommended.label}")
         assert found.table().splitlines()[0].startswith("estimator")
+        assert [v.rival for v in found.verdicts] == [r.label for r in peers(found.task, Bandwidths(None, True), 24)]
+        assert {v.sentence for v in found.verdicts} < set(found.sentences)
         json.dumps(found.as_dict())
     assert classes.task.measure == "error rate" and "KernelClassifier" in classes.code
 

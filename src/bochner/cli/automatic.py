@@ -27,6 +27,8 @@ class AutomaticMachine(ScikitContender):
         Number of features.
     """
 
+    ours = True
+
     def __init__(self, task: Task, kernel: str, width: int) -> None:
         super().__init__(task)
         self.kernel, self.width = kernel, width

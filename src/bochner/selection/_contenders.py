@@ -50,9 +50,12 @@ class Contender(ABC):
         Number of features, if it has features.
     spec : Approximation or None
         The specification of a mechanism.
+    ours : bool
+        Whether it is of this library, and no rival.
     """
 
     label: str
+    ours: bool = False
     width: int | None = None
     spec: Approximation | None = None
 
@@ -172,6 +175,8 @@ def ridge_work(n: int, m: int) -> float:
 
 class MechanismContender(Contender):
     """A mechanism of the catalogue as the features of a ridge."""
+
+    ours = True
 
     def __init__(self, spec: Approximation, width: int, bandwidths: Bandwidths) -> None:
         self.spec: Approximation = spec

@@ -106,25 +106,24 @@ def run_race(
     """
     task, costs, left_out = planned_race(task, contenders[:n_needed], seed, budget) if n_needed else Plan(task, {}, {})
     records = [Record(c, np.full(len(task.y), np.nan), left_out=left_out.get(c, "")) for c in contenders]
-    running, cut = [record for record in records if not record.left_out], set()
+    running = [record for record in records if not record.left_out]
+    skipped: set[int] = set()
     for k, (rows, part) in enumerate(task.parts()):
+        chosen = _affordable(running, _CAREFUL * budget.left / (task.n_folds - k)) if k else running
+        skipped |= {id(record) for record in running} - {id(record) for record in chosen}
         ends = (_LATE * budget.seconds,) * 2 if k else _first(budget, task.n_folds - 1, costs)
         draw = int(streams(seed, f"fold/{k}")[0].integers(2**31))
         fold = _Fold(task, rows, part, draw, budget, *ends, Shared(), costs)
-        bar = progress(running, label=f"fold {k + 1} of {task.n_folds}", shown=shown, delay=0.0)
+        bar = progress(chosen, label=f"fold {k + 1} of {task.n_folds}", shown=shown, delay=0.0)
         late = {id(record) for record in bar if not fold.judge(record, certain=not k and record is records[0])}
-        if k and any(id(record) in late and record.contender.spec is not None for record in running):
-            for record in running:  # a fold that only some mechanisms have run would decide by who they are
+        skipped |= late
+        if k and any(id(record) in late and record.contender.spec is not None for record in chosen):
+            for record in chosen:  # a fold that only some mechanisms have run would decide by who they are
                 record.forget(rows)
-            cut |= {id(record) for record in running}
+            skipped |= {id(record) for record in chosen}
             break
-        cut |= late
-        running = _kept(task, [record for record in running if record.running and id(record) not in cut])
-        if k + 1 < task.n_folds:
-            affordable = _affordable(running, _CAREFUL * budget.left / (task.n_folds - k - 1))
-            cut |= {id(record) for record in running} - {id(record) for record in affordable}
-            running = affordable
-    n_cut = sum(bool(record.settings) and id(record) in cut for record in records)
+        running = _kept(task, [record for record in running if record.running and record.settings])
+    n_cut = sum(bool(record.settings) and id(record) in skipped for record in records)
     return Race(records, task, budget.spent, n_cut)
 
 
@@ -172,7 +171,10 @@ class _Fold(NamedTuple):
         except OutOfTime:
             record.left_out = f"one fold takes more than {seconds(time.perf_counter() - start)}"
             return False
-        except FloatingPointError as error:
+        except (
+            FloatingPointError,
+            ValueError,
+        ) as error:  # a ValueError is that of an estimator that cannot use these rows
             record.running, record.failure = False, str(error)
             return True
         if not np.isfinite(losses).all():

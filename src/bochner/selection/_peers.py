@@ -197,10 +197,14 @@ class Boosting(ScikitContender):
         """See `Contender.judge`."""
         fit, judge = self._held_out(part, seed, len(part.X))
         rates = _RATES if part.T.shape[1] <= _FEW_CLASSES else _RATES[1:2]  # one tree per class and round
+        share = (
+            max(0.1, part.T.shape[1] / len(fit) + 0.05) if self.classifies else 0.1
+        )  # a row of each class, to stop early
         found = {}
         for rate in rates:
             shared.check()
-            model = boosting(seed, classes=self.classifies, learning_rate=rate).fit(part.X[fit], part.y[fit])
+            model = boosting(seed, classes=self.classifies, learning_rate=rate, validation_fraction=share)
+            model.fit(part.X[fit], part.y[fit])
             loss = float(task.losses(self._scores(model, part.X[judge], task), part.T[judge]).mean())
             found[rate] = loss, max(model.n_iter_, 1)
         rate = min(found, key=lambda rate: found[rate][0])

@@ -18,7 +18,7 @@ from ._task import Task
 
 ROWS = 250
 """Rows of a trial, and the least number of rows that a budget leaves."""
-_NEEDED = 0.6
+_NEEDED = 0.7
 """Share of the time left for all folds of these estimators."""
 _SHARE = 0.25
 """Share of the time left for one fold of one of them; what needs more even with the fewest rows is left out."""
@@ -34,22 +34,16 @@ class Plan(NamedTuple):
 
 def planned_race(task: Task, contenders: Sequence[Contender], seed: int, budget: Budget) -> Plan:
     """Choose the number of rows by a trial of contenders; the first of them is never left out."""
-    if len(task.y) <= 2 * ROWS:
-        return Plan(task, {}, {})
-    few = task.first(ROWS)
+    few = task.first(min(ROWS, len(task.y) // 2))
     _tried(contenders[0], few, seed, budget)  # loads and compiles code that all of them use
     tried = {contender: _tried(contender, few, seed, budget) for contender in contenders}
     costs = {contender: spent for contender, spent in tried.items() if spent is not None}
     left_out, allowed = {}, _SHARE * max(budget.left, 0.0)
     for contender in contenders[1:]:
         if costs.get(contender, 0.0) > allowed:
-            takes = (
-                f"more than {seconds(allowed)}"
-                if costs[contender] == math.inf
-                else f"about {seconds(costs[contender])}"
-            )
-            left_out[contender] = f"one fold of {ROWS} rows takes {takes}"
-            del costs[contender]
+            cost = costs.pop(contender)
+            takes = f"one fold of {len(few.y)} rows takes about {seconds(cost)}"
+            left_out[contender] = takes if cost < math.inf else "there was no time for a trial"
     counts = [len(task.y)]
     while counts[-1] > ROWS:  # halves, so that a machine that is a little slower does not change them
         counts.append(max(counts[-1] // 2, ROWS))
@@ -72,7 +66,7 @@ def _tried(contender: Contender, few: Task, seed: int, budget: Budget) -> float 
         shared.begin(_SHARE * budget.left)
         try:
             contender.judge(part, few, seed, shared)
-        except FloatingPointError:
+        except (FloatingPointError, ValueError):
             return None
         except OutOfTime:
             return math.inf
