@@ -186,8 +186,7 @@ class _Checked:
         rows = np.flatnonzero(~(np.isnan(values).any(axis=1) | unknown)) if drop_missing else np.arange(len(values))
         if len(rows) < MINIMUM_ROWS:
             raise TableError(
-                f"{self.name}: {len(rows)} rows are too few; at least {MINIMUM_ROWS} are needed to measure the error of a "
-                f"Gram matrix."
+                f"{self.name}: {len(rows)} rows are too few; at least {MINIMUM_ROWS} are needed to measure errors."
             )
         if not drop_missing and unknown.any():
             i = int(np.flatnonzero(unknown)[0])

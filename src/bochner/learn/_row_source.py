@@ -107,7 +107,10 @@ class RowSource(Protocol):
     def relabelled(
         self, relabel: Callable[[Any, Any], tuple[Any, Any]], n_targets: int, *, weighted: bool
     ) -> RowSource:
-        """Return the same rows with targets and weights ``relabel(targets, weights)``; ``weighted`` if it adds weights."""
+        """Return the same rows with targets and weights ``relabel(targets, weights)``; ``weighted`` if it adds weights.
+
+        Rows in memory are left out if their weight is zero.
+        """
 
     def reduce(self, work: Callable[[Iterator[Chunk]], T], *, width: int, label: str = "", verbose: Any = 0) -> T:
         """Sum ``work`` over parts of the rows, each given as chunks whose features of that width fit in memory."""
@@ -226,10 +229,13 @@ class _RowsInMemory(ABC):
     def relabelled(
         self, relabel: Callable[[Any, Any], tuple[Any, Any]], n_targets: int, *, weighted: bool
     ) -> RowSource:
-        """The same rows with other targets and weights."""
+        """The same rows with other targets and weights, without those of weight zero."""
         with named(self.owner):
             targets, weights = relabel(self.targets, self.weights)
-        return type(self)(self.owner, self.X, targets, weights, origin=self.origin)
+        X = self.X
+        if weights is not None and weights.any() and not weights.all():  # rows of weight zero are as good as absent
+            X, targets, weights = (part[weights > 0] for part in (X, targets, weights))
+        return type(self)(self.owner, X, targets, weights, origin=self.origin)
 
     def reduce(self, work: Callable[[Iterator[Chunk]], T], *, width: int, label: str = "", verbose: Any = 0) -> T:
         """``work`` of all chunks: here one part is all there is."""
@@ -298,8 +304,8 @@ class ArrayRows(_RowsInMemory):
         return sum((ColumnMoments.of(X, weights) for X, _, weights in self.chunks(0)), nothing)
 
     def glance(self) -> np.ndarray:
-        """All rows."""
-        return np.asarray(self.X)
+        """All rows of some weight."""
+        return np.asarray(self.X if self.weights is None or self.weights.all() else self.X[self.weights > 0])
 
     def _stored(self) -> int:
         return self.shape[1]
