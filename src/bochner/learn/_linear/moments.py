@@ -30,8 +30,8 @@ class Moments:
     weight : float
         Sum of their weights.
     units : float
-        Number of observations that they count as: a weight above one counts as that many, a positive weight below one
-        as one, and zero as none.
+        Number of observations that they count as: a weight that is a whole number counts as that many, another weight
+        as one.
     feature_mean : float64 array (D,)
         Mean of the features.
     target_mean : float64 array (t,)
@@ -235,15 +235,31 @@ class Sums:
 
 
 def units_of(weights: np.ndarray) -> float:
-    """Observations that rows of these weights count as.
+    """Observations that rows of these weights count as: whole numbers are repetitions, other weights one observation.
 
     Examples
     --------
     >>> import numpy as np
-    >>> units_of(np.array([3.0, 0.5, 0.0]))
-    4.0
+    >>> units_of(np.array([3.0, 0.5, 2.5, 0.0]))
+    5.0
     """
-    return float(np.maximum(weights, weights > 0).sum())
+    return float(np.where(_whole(weights), weights, 1.0).sum())
+
+
+def left_out_of(weights: np.ndarray) -> np.ndarray:
+    """Weight of the observation that is left out of each row: one of its repetitions, or all that there is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> left_out_of(np.array([3.0, 0.5, 2.5, 0.0])).tolist()
+    [1.0, 0.5, 2.5, 0.0]
+    """
+    return np.where(_whole(weights), np.minimum(weights, 1.0), weights)
+
+
+def _whole(weights: np.ndarray) -> np.ndarray:
+    return np.asarray(weights == np.rint(weights))
 
 
 def _centred(
