@@ -52,7 +52,19 @@ def end_code(app: Any, page: str, source: list[str]) -> None:
     source[0] = source[0].replace("\n\n```\n", "\n```\n")
 
 
+def break_names(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Let long names in tables break between words (``GeneralizedExponential``), and nowhere else; copies have no break."""
+
+    def words(cell: re.Match[str]) -> str:
+        return re.sub(r"(?<=[a-z(,_])(?=[A-Z])|(?<=[(_])(?=[a-z0-9])", "<wbr>", cell[0])
+
+    cells = re.compile(r'(?<=<span class="pre">)[^<]{12,}(?=</span>)')
+    if "body" in context:
+        context["body"] = re.sub(r"<td>.*?</td>", lambda td: cells.sub(words, td[0]), context["body"], flags=re.DOTALL)
+
+
 def setup(app: Any) -> None:
     """Called by Sphinx."""
+    app.connect("html-page-context", break_names)
     app.connect("autodoc-process-docstring", keep_underscores, priority=900)  # after napoleon
     app.connect("source-read", end_code)

@@ -14,6 +14,7 @@ import io
 import json
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,9 @@ def pages() -> dict[str, str]:
         "accuracy.md": accuracy_page(saved_accuracy()),
         "learn.md": insert((DOCS / "learn.md").read_text(), "metrics", metric_table(saved_accuracy())),
         "wrong_tool.md": wrong_tool_page(),
+        "tutorials/million_rows.md": insert(
+            (DOCS / "tutorials" / "million_rows.md").read_text(), "million rows", table_of_saved("1000000 x ")
+        ),
         "../README.md": insert((DOCS.parent / "README.md").read_text(), "peers", peer_table()),
         **reference_pages(),
         **gallery_pages(),
@@ -198,11 +202,21 @@ def saved_accuracy() -> dict[str, Any]:
     return found
 
 
+def saved_rows(chosen: Callable[[str], Any]) -> list[list[str]]:
+    """Single numbers of that run, for cases that are chosen."""
+    kept = [r for r in saved_accuracy()["results"] if not r["numbers"] and chosen(r["case"])]
+    return [[r["case"], f"{number(r['value'])} {r['unit']}", r["details"]] for r in kept]
+
+
+def table_of_saved(part: str) -> str:
+    """The cases of that run whose names have a part in common."""
+    return table("case | measured | details", saved_rows(lambda case: part in case))
+
+
 def peer_table() -> str:
     """Our measurements against other libraries, for the README: the main cases of speed, and one line for each rival."""
     saved = saved_accuracy()["results"]
-    kept = [r for r in saved if not r["numbers"] and not re.search(LESSER, r["case"])]
-    rows = [[r["case"], f"{number(r['value'])} {r['unit']}", r["details"]] for r in kept]
+    rows = saved_rows(lambda case: not re.search(LESSER, case))
     rows += [[case, value, details] for page in PEERS for case, value, _, _, details in measured(page, PEERS[page])]
     return table("case | measured | details", rows + rival_rows([r for r in saved if "rival" in r["numbers"]]))
 

@@ -80,9 +80,10 @@ def errata_table(paper: str | None = None) -> str:
 
 
 def apart(*values: float) -> list[str]:
-    """Numbers to four digits, or to as many as tell them apart."""
+    """Numbers to four digits, or to as many as tell them apart; zero up to rounding is zero, and no line ends at a minus."""
+    values = tuple(0.0 if abs(value) < 1e-15 else value for value in values)
     digits = next(n for n in range(4, 18) if len({f"{value:.{n}g}" for value in values}) == len(values) or n == 17)
-    return [f"{value:.{digits}g}" for value in values]
+    return [f"{value:.{digits}g}".replace("-", "\N{NON-BREAKING HYPHEN}") for value in values]
 
 
 def sections(paper: str) -> str:

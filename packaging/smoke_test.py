@@ -24,12 +24,19 @@ def command(*arguments: str) -> str:
     return done.stdout
 
 
+def star(module: str) -> None:
+    """Everything public can be imported."""
+    exec(f"from {module} import *", {})
+
+
 def base() -> None:
     """The self-test, advice on embedded data, and a kernel machine."""
     from sklearn.datasets import load_iris
 
     from bochner.learn import KernelClassifier
 
+    star("bochner")
+    star("bochner.experiments")
     assert command("info", "--dimension", "8", "--rows", "8").endswith("all well\n")
     assert "wine" in command("recommend", "wine", "--features", "16")
     assert KernelClassifier(random_state=0).fit(*load_iris(return_X_y=True)).score(*load_iris(return_X_y=True)) > 0.9
@@ -41,6 +48,7 @@ def torch() -> None:
 
     from bochner.nn import RandomFeatureAttention
 
+    star("bochner.nn")
     attention, x = RandomFeatureAttention(16, 2, batch_first=True), torch.randn(1, 20, 16)
     attention(x, x, x)[0].sum().backward()
     assert all(parameter.grad is not None for parameter in attention.parameters())
@@ -52,6 +60,7 @@ def dask() -> None:
 
     from bochner.distributed import KernelRidge
 
+    star("bochner.distributed")
     X = da.random.default_rng(0).standard_normal((200, 3), chunks=(50, 3))
     KernelRidge(gamma=0.1, map=None, n_components=32, alpha=0.1, random_state=0).fit(X, X[:, 0]).predict(X).compute()
 

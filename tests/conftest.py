@@ -1,6 +1,9 @@
-"""What keeps tests free of luck and of the clock: seeds, and no limits on the time of examples.
+"""What keeps tests free of luck and of the clock: seeds, one thread, and no limits on the time of examples.
 
 One seed by default; more with BOCHNER_SEEDS (a number, or a range such as 0-99).
+
+Test processes run side by side on all cores.  BLAS and torch with a thread for each core in each of them would mostly wait
+for each other (a small training of 0.8 s then takes 17 s), so they have one.  Tests of threads ask for theirs.
 """
 
 from __future__ import annotations
@@ -9,9 +12,12 @@ import itertools
 import os
 import sys
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # read by libraries when they are first imported
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from threadpoolctl import threadpool_limits
 
 settings.register_profile(
     "any machine", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
@@ -37,3 +43,10 @@ def no_entropy(monkeypatch):
     np.random.seed(0)  # noqa: NPY002 -- scikit-learn's default `random_state`
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(0)
+
+
+@pytest.fixture
+def two_threads_of_blas():
+    """What a user has: without a limit, products would be split among threads, and have other bits."""
+    with threadpool_limits(2, "blas"):
+        yield

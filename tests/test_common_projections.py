@@ -134,7 +134,7 @@ def test_draws_do_not_depend_on_the_threads_of_blas(projection, seed):
     np.testing.assert_array_equal(drawn[0], drawn[2])
 
 
-def test_products_in_other_threads_have_the_same_bits(seed):
+def test_products_in_other_threads_have_the_same_bits(seed, two_threads_of_blas):
     P = IID().sample(300, 700, seed)
     X = np.random.default_rng(seed).standard_normal((600, 300))
     expected = P(X)

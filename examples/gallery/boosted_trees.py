@@ -37,7 +37,8 @@ def draw(smoke: bool = False) -> tuple[Figure, str]:
         ax.bar(np.arange(len(tables)) + 0.4 * k - 0.2, values, 0.4, label=name)
     ax.set_xticks(range(len(tables)), list(tables))
     ax.set_ylabel("error over the deviation of the targets")
-    ax.legend()
+    ax.margins(y=0.2)
+    ax.legend(loc="upper left", ncols=2)
     pairs = zip(tables, *errors.values(), strict=True)
     return figure, "Kernel machine, boosted trees: " + "; ".join(
         f"{name} {a:.2f}, {b:.2f}" for name, a, b in pairs

@@ -37,11 +37,15 @@ def draw(smoke: bool = False) -> tuple[Figure, str]:
     for x, e, width in zip(seconds, errors, widths, strict=True):
         left.annotate(f"{width}", (x, e), textcoords="offset points", xytext=(5, 5), fontsize=8)
     left.loglog([linear_seconds], [linear], "s", color="C1", label="linear ridge classifier")
-    left.set_xticks((1, 2, 5, 10, 20), ("1", "2", "5", "10", "20"))
+    left.set_xticks(ticks := (0.1, 0.2, 0.5, 1, 2, 5, 10, 20), [f"{tick:g}" for tick in ticks])
     left.set_yticks((0.05, 0.1, 0.2), ("0.05", "0.1", "0.2"))
     left.minorticks_off()
     left.set(
-        xlabel="seconds of the fit", ylabel="error rate on test images", title="error and time, by number of features"
+        xlabel="seconds of the fit",
+        ylabel="error rate on test images",
+        title="error and time, by number of features",
+        xlim=(0.7 * min(seconds), 1.6 * max(*seconds, linear_seconds)),
+        ylim=(0.8 * min(errors), 1.3 * max(*errors, linear)),
     )
     left.legend()
     wrong = np.flatnonzero(model.predict(T) != t)[:12]

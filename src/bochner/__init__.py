@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import Any
 
 __version__ = "0.1.0"
@@ -43,7 +44,15 @@ _NAMES = {
     "threads": "linalg",
 }
 
-__all__ = ["__version__", *_MODULES, *_NAMES]
+_NEEDS = {"distributed": "dask", "nn": "torch"}
+"""Modules that raise an error with a command for pip where another package is missing."""
+
+
+def _installed(module: str) -> bool:
+    return module not in _NEEDS or importlib.util.find_spec(_NEEDS[module]) is not None
+
+
+__all__ = ["__version__", *filter(_installed, _MODULES), *_NAMES]
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from bochner.distributed import GaussianProcess, KernelClassifier, KernelRidge, RandomFeatures, RandomProjection
 
 # checks make data with so few columns that a projection to two does not reduce them
-pytestmark = pytest.mark.filterwarnings("ignore:RandomProjection. n_components=.* is above")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:RandomProjection. n_components=.* is above"),
+    pytest.mark.filterwarnings("ignore:.*sample_weight has whole numbers"),  # a check gives each row the weight 3
+]
 
 
 @parametrize_with_checks(

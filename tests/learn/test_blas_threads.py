@@ -54,7 +54,7 @@ def test_the_threads_of_blas_change_no_bit():
 
 
 @pytest.mark.parametrize("name", ("ridge", "gcv", "process"))
-def test_fits_in_several_threads_are_those_of_one(name):
+def test_fits_in_several_threads_are_those_of_one(name, two_threads_of_blas):
     expected = predictions(name)
     with ThreadPoolExecutor(3) as pool:
         for found in pool.map(predictions, [name] * 3):

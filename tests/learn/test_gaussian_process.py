@@ -164,6 +164,16 @@ def test_weights_are_repetitions(optimize, width):
     np.testing.assert_allclose(weighted.log_marginal_likelihood(theta, X, Y, weights), value, rtol=tolerance)
 
 
+@pytest.mark.parametrize("width", [16, 128], ids=["by features", "by rows"])
+def test_weights_that_are_no_counts_are_inverse_variances_at_any_scale(width):
+    weights = np.random.default_rng(5).uniform(0.5, 2, len(X))
+    y = np.sin(X[:, 0]) + np.random.default_rng(6).standard_normal(len(X)) / np.sqrt(weights)
+    options = {"n_components": width, "gamma": 0.3, "optimize": ("noise", "amplitude"), "random_state": 0}
+    one, many = (GaussianProcess(**options).fit(X, y, c * weights) for c in (1.0, 1000.1))
+    np.testing.assert_allclose(many.noise_, 1000.1 * one.noise_, rtol=1e-3)
+    np.testing.assert_allclose(many.predict(NEW), one.predict(NEW), rtol=1e-3, atol=1e-4)
+
+
 def test_weights_of_pieces():
     weights = np.random.default_rng(6).uniform(0.1, 3, len(X))
     whole = GaussianProcess(n_components=32, **FIXED).fit(X, Y, weights)

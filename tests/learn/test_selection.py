@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.linear_model import Ridge
 
 from bochner import kernels, maps
-from bochner.learn import KernelClassifier, KernelRidge, _selection_search
+from bochner.learn import GaussianProcess, KernelClassifier, KernelRidge, _selection_search
 from bochner.learn._linear.criteria import left_out_of_chunks, new_rows
 from bochner.learn._row_source import Chunk
 from bochner.learn._selection_criterion import best_of_many, fitted, score_of, units_of
@@ -216,6 +216,37 @@ def test_weights_are_repetitions_for_the_median_too():
     expected = weighted_median_distance(repeated, None, "cityblock")
     assert weighted_median_distance(X, w.astype(float), "cityblock") == pytest.approx(expected)
     assert weighted_median_distance(np.ones((3, 2)), None, "euclidean") == 1.0
+
+
+@pytest.mark.parametrize("alpha", ("auto", "loo", "gcv"))
+def test_weights_that_are_no_counts_mean_the_same_at_any_scale(alpha):
+    X = np.random.default_rng(2).standard_normal((150, 3))
+    w = np.random.default_rng(3).uniform(0.5, 2, 150)
+    y = np.sin(2 * X[:, 0]) + np.random.default_rng(4).standard_normal(150) / np.sqrt(w)
+    options = {"n_components": 64, "random_state": 0, "map": None, "alpha": alpha}
+    small, large = (KernelRidge(**options).fit(X, y, c * w) for c in (0.1, 100 * np.sqrt(10)))
+    assert large.alpha_ / small.alpha_ == pytest.approx(1000 * np.sqrt(10))
+    np.testing.assert_allclose(small.predict(X), large.predict(X), rtol=1e-5, atol=1e-7)
+
+
+def test_whole_numbers_that_are_hardly_counts_warn():
+    X = RNG.standard_normal((60, 2))
+    with pytest.warns(UserWarning, match=r"whole numbers of at least 3, .* divide them by their mean"):
+        KernelRidge(n_components=16, random_state=0).fit(X, X[:, 0], RNG.integers(3, 9, 60))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        KernelRidge(n_components=16, random_state=0).fit(X, X[:, 0], np.arange(60))
+
+
+def test_rows_of_weight_zero_are_absent():
+    X, y = RNG.standard_normal((120, 3)), RNG.standard_normal(120)
+    X[60:], y[60:] = 1e6, -1e6
+    fits = []
+    for rows, weights in ((slice(60), None), (slice(None), np.repeat([1.0, 0.0], 60))):
+        fits.append(KernelRidge(n_components=80, random_state=0).fit(X[rows], y[rows], weights))
+        fits.append(GaussianProcess(n_components=40, map="landmarks", random_state=0).fit(X[rows], y[rows], weights))
+    for absent, without in zip(fits[:2], fits[2:], strict=True):
+        np.testing.assert_allclose(absent.predict(X[:60]), without.predict(X[:60]), rtol=1e-6, atol=1e-9)
 
 
 def test_a_single_row_is_a_fit():

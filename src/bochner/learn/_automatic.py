@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -140,6 +141,8 @@ def choose(settings: Settings, rows: RowSource, *, begin: bool) -> Choice:
     searches = freedom.bandwidth or len(freedom.maps) > 1 or len(freedom.columns) > 1
     size = SECOND_ROWS if searches or learns else JUDGED_ROWS
     sample = _sampled(rows, size, rng) if searches or learns or open_alpha else None
+    if sample is not None and not settings.whole:
+        _warn_of_counts(settings.owner, sample.weights)
     metric = None
     if learns and sample is not None:
         metric = _learned(settings, freedom, sample, seed)
@@ -161,6 +164,18 @@ def choose(settings: Settings, rows: RowSource, *, begin: bool) -> Choice:
         return Choice(features, coordinates, selection)
     judged = None if sample is None else sample.taken(slice(JUDGED_ROWS))
     return Choice(features, coordinates, selection, freedom, judged)
+
+
+def _warn_of_counts(owner: str, weights: np.ndarray | None) -> None:
+    """Warn of weights that count as repetitions, but are hardly meant as such: whole numbers, none of which is one."""
+    least = 0.0 if weights is None else float(weights.min())
+    if least > 1 and weights is not None and (weights == np.rint(weights)).all():
+        warnings.warn(
+            f"{owner}: sample_weight has whole numbers of at least {least:g}, which count as repetitions of rows, so that "
+            f"leave-one-out errors are too small; if they are no counts, divide them by their mean.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def _learns(settings: Settings) -> bool:

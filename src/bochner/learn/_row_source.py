@@ -8,14 +8,13 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from scipy import sparse
 
 from .._progress import progress
-from ..kernels._bandwidth import above_rounding, variance_of
+from ..kernels._bandwidth import variance_of
 from ._column_moments import ColumnMoments
 
 _CHUNK_NUMBERS = 1 << 23
@@ -108,7 +107,10 @@ class RowSource(Protocol):
     def relabelled(
         self, relabel: Callable[[Any, Any], tuple[Any, Any]], n_targets: int, *, weighted: bool
     ) -> RowSource:
-        """Return the same rows with targets and weights ``relabel(targets, weights)``; ``weighted`` if it adds weights."""
+        """Return the same rows with targets and weights ``relabel(targets, weights)``; ``weighted`` if it adds weights.
+
+        Rows in memory are left out if their weight is zero.
+        """
 
     def reduce(self, work: Callable[[Iterator[Chunk]], T], *, width: int, label: str = "", verbose: Any = 0) -> T:
         """Sum ``work`` over parts of the rows, each given as chunks whose features of that width fit in memory."""
@@ -227,10 +229,13 @@ class _RowsInMemory(ABC):
     def relabelled(
         self, relabel: Callable[[Any, Any], tuple[Any, Any]], n_targets: int, *, weighted: bool
     ) -> RowSource:
-        """The same rows with other targets and weights."""
+        """The same rows with other targets and weights, without those of weight zero."""
         with named(self.owner):
             targets, weights = relabel(self.targets, self.weights)
-        return type(self)(self.owner, self.X, targets, weights, origin=self.origin)
+        X = self.X
+        if weights is not None and weights.any() and not weights.all():  # rows of weight zero are as good as absent
+            X, targets, weights = (part[weights > 0] for part in (X, targets, weights))
+        return type(self)(self.owner, X, targets, weights, origin=self.origin)
 
     def reduce(self, work: Callable[[Iterator[Chunk]], T], *, width: int, label: str = "", verbose: Any = 0) -> T:
         """``work`` of all chunks: here one part is all there is."""
@@ -299,8 +304,8 @@ class ArrayRows(_RowsInMemory):
         return sum((ColumnMoments.of(X, weights) for X, _, weights in self.chunks(0)), nothing)
 
     def glance(self) -> np.ndarray:
-        """All rows."""
-        return np.asarray(self.X)
+        """All rows of some weight."""
+        return np.asarray(self.X if self.weights is None or self.weights.all() else self.X[self.weights > 0])
 
     def _stored(self) -> int:
         return self.shape[1]
@@ -335,42 +340,3 @@ def rows_in_memory(
     """The rows of a checked array or CSR matrix."""
     kind = SparseRows if sparse.issparse(X) else ArrayRows
     return kind(owner, X, targets, weights, origin=origin)
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Weight, mean and weighted squares about the mean; two parts can be merged without cancellation."""
-
-    weight: float
-    mean: float
-    squares: float
-
-    @classmethod
-    def of(cls, X: Any, weights: np.ndarray | None) -> Spread:
-        """Of all entries of X (n, d), an array or a CSR matrix, with weights of the rows."""
-        X = X.astype(np.float64, copy=False)
-        w = np.ones(X.shape[0]) if weights is None else weights
-        total = float(w.sum()) * X.shape[1]
-        if not total:
-            return cls(0.0, 0.0, 0.0)
-        if sparse.issparse(X):
-            stored = np.repeat(w, np.diff(X.indptr))
-            mean = float(stored @ X.data) / total
-            return cls(total, mean, float(stored @ (X.data - mean) ** 2) + (total - float(stored.sum())) * mean**2)
-        mean = float((w @ X).sum()) / total
-        return cls(total, mean, float((w @ (X - mean) ** 2).sum()))
-
-    @property
-    def variance(self) -> float:
-        """Squares over weight."""
-        return above_rounding(self.squares / self.weight, self.mean) if self.weight else 0.0
-
-    def __add__(self, other: object) -> Spread:
-        if not isinstance(other, Spread):
-            return NotImplemented
-        weight = self.weight + other.weight
-        if not weight:
-            return self
-        gap = other.mean - self.mean
-        mean = self.mean + gap * other.weight / weight
-        return Spread(weight, mean, self.squares + other.squares + gap**2 * self.weight * (other.weight / weight))

@@ -15,7 +15,7 @@ from scipy.linalg import LinAlgError
 
 from ..linalg.cholesky import Cholesky
 from ._linear.criteria import LEAST_NEW
-from ._linear.moments import Moments
+from ._linear.moments import Moments, left_out_of
 from ._linear.spectrum import Equations, NormalEquations, RowEquations, blas_for, plus
 
 STEP = math.sqrt(10)
@@ -42,7 +42,7 @@ class Judged(NamedTuple):
     units : array (t,)
         Units of the errors: an error of one is that of predicting the mean.
     whole : bool
-        Whether a row is left out whole; otherwise a weight above one counts as repetitions, of which one is left out.
+        Whether a row is left out whole; otherwise whole numbers are repetitions, of which one is left out.
     class_means : array (t,) or None
         Means that were taken from targets that are signs of classes; None for targets that are numbers.
     """
@@ -179,7 +179,7 @@ def score_of(equations: NormalEquations, judged: Judged, alpha: float) -> Score:
 def _left_out(equations: Equations, judged: Judged, leverage: np.ndarray, gaps: np.ndarray) -> np.ndarray | None:
     """Errors of rows that are left out, each from its own fit."""
     w = np.ones(len(gaps)) if judged.weights is None else judged.weights
-    left = w if judged.whole else np.minimum(w, 1)
+    left = w if judged.whole else left_out_of(w)
     leverage = left * (leverage + equations.n_means / equations.weight)
     return None if leverage.max(initial=0.0) > _ONE else gaps / (1 - leverage)[:, None]
 
@@ -213,7 +213,7 @@ def _better(one: Score, other: Score) -> bool:
 
 
 def weighted_median_distance(X: np.ndarray, weights: np.ndarray | None, metric: str) -> float:
-    """Median distance between rows, where a weight counts as repetitions of a row; one on constant data.
+    """Median distance between rows, where a whole number counts as repetitions of a row; one on constant data.
 
     Examples
     --------
@@ -230,7 +230,7 @@ def weighted_median_distance(X: np.ndarray, weights: np.ndarray | None, metric: 
         return 1.0
     w = np.ones(len(X)) if weights is None else weights
     i, j = np.triu_indices(len(X), 1)
-    pairs, same = w[i] * w[j], float((w * np.maximum(w - 1, 0)).sum()) / 2
+    pairs, same = w[i] * w[j], float((w * (w - left_out_of(w))).sum()) / 2
     order = np.argsort(distances, kind="stable")
     reached = same + np.cumsum(pairs[order])
     median = float(distances[order[np.searchsorted(reached, reached[-1] / 2)]])

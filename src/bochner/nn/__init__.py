@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec as _find_spec
 from typing import TYPE_CHECKING, Any
 
 try:
@@ -34,7 +35,6 @@ __all__ = [
     "AttentionState",
     "DenominatorWarning",
     "LayerPlan",
-    "LinearCache",
     "RandomFeatureAttention",
     "RandomFeatures",
     "RedrawSchedule",
@@ -46,6 +46,8 @@ __all__ = [
     "linear_attention",
     "replace_attention",
 ]
+if _find_spec("transformers") is not None:  # otherwise `from bochner.nn import *` would fail for want of one name
+    __all__ += ["LinearCache"]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...approximation import FeatureMap
 from .._row_source import Chunk
+from .moments import left_out_of
 from .spectrum import Spectrum, blas_for
 
 DEFAULT_ALPHAS = np.logspace(-6, 3, 19)
@@ -38,9 +39,9 @@ def left_out(
 ) -> np.ndarray:
     r"""Squared errors :math:`\sum_i w_i(e_i/(1-h_i))^2` of rows, each left out of its own fit, (a,).
 
-    A weight above one counts as repetitions, of which one is left out at a time; a row of less is left out whole, so
-    that weights of any size, such as those that add up to one, make sense.  A row that alone decides its own fit
-    leaves no error to know: the sum is infinite.
+    A weight that is a whole number counts as repetitions, of which one is left out at a time; a row of another weight is
+    left out whole, so that weights of any size, such as inverse variances or those that add up to one, make sense.  A row
+    that alone decides its own fit leaves no error to know: the sum is infinite.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ def left_out(
     """
     equations, w = spectrum.equations, np.ones(len(rows)) if weights is None else weights
     P = rows @ spectrum.vectors
-    squares, errors, left = P**2, [], np.minimum(w, 1)
+    squares, errors, left = P**2, [], left_out_of(w)
     for alpha in alphas:
         shifted = spectrum.values + alpha
         leverage = left * (squares @ ((spectrum.values > 0) / shifted) + equations.n_means / equations.weight)
