@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from ..approximation import FeatureMap
-from ._row_source import RowSource, Spread
+from ._row_source import Chunk, RowSource, Spread
 
 
 @dataclass(frozen=True)
@@ -131,9 +131,10 @@ class MovedRows:
         """Return at most ``n`` rows."""
         return np.asarray(self.coordinates(self.rows.sample(n, rng)))
 
-    def glance(self) -> np.ndarray:
-        """Return rows from which maps choose their constants."""
-        return np.asarray(self.coordinates(self.rows.glance()))
+    def glance(self) -> Chunk:
+        """Return rows with weights from which maps choose their constants."""
+        seen = self.rows.glance()
+        return seen._replace(X=np.asarray(self.coordinates(seen.X)))
 
 
 def _spread(chunks: Any, *, coordinates: Coordinates) -> Spread:
