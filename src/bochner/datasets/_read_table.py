@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from .._validation import check_flag
-from ._file_formats import MOST_CELLS, Asked, Raw, TableError, bad_cell, option, reader_of, shown
+from ._file_formats import reader_of
+from ._raw_table import MOST_CELLS, Asked, Raw, TableError, bad_cell, option, shown
 
 MINIMUM_ROWS = 10
 _LISTED = 20
