@@ -9,7 +9,7 @@ import numpy as np
 
 from .._arrays import as_numpy, common_namespace, in_working_precision
 from .._random import RNG, as_generator, streams
-from .._validation import check_count, check_flag, check_instance, check_points, check_rows
+from .._validation import as_real, check_count, check_flag, check_instance, check_points, check_rows
 from ..kernels import Kernel
 from ..maps import Data, Draws, ErrorCase, Layout, Map
 from ..projections import Projection
@@ -202,7 +202,7 @@ class Approximation:
             return self._plan(X, Y, seed)
         if Y is not X:
             raise ValueError("Approximation.plan: weights are those of rows that are queries and keys; leave Y out.")
-        weights = np.asarray(weights, dtype=np.float64)
+        weights = np.asarray(as_numpy(as_real("Approximation.plan", weights)), dtype=np.float64)
         if weights.shape != X.shape[:-1] or not (np.isfinite(weights).all() and weights.min() >= 0 and weights.any()):
             raise ValueError(
                 f"Approximation.plan: weights must be {X.shape[0]} numbers that are not negative, one per row of X, and not "
