@@ -144,7 +144,7 @@ def _descend(task: _Task, tried: list[_Iterate], *, diagonal: bool) -> None:
 
 
 class _Iterate(NamedTuple):
-    """A metric by its root, the bandwidth that was best in it, its error and losses on held-out rows, and the next metric."""
+    """Root of a metric, the best bandwidth in it, its error and losses on held-out rows, and the next metric."""
 
     root: np.ndarray
     step: float
