@@ -98,10 +98,9 @@ def _shortcuts() -> str:
 def _page(name: str) -> str:
     guides = ", ".join(f"[{title}](../{page})" for title, page in _GUIDES[name].items())
     hidden = f"\n   :exclude-members: {_HIDDEN[name]}" if name in _HIDDEN else ""
-    inner = "" if name == "catalogue" else "\n   :imported-members:"
     return (
-        f"# bochner.{name}\n\nGuides: {guides}.\n\n```{{eval-rst}}\n.. automodule:: bochner.{name}\n   :members:{inner}"
-        f"{hidden}\n```\n{_AFTER.get(name, '')}"
+        f"# bochner.{name}\n\nGuides: {guides}.\n\n```{{eval-rst}}\n.. automodule:: bochner.{name}\n   :members:"
+        f"\n   :imported-members:{hidden}\n```\n{_AFTER.get(name, '')}"
     )
 
 

@@ -12,7 +12,7 @@ from bochner.projections._operator import DenseOperator
 from bochner.projections._projection import named_streams
 from bochner.radii import Chi
 from bochner.rotations import GivensLevel, GivensWalk, Haar, Hadamard, StructuredGivens
-from bochner.rotations._rotation import DrawnStages
+from bochner.rotations._drawn_rotation import DrawnStages
 from support.projection_laws import (
     check_blocks_are_independent,
     check_dense_equals_apply,

@@ -44,6 +44,24 @@ def seconds(value: float) -> str:
     return f"{value / 1e-9:.3g} ns"
 
 
+_SMALL = 1e-6
+"""Standard errors below it are written with an exponent."""
+
+
+def with_error(value: float, spread: float) -> str:
+    """A number with its standard error, both with the decimals that two digits of the latter have.
+
+    Examples
+    --------
+    >>> with_error(54.0213, 1.6432), with_error(0.0213, 0.0), with_error(3.3e-9, 5e-9)
+    ('54.0 +- 1.6', '0.0213 +- 0', '3.3e-09 +- 5e-09')
+    """
+    if not _SMALL < spread < math.inf:
+        return f"{value:.3g} +- {spread:.3g}"
+    decimals = max(1 - math.floor(math.log10(spread)), 0)
+    return f"{value:.{decimals}f} +- {spread:.{decimals}f}"
+
+
 def size(value: float) -> str:
     """A number of bytes with a fitting unit.
 

@@ -209,6 +209,8 @@ def test_names_of_data_sets(capsys, monkeypatch):
     monkeypatch.delenv("BOCHNER_DATA", raising=False)
     assert main(["recommend", "wikitext-2"]) == 2
     assert "BOCHNER_DATA is not set" in capsys.readouterr().err
+    assert main(["recommend", "wine-qualty-red"]) == 2
+    assert "there is no such file. The data set with the nearest name is wine-quality-red." in capsys.readouterr().err
     assert main(["recommend", "iris", "--drop", "1"]) == 2
     assert "--drop and --categorical are for files" in capsys.readouterr().err
 

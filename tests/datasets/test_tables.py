@@ -10,7 +10,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from bochner.datasets import TableError, _file_formats, read_table
+from bochner.datasets import TableError, _csv_file, _file_formats, read_table
 
 X = np.random.default_rng(0).standard_normal((12, 3))
 
@@ -211,7 +211,7 @@ def test_files_that_are_not_gzip(tmp_path, content):
 
 def test_a_gzip_bomb_is_not_unpacked_beyond_the_limit(tmp_path, monkeypatch):
     (tmp_path / "bomb.csv.gz").write_bytes(gzip.compress(b"1,2,3\n" * 4_000_000, compresslevel=1))
-    monkeypatch.setattr(_file_formats, "MOST_TEXT", 1_000_000)
+    monkeypatch.setattr(_csv_file, "MOST_TEXT", 1_000_000)
     tracemalloc.start()
     with pytest.raises(TableError, match=r"bomb.csv.gz: it holds more than 1.0 MB once unpacked"):
         read_table(tmp_path / "bomb.csv.gz")
@@ -232,7 +232,7 @@ def test_a_compressed_array_bomb_is_refused_before_it_is_unpacked(tmp_path, monk
 def test_one_very_long_line_is_refused_before_it_is_split(tmp_path, monkeypatch, line):
     (tmp_path / "line.csv").write_bytes(b"a,b\n" + line)
     for parser in ("_separator", "_records", "_quickly", "_slowly"):
-        monkeypatch.setattr(_file_formats, parser, None)
+        monkeypatch.setattr(_csv_file, parser, None)
     with pytest.raises(TableError, match=r"line.csv: line 2 has more than 4194304 characters"):
         read_table(tmp_path / "line.csv")
 

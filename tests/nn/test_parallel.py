@@ -32,9 +32,17 @@ def attention_of(inputs, rows, options, weights):
     return [out.detach(), *(x.grad for x in parts)]
 
 
-def check_rank(rank, size, file):
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=size)
+def check_rank(rank, file):
+    """In all three processes, and in a group of two of them."""
+    dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=3)
+    some = dist.new_group([0, 2])
+    check_group(rank, 3, dist.group.WORLD)
+    if rank != 1:
+        check_group(rank // 2, 2, some)
+    dist.destroy_process_group()
+
+
+def check_group(rank, size, group):
     q, k, v = tokens(2, 2, length=20)
     k[..., 6:9, :] *= 30  # later ranks and earlier ones differ much
     weights = torch.randn(v.shape, generator=torch.Generator().manual_seed(1), dtype=v.dtype)
@@ -44,16 +52,13 @@ def check_rank(rank, size, file):
     for feature_map, causal, masked in cases():
         options = {"features": fitted(feature_map, q, k), "causal": causal}
         whole = attention_of((q, k, v), slice(None), options | {"key_mask": mask if masked else None}, weights)
-        own = {"key_mask": mask[..., rows] if masked else None, "process_group": dist.group.WORLD, "chunk_size": 3}
+        own = {"key_mask": mask[..., rows] if masked else None, "process_group": group, "chunk_size": 3}
         for found, expected in zip(attention_of((q, k, v), rows, options | own, weights), whole, strict=True):
             check_close(found, expected[..., rows, :], 1e-10, f"{feature_map} {causal=} {masked=}")
-    dist.destroy_process_group()
 
 
-@pytest.mark.parametrize("size", [2, 4])
-def test_equal_to_one_process(size, tmp_path, monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    mp.spawn(check_rank, (size, tmp_path / "rendezvous"), nprocs=size)
+def test_equal_to_one_process(tmp_path):
+    mp.spawn(check_rank, (tmp_path / "rendezvous",), nprocs=3)
 
 
 def test_a_group_of_one_process(tmp_path):
@@ -100,7 +105,6 @@ def check_converted(rank):
 
 def check_replica(rank, file):
     """Each process has its own seed and its own batches, and rank 1 starts with an empty one."""
-    torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=2)
     for make in REPLICATED.values():
@@ -122,6 +126,5 @@ def check_replica(rank, file):
     dist.destroy_process_group()
 
 
-def test_replicas_take_the_constants_of_the_first(tmp_path, monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+def test_replicas_take_the_constants_of_the_first(tmp_path):
     mp.spawn(check_replica, (tmp_path / "rendezvous",), nprocs=2)

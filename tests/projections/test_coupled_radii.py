@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -12,6 +14,7 @@ from bochner.projections import Orthogonal, Simplex
 from bochner.radii import Chi, Coupled
 from bochner.rotations import Haar, StructuredGivens
 from support.checks import check_law, check_mean
+from support.map_laws import grouped, redrawn
 from support.map_variances import check_variance
 
 
@@ -87,9 +90,9 @@ def test_a_kernel_that_does_not_know_the_law_of_its_scales_keeps_independent_one
 def test_the_error_of_cosines_is_that_of_theory(rows, distance, seed):
     """Whole and cut blocks of four rows."""
     spec = Approximation(kernels.Gaussian(), maps.Trigonometric(), Orthogonal(Haar(), radii="coupled"), rows)
-    x, y, rng = np.full((1, 4), distance / 2), np.zeros((1, 4)), np.random.default_rng(seed)
-    values = np.array([spec.draw(4, rng).gram(x, y)[0, 0] for _ in range(4000)])
-    check_variance(values, np.exp(-(distance**2) / 2), float(spec.mse(x, y)[0, 0]), repr(spec))
+    x, y = np.full(4, distance / 2), np.zeros(4)
+    values = grouped(spec, x, y, 8000, seed) if rows == 4 else redrawn(spec, x, y, 2000, seed)
+    check_variance(values, np.exp(-(distance**2) / 2), float(spec.mse(x[None], y[None])[0, 0]), repr(spec))
 
 
 @pytest.mark.parametrize("d", (4, 8, 16, 32))
@@ -105,11 +108,13 @@ def test_close_points_gain(d):
 @pytest.mark.parametrize("rotation", (Haar(), StructuredGivens()), ids=repr)
 @pytest.mark.parametrize("kernel", (kernels.Gaussian(), kernels.Matern(1.5), kernels.Cauchy()), ids=repr)
 def test_nothing_becomes_biased(kernel, rotation, seed):
-    spec = Approximation(kernel, maps.Trigonometric(), Orthogonal(rotation, radii="coupled"), 6)
-    x, y, rng = np.full((1, 4), 0.6), np.zeros((1, 4)), np.random.default_rng(seed)
-    values = np.array([spec.draw(4, rng).gram(x, y)[0, 0] for _ in range(3000)])
+    """Whole blocks of four rows, and a cut one."""
+    spec = Approximation(kernel, maps.Trigonometric(), Orthogonal(rotation, radii="coupled"), 4)
+    x, y = np.full(4, 0.6), np.zeros(4)
+    expected = float(kernel(x[None], y[None])[0, 0])
     assert spec.unbiased
-    check_mean(values, float(kernel(x, y)[0, 0]), repr(spec))
+    check_mean(grouped(spec, x, y, 8000, seed), expected, repr(spec))
+    check_mean(redrawn(replace(spec, n_projections=6), x, y, 300, seed), expected, f"six rows of {spec!r}")
 
 
 def test_where_no_closed_form_is_known_it_is_said():
@@ -141,9 +146,10 @@ class AcrossBlocks(Coupled):
 
 def test_pairs_across_blocks_are_rejected(seed):
     """With blocks of three rows every second pair would lie across: the error is not the one of theory."""
-    x, y, rng = np.full((1, 3), 1 / np.sqrt(3)), np.zeros((1, 3)), np.random.default_rng(seed)
+    x, y = np.full(3, 1 / np.sqrt(3)), np.zeros(3)
     right = Approximation(kernels.Gaussian(), maps.Trigonometric(), Orthogonal(Haar(), Coupled()), 6)
     wrong = Approximation(kernels.Gaussian(), maps.Trigonometric(), Orthogonal(Haar(), AcrossBlocks()), 6)
-    values = np.array([wrong.draw(3, rng).gram(x, y)[0, 0] for _ in range(8000)])
+    error = float(right.mse(x[None], y[None])[0, 0])
+    check_variance(grouped(right, x, y, 20_000, seed), np.exp(-0.5), error, "within blocks")
     with pytest.raises(AssertionError, match="squared error"):
-        check_variance(values, np.exp(-0.5), float(right.mse(x, y)[0, 0]), "across blocks")
+        check_variance(grouped(wrong, x, y, 20_000, seed), np.exp(-0.5), error, "across blocks")

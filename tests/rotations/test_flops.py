@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bochner.rotations import Haar, Hadamard, MultiHadamard
-from bochner.rotations._rotation import DrawnStages
+from bochner.rotations._drawn_rotation import DrawnStages
 from bochner.rotations._stages import Stage
 from support.catalogue import ROTATIONS
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,15 +26,21 @@ PADDED = {"block": 8, "n_blocks": 15_000}  # five dimensions, in blocks of eight
 
 def check_unbiased(feature_map, kernel, x=X, y=Y, projection=None, *, block=1, n_blocks=100_000):
     """The mean over the independent blocks of one draw is the kernel; partners of a row are added."""
-    m = block * n_blocks
-    phi = Approximation(kernel, feature_map, projection or IID(), m).draw(len(x), rng=0)
+    spec = Approximation(kernel, feature_map, projection or IID(), block)
+    check_mean(grouped(spec, x, y, n_blocks), kernel(x[None], y[None])[0, 0], f"{feature_map!r}:")
+
+
+def grouped(spec, x, y, n, seed=0):
+    """The estimates of k(x, y) by groups of rows of one large draw: those of n draws where all blocks are whole."""
+    m = n * spec.n_projections
+    phi = replace(spec, n_projections=m).draw(len(x), rng=seed)
     rows = (phi.queries(x[None]) * phi.keys(y[None])).reshape(-1, m).sum(axis=0) * m
-    check_mean(rows.reshape(-1, block).mean(axis=1), kernel(x[None], y[None])[0, 0], f"{feature_map!r}:")
+    return rows.reshape(n, -1).mean(axis=1)
 
 
-def redrawn(spec, x, y, draws):
+def redrawn(spec, x, y, draws, seed=0):
     """The estimate of k(x, y) by each of many draws."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     return np.array([spec.draw(len(x), rng=rng).gram(x[None], y[None])[0, 0] for _ in range(draws)])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,7 @@ def run(options: argparse.Namespace) -> int:
     if options.rows is not None:
         check_range(options, "rows", 10, 10_000)
     check_range(options, "draws", 2, 10_000)
+    start = time.perf_counter()
     problem = read_problem(options)
     writable("--out", options.out)
     if not options.json:
@@ -59,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     if problem.task is not None:
         from .decision_report import write_report as write_decision
 
-        decision = decide(problem, options)
+        decision = decide(problem, options, start)
         print(as_json(decision_as_dict(problem, decision)) if options.json else printable(str(decision)))
         page = write_decision(problem, decision, options.out)
     else:
@@ -72,8 +74,8 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def decide(problem: Problem, options: argparse.Namespace) -> Decision:
-    """Cross-validate every mechanism and its rivals on the target of a problem."""
+def decide(problem: Problem, options: argparse.Namespace, start: float) -> Decision:
+    """Cross-validate every mechanism and its rivals on the target of a problem; the budget counts from ``start`` on."""
     from .automatic import AutomaticMachine  # loads the estimators, which other commands do not need
 
     assert problem.task is not None
@@ -87,6 +89,7 @@ def decide(problem: Problem, options: argparse.Namespace) -> Decision:
         searched=bool(problem.searched),
         positive=getattr(options, "positive", False),
         budget=options.budget,
+        spent=time.perf_counter() - start,
         shown=True,
         source=problem.source,
         others=automatic,

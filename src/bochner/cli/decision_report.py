@@ -83,7 +83,7 @@ def _kinds(decision: Decision) -> list[tuple[str, list[Judged], str]]:
 
 
 def _cost(decision: Decision) -> dict[str, Any]:
-    top = 1.5 * max(decision.recommended.error, *(line.error for line in decision.lines if line.spec is None))
+    top = 1.5 * max([decision.recommended.error, *(line.error for line in decision.lines if line.spec is None)])
     series: list[dict[str, Any]] = []
     for name, lines, color in _kinds(decision):
         points = [

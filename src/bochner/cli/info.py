@@ -15,6 +15,7 @@ import numpy as np
 from .. import catalogue
 from .._environment import environment
 from .._table import format_table, label, seconds, size
+from ..catalogue._parts import LARGE_DIMENSION
 from ..projections import Operator
 from .bench import best_of
 from .problem import check_range, writable
@@ -94,7 +95,7 @@ def survey(d: int, m: int) -> Iterator[Survey]:
     """Measure every projection of the catalogue; above d = 1024, those that scale."""
     X = np.random.default_rng(0).standard_normal((1000, d), dtype=np.float32)
     for projection in catalogue.projections().values():
-        if d > catalogue.LARGE_DIMENSION and not projection.scales:
+        if d > LARGE_DIMENSION and not projection.scales:
             continue
         start = time.perf_counter()
         P = projection.sample(d, m, 0)

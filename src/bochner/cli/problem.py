@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser, features: str, default: int |
     parser.add_argument("--target", metavar="COLUMN", help=target)
     task = "by default, text and at most 20 different whole numbers are classes"
     parser.add_argument("--task", choices=("regression", "classification"), help=task)
-    budget = f"with --target: seconds for cross-validation (default {BUDGET:g})"
+    budget = f"with --target: seconds for the whole comparison, with fewer rows if need be (default {BUDGET:g})"
     parser.add_argument("--budget", type=float, default=BUDGET, metavar="SECONDS", help=budget)
     drop = "leave out a column, such as an identifier, by name or position; may be repeated"
     parser.add_argument("--drop", action="append", default=[], metavar="COLUMN", help=drop)
@@ -117,10 +118,13 @@ def read_problem(options: argparse.Namespace) -> Problem:
     if options.task is not None and options.target is None:
         raise ValueError(f"--task {options.task} needs the column to predict; give --target COLUMN.")
     table, source = _table(options)
+    free = options.gamma is None and options.lengthscale is None and catalogue.kernel(options.kernel).has_bandwidth
+    free = free and table.y is not None  # chosen on training rows, which are standardised by their own moments
     X, Y = table.X, table.keys
     if not options.no_standardize:
-        X, Y = _standardized(table)
-    kernel = _kernel(options, X)
+        moments = _moments(table)
+        X, Y = (X, Y) if free else _standardized(table, *moments)
+    kernel = catalogue.kernel(options.kernel) if free else _kernel(options, X)
     facts: dict[str, Any] = {"encoded": table.encoded, "n_left_out": table.n_left_out}
     if table.y is None:
         return Problem(table.name, X, Y, kernel, not options.no_standardize, **facts)
@@ -136,8 +140,6 @@ def read_problem(options: argparse.Namespace) -> Problem:
         rows=_rows(options),
         owner=f"--target {options.target}",
     )
-    free = options.gamma is None and options.lengthscale is None and kernel.has_bandwidth
-    kernel = catalogue.kernel(options.kernel) if free else kernel
     facts |= {"task": task, "searched": options.kernel if free else "", "source": source}
     return Problem(table.name, table.X, None, kernel, not options.no_standardize, **facts)
 
@@ -156,6 +158,10 @@ def _table(options: argparse.Namespace) -> tuple[Table, Source]:
         asked: dict[str, Any] = {"drop": drop, "drop_constant": options.drop_constant, "target": options.target}
         asked |= {"categorical": categorical, "drop_missing": options.drop_missing}
         arguments = ", ".join([repr(options.data), *(f"{name}={value!r}" for name, value in asked.items() if value)])
+        if not Path(options.data).exists():
+            near = difflib.get_close_matches(options.data, datasets.names(), 1)
+            meant = f" The data set with the nearest name is {near[0]}." if near else ""
+            raise TableError(f"{options.data}: there is no such file.{meant}")
         lines = f"table = read_table({arguments})", "X, y = table.X, table.y"
         return read_table(options.data, **asked), Source(("from bochner.datasets import read_table",), lines)
     if drop or categorical:
@@ -178,9 +184,9 @@ def _table(options: argparse.Namespace) -> tuple[Table, Source]:
     return table, Source(("from bochner.datasets import load",), lines)
 
 
-def _standardized(table: Table) -> tuple[np.ndarray, np.ndarray | None]:
-    """Columns of numbers with mean zero and variance one on the rows of X; zeros and ones of categories as they are."""
-    X, Y = table.X, table.keys
+def _moments(table: Table) -> tuple[np.ndarray, np.ndarray]:
+    """Means and standard deviations by which the columns of numbers are standardised; categories stay as they are."""
+    X = table.X
     with np.errstate(all="ignore"):
         mean, deviation = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
         good = np.isfinite(mean) & np.isfinite(deviation) & ((deviation > 0) | (table.y is not None))
@@ -192,6 +198,12 @@ def _standardized(table: Table) -> tuple[np.ndarray, np.ndarray | None]:
         )
     mean[table.n_numbers :], deviation[table.n_numbers :] = 0.0, 1.0
     deviation[deviation == 0] = 1.0
+    return mean, deviation
+
+
+def _standardized(table: Table, mean: np.ndarray, deviation: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """Columns of numbers with mean zero and variance one on the rows of X."""
+    X, Y = table.X, table.keys
     return ((X - mean) / deviation).astype(X.dtype), None if Y is None else ((Y - mean) / deviation).astype(Y.dtype)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 import warnings
 from typing import Any
 
@@ -25,11 +26,12 @@ def register(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the recommendation."""
+    start = time.perf_counter()
     problem = read_problem(options)
     if problem.task is not None:
         if options.tolerance is not None:
             raise ValueError("--tolerance is an error of the Gram matrix; with --target, give --features instead.")
-        decision = decide(problem, options)
+        decision = decide(problem, options, start)
         found = as_json(decision_as_dict(problem, decision)) if options.json else f"{problem.description}\n\n{decision}"
         print(printable(found))
         return 0

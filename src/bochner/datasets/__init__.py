@@ -5,8 +5,8 @@ downloads it, in this order.  `read_table` reads a CSV, NPZ or Parquet file; its
 """
 
 from ._entries import Dataset, Text, names
-from ._file_formats import TableError
 from ._load import load
+from ._raw_table import TableError
 from ._read_table import Table, read_table
 
 __all__ = ["Dataset", "Table", "TableError", "Text", "load", "names", "read_table"]

@@ -1,76 +1,20 @@
 """Readers of CSV, NumPy and Parquet files, with explanatory errors and a limit on the unpacked size.
 
-A reader returns numbers, columns of text and names; `bochner.datasets.read_table` checks them.  CSV files are read by
-NumPy; if that fails, a slower reader tells columns of text from the cell that caused it.
+A reader returns numbers, columns of text and names; `bochner.datasets.read_table` checks them.
 """
 
 from __future__ import annotations
 
-import csv
-import gzip
 import importlib.util
-import io
 import os
-import warnings
 import zipfile
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from types import MappingProxyType
-from typing import IO, NamedTuple
 
 import numpy as np
 
-from .._table import printable, size
-
-MOST_TEXT, MOST_BYTES = 250_000_000, 1_000_000_000
-"""Largest unpacked size of text and of arrays; a small compressed file could otherwise fill the memory."""
-MOST_CELLS = 2**27
-MOST_COLUMNS = 100_000
-LONGEST_LINE = 2**22
-_SEPARATORS = ",;\t|"
-_MISSING = ("", "?", "na", "n/a", "nan", "null", "none", "-")
-
-
-class TableError(ValueError):
-    """An error in a table: the message names the row, the column and a remedy, and is safe to print for any file."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(printable(message))
-
-
-class Asked(NamedTuple):
-    """Columns by name or position: which ones to leave out, and which ones may hold text as well as numbers."""
-
-    drop: Sequence[str] = ()
-    mixed: Sequence[str] = ()
-
-
-class Raw(NamedTuple):
-    """Result of a reader.
-
-    Attributes
-    ----------
-    values : float array (n, columns)
-        Numbers; NaN where a value is missing, and in columns of text.
-    columns : list of str
-        Names of the columns.
-    first_line : int or None
-        Line of the file that holds the first row.
-    keys : float array or None
-        A second matrix.
-    texts : dict of int to array
-        Cells of the columns of text, as strings; empty where missing.
-    vectors : dict of str to array
-        Further arrays with one entry per row, which may be targets.
-    """
-
-    values: np.ndarray
-    columns: list[str]
-    first_line: int | None = None
-    keys: np.ndarray | None = None
-    texts: Mapping[int, np.ndarray] = MappingProxyType({})
-    vectors: Mapping[str, np.ndarray] = MappingProxyType({})
+from ._csv_file import read_csv
+from ._raw_table import MOST_BYTES, MOST_CELLS, Asked, Raw, TableError, bad_cell, shown, too_large
 
 
 def reader_of(path: Path) -> Callable[[Path, Asked], Raw]:
@@ -81,189 +25,6 @@ def reader_of(path: Path) -> Callable[[Path, Asked], Raw]:
             f"{path.name}: files of kind {suffix or '(none)'!r} are not read; give one of {', '.join(_READERS)}."
         )
     return _READERS[suffix.lower()]
-
-
-def bad_cell(
-    name: str, row: int, column: int, title: str, what: str, count: int = 1, first_line: int | None = None
-) -> str:
-    """Return the message about one cell, with rows and columns counted from 1."""
-    line = f" (line {row + first_line} of the file)" if first_line is not None else ""
-    more = f", the first of {count} such cells" if count > 1 else ""
-    return (
-        f"{name}: row {row + 1}{line}, column {shown(title)} (number {column + 1}) holds {what}{more}. Every cell must be "
-        f"a finite number: fill it, remove the row, or leave the column out with --drop {option(title, column)}."
-    )
-
-
-def shown(text: object) -> str:
-    """Return a cell or a title in quotes, shortened if it is long."""
-    written = repr(text)
-    return written if len(written) <= 60 else f"{written[:57]}...{written[-1]}"
-
-
-def option(title: str, column: int) -> str:
-    """Return what to type for a column: its name if that can be typed, and its position otherwise."""
-    plain = title.isprintable() and len(title) <= 40 and "," not in title and not title.startswith("-")
-    return str(column + 1) if not plain else title if " " not in title else f"'{title}'"
-
-
-def _read_csv(path: Path, asked: Asked) -> Raw:
-    """Read numbers and text of a CSV file; dropped columns may contain anything."""
-    content = _content(path)
-    _check_lines(path.name, content)
-    separator = _separator(content)
-    first = next(_records(path.name, content, separator))[1]
-    if len(first) > MOST_COLUMNS:
-        raise TableError(f"{path.name}: the first row has {len(first)} cells; at most {MOST_COLUMNS} columns are read.")
-    header = not any(_is_number(cell) for cell in first)
-    columns = [(cell.strip() if header else "") or f"x{k + 1}" for k, cell in enumerate(first)]
-    dropped = set(asked.drop)
-    used = [k for k, column in enumerate(columns) if column not in dropped and str(k + 1) not in dropped]
-    texts: dict[int, np.ndarray] = {}
-    try:
-        read = _quickly(path.name, content, separator, len(columns), used, header)
-    except ValueError:
-        read, texts = _slowly(path.name, content, separator, columns, used, header, asked.mixed)
-    values = np.zeros((len(read), len(columns)))
-    values[:, used] = read.reshape(len(read), len(used))
-    return Raw(values, columns, 2 if header else 1, texts=texts)
-
-
-def _content(path: Path) -> bytes:
-    """Return the content of the file in UTF-8, without a byte order mark, up to the size limit."""
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            content = file.read(MOST_TEXT + 1)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise TableError(
-            f"{path.name}: it is not a complete gzip file ({error}); name it .csv if it is plain text."
-        ) from None
-    if len(content) > MOST_TEXT:
-        raise TableError(_too_large(path.name, MOST_TEXT))
-    try:
-        content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        raise TableError(f"{path.name}: line {line} is not text in UTF-8; save the file as CSV in UTF-8.") from None
-    return content.removeprefix(b"\xef\xbb\xbf")
-
-
-def _too_large(name: str, limit: int) -> str:
-    return f"{name}: it holds more than {size(limit)} once unpacked, the most that is read; give a sample of its rows."
-
-
-def _check_lines(name: str, content: bytes) -> None:
-    if not content.strip():
-        raise TableError(f"{name}: the file is empty.")
-    start = 0
-    while len(content) - start > LONGEST_LINE:
-        end = max(content.rfind(mark, start, start + LONGEST_LINE) for mark in (b"\n", b"\r"))
-        if end < 0:
-            line = content.count(b"\n", 0, start) + 1
-            raise TableError(
-                f"{name}: line {line} has more than {LONGEST_LINE} characters, the most that are read; a table has one row "
-                f"per line."
-            )
-        start = end + 1
-
-
-def _separator(content: bytes) -> str:
-    """Return the most frequent separator of the first line; blanks if it has none."""
-    line = content.lstrip()[: LONGEST_LINE + 1].splitlines()[0].decode("utf-8", "replace").strip()
-    best = max(_SEPARATORS, key=line.count)
-    return best if line.count(best) or " " not in line else " "
-
-
-def _records(name: str, content: bytes, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """The number of the last line of each record, and its cells."""
-    reader = csv.reader(_lines(content), delimiter=separator, strict=True)
-    start = 1
-    try:
-        for cells in reader:
-            yield reader.line_num, cells
-            start = reader.line_num + 1
-    except csv.Error as error:
-        raise TableError(
-            f"{name}: the row that starts at line {start} has broken quotes ({error}); close each quote in the cell where "
-            f"it opens, and write quotes inside a cell twice."
-        ) from None
-
-
-def _lines(content: bytes) -> IO[str]:
-    return io.TextIOWrapper(io.BytesIO(content), "utf-8", newline="")
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def _quickly(name: str, content: bytes, separator: str, width: int, used: list[int], header: bool) -> np.ndarray:
-    if any(len(cells) not in (0, width) for _, cells in _records(name, content, separator)):
-        raise ValueError("rows of different lengths")  # NumPy ignores cells after the last used one
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a table without rows is reported later
-        return np.loadtxt(
-            _lines(content),
-            delimiter=separator,
-            skiprows=int(header),
-            usecols=used,
-            quotechar='"',
-            comments=None,
-            ndmin=2,
-        )
-
-
-def _slowly(
-    name: str,
-    content: bytes,
-    separator: str,
-    columns: list[str],
-    used: list[int],
-    header: bool,
-    mixed: Sequence[str],
-) -> tuple[np.ndarray, dict[int, np.ndarray]]:
-    """Read row by row: missing cells become NaN, columns without a number are text; a row of another length is an error."""
-    rows: list[list[str]] = []
-    for i, (line, cells) in enumerate(_records(name, content, separator), start=-int(header)):
-        if i < 0 or not cells:
-            continue
-        if len(cells) != len(columns):
-            raise TableError(
-                f"{name}: row {i + 1} (line {line} of the file) has {len(cells)} cells, the first row has {len(columns)}; a "
-                f"separator is missing, or one too many."
-            )
-        rows.append(cells)
-    values, texts = np.full((len(rows), len(used)), np.nan), {}
-    for k, j in enumerate(used):
-        cells = [row[j].strip() for row in rows]
-        if _is_text(cells, columns[j] in mixed or str(j + 1) in mixed):
-            texts[j] = np.array(["" if cell.lower() in _MISSING else cell for cell in cells])
-        else:
-            values[:, k] = [_number(name, i, j, columns[j], cell, 1 + int(header)) for i, cell in enumerate(cells)]
-    return values, texts
-
-
-def _is_text(cells: list[str], mixed: bool) -> bool:
-    """Whether no cell is a number and some hold text or, for a mixed column, whether any does."""
-    known = [cell for cell in cells if cell.lower() not in _MISSING]
-    kinds = {_is_number(cell) for cell in known}
-    return kinds == {False} or (mixed and False in kinds)
-
-
-def _number(name: str, i: int, j: int, title: str, cell: str, first_line: int) -> float:
-    if cell.lower() in _MISSING:
-        return float("nan")
-    try:
-        return float(cell)
-    except ValueError:
-        raise TableError(
-            bad_cell(name, i, j, title, f"the text {shown(cell)}", first_line=first_line)
-            + f" If the column holds categories, encode it with --categorical {option(title, j)}."
-        ) from None
 
 
 def _read_numpy(path: Path, asked: Asked) -> Raw:
@@ -288,7 +49,7 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
     """Return the arrays of the file; members of an NPZ file that are not arrays are ignored."""
     try:
         if _unpacked(path) > MOST_BYTES:
-            raise TableError(_too_large(path.name, MOST_BYTES))
+            raise TableError(too_large(path.name, MOST_BYTES))
         with open(path, "rb") as file:
             loaded = np.load(file, allow_pickle=False)
             if isinstance(loaded, np.ndarray):
@@ -372,9 +133,9 @@ def _parquet_column(name: str, j: int, title: str, series: np.ndarray) -> np.nda
 
 
 _READERS: dict[str, Callable[[Path, Asked], Raw]] = {
-    ".csv": _read_csv,
-    ".tsv": _read_csv,
-    ".txt": _read_csv,
+    ".csv": read_csv,
+    ".tsv": read_csv,
+    ".txt": read_csv,
     ".npz": _read_numpy,
     ".npy": _read_numpy,
     ".parquet": _read_parquet,

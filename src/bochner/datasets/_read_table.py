@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from .._validation import check_flag
-from ._file_formats import MOST_CELLS, Asked, Raw, TableError, bad_cell, option, reader_of, shown
+from ._file_formats import reader_of
+from ._raw_table import MOST_CELLS, Asked, Raw, TableError, bad_cell, option, shown
 
 MINIMUM_ROWS = 10
 _LISTED = 20
@@ -185,8 +186,7 @@ class _Checked:
         rows = np.flatnonzero(~(np.isnan(values).any(axis=1) | unknown)) if drop_missing else np.arange(len(values))
         if len(rows) < MINIMUM_ROWS:
             raise TableError(
-                f"{self.name}: {len(rows)} rows are too few; at least {MINIMUM_ROWS} are needed to measure the error of a "
-                f"Gram matrix."
+                f"{self.name}: {len(rows)} rows are too few; at least {MINIMUM_ROWS} are needed to measure errors."
             )
         if not drop_missing and unknown.any():
             i = int(np.flatnonzero(unknown)[0])

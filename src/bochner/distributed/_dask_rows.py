@@ -16,7 +16,7 @@ from dask.delayed import Delayed
 from sklearn.utils import check_array
 
 from ..learn._column_moments import ColumnMoments
-from ..learn._row_source import Chunk, Spread, check_some_weight, named, rows_in_memory
+from ..learn._row_source import Chunk, check_some_weight, named, rows_in_memory
 from ..linalg.engine import threads
 
 SPLIT_EVERY = 8
@@ -82,8 +82,7 @@ class DaskRows:
         return np.array(dask.compute(*self._tasks(_count)))
 
     def variance(self, weights: np.ndarray | None = None) -> float:
-        spread: Spread = self.reduce(_spread, width=0)
-        return spread.variance
+        return self.column_moments().variance
 
     def column_moments(self) -> ColumnMoments:
         total: ColumnMoments = tree_sum(self._tasks(_column_moments))
@@ -249,10 +248,6 @@ def _reduced(X: Any, y: Any, weights: Any, work: Any, width: int) -> Any:
 
 def _of_targets(X: Any, y: Any, weights: Any, work: Any) -> Any:
     return work(y, weights)
-
-
-def _spread(chunks: Iterator[Chunk]) -> Spread:
-    return sum((Spread.of(X, weights) for X, _, weights in chunks), Spread(0.0, 0.0, 0.0))
 
 
 def _count(X: Any, y: Any, weights: Any) -> int:

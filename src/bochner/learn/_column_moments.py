@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..kernels._bandwidth import above_rounding
+
 
 @dataclass(frozen=True)
 class ColumnMoments:
@@ -61,6 +63,15 @@ class ColumnMoments:
         """Standard deviations (d,): zero within the rounding of the mean of constant numbers, not finite on overflow."""
         deviation = np.sqrt(self.squares / max(self.weight, np.finfo(np.float64).tiny))
         return np.where(deviation <= 10 * np.finfo(np.float64).eps * np.abs(self.mean), 0.0, deviation)
+
+    @property
+    def variance(self) -> float:
+        """One variance over all entries."""
+        if not self.weight:
+            return 0.0
+        mean = float(self.mean.mean())
+        squares = self.squares.mean() / self.weight + ((self.mean - mean) ** 2).mean()
+        return above_rounding(float(squares), mean)
 
     def __add__(self, other: object) -> ColumnMoments:
         if not isinstance(other, ColumnMoments):

@@ -13,7 +13,8 @@ import numpy as np
 from scipy import sparse
 
 from ..approximation import FeatureMap
-from ._row_source import RowSource, Spread
+from ._column_moments import ColumnMoments
+from ._row_source import RowSource
 
 
 @dataclass(frozen=True)
@@ -124,8 +125,8 @@ class MovedRows:
 
     def variance(self, weights: np.ndarray | None = None) -> float:
         """Variance over all entries, by a pass over the rows."""
-        spread: Spread = self.rows.reduce(partial(_spread, coordinates=self.coordinates), width=0)
-        return spread.variance
+        moments: ColumnMoments = self.rows.reduce(partial(_moments, self.coordinates, self.shape[1]), width=0)
+        return moments.variance
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Return at most ``n`` rows."""
@@ -136,8 +137,9 @@ class MovedRows:
         return np.asarray(self.coordinates(self.rows.glance()))
 
 
-def _spread(chunks: Any, *, coordinates: Coordinates) -> Spread:
-    return sum((Spread.of(coordinates(X), weights) for X, _, weights in chunks), Spread(0.0, 0.0, 0.0))
+def _moments(coordinates: Coordinates, d: int, chunks: Any) -> ColumnMoments:
+    nothing = ColumnMoments.of(np.empty((0, d)))
+    return sum((ColumnMoments.of(coordinates(X), weights) for X, _, weights in chunks), nothing)
 
 
 def moved_features(coordinates: Coordinates | None, features: FeatureMap, n_features_in: int) -> Any:

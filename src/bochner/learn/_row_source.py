@@ -8,14 +8,13 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from scipy import sparse
 
 from .._progress import progress
-from ..kernels._bandwidth import above_rounding, variance_of
+from ..kernels._bandwidth import variance_of
 from ._column_moments import ColumnMoments
 
 _CHUNK_NUMBERS = 1 << 23
@@ -341,42 +340,3 @@ def rows_in_memory(
     """The rows of a checked array or CSR matrix."""
     kind = SparseRows if sparse.issparse(X) else ArrayRows
     return kind(owner, X, targets, weights, origin=origin)
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Weight, mean and weighted squares about the mean; two parts can be merged without cancellation."""
-
-    weight: float
-    mean: float
-    squares: float
-
-    @classmethod
-    def of(cls, X: Any, weights: np.ndarray | None) -> Spread:
-        """Of all entries of X (n, d), an array or a CSR matrix, with weights of the rows."""
-        X = X.astype(np.float64, copy=False)
-        w = np.ones(X.shape[0]) if weights is None else weights
-        total = float(w.sum()) * X.shape[1]
-        if not total:
-            return cls(0.0, 0.0, 0.0)
-        if sparse.issparse(X):
-            stored = np.repeat(w, np.diff(X.indptr))
-            mean = float(stored @ X.data) / total
-            return cls(total, mean, float(stored @ (X.data - mean) ** 2) + (total - float(stored.sum())) * mean**2)
-        mean = float((w @ X).sum()) / total
-        return cls(total, mean, float((w @ (X - mean) ** 2).sum()))
-
-    @property
-    def variance(self) -> float:
-        """Squares over weight."""
-        return above_rounding(self.squares / self.weight, self.mean) if self.weight else 0.0
-
-    def __add__(self, other: object) -> Spread:
-        if not isinstance(other, Spread):
-            return NotImplemented
-        weight = self.weight + other.weight
-        if not weight:
-            return self
-        gap = other.mean - self.mean
-        mean = self.mean + gap * other.weight / weight
-        return Spread(weight, mean, self.squares + other.squares + gap**2 * self.weight * (other.weight / weight))

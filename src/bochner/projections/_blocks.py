@@ -19,7 +19,7 @@ from ..geometries import FastGeometry, Geometry
 from ..kernels import Kernel
 from ..radii import RadialLaw
 from ..rotations import DrawnRotation, FastRotation, Haar, Rotation
-from ..rotations._rotation import DrawnMatrices, DrawnStages
+from ..rotations._drawn_rotation import DrawnMatrices, DrawnStages
 from ._operator import DenseOperator, Operator
 from ._projection import Projection, named_streams
 from ._structured import StructuredOperator, groups_of

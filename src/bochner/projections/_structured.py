@@ -9,7 +9,7 @@ import numpy as np
 from .._arrays import array_namespace, like, pad_last
 from ..geometries import FastGeometry
 from ..linalg.engine import CACHE_BYTES, LANES, for_each_tile_of_lanes, multiply, rows_per_tile
-from ..rotations._rotation import DrawnStages
+from ..rotations._drawn_rotation import DrawnStages
 from ._operator import Operator
 
 if TYPE_CHECKING:

@@ -7,10 +7,11 @@ To add your own rotation, derive from `FastRotation` and return its stages (`hd_
 """
 
 from .._facts import publish
+from ._drawn_rotation import DrawnRotation
 from ._givens import Butterfly, Kac, StructuredGivens
 from ._haar import Haar
 from ._hadamard import Hadamard, MultiHadamard
-from ._rotation import DenseRotation, DrawnRotation, FastRotation, Rotation
+from ._rotation import DenseRotation, FastRotation, Rotation
 from ._stages import GivensLevel, GivensWalk, Permutation, SignedWalsh, Stage, hd_block
 from ._unpadded import FoldedWalsh, UnpaddedHadamard
 

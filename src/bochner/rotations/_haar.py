@@ -10,7 +10,8 @@ import numpy as np
 from .._random import RNG, streams
 from .._validation import check_memory
 from ..linalg.engine import single_threaded_blas
-from ._rotation import DenseRotation, Directions, DrawnMatrices, DrawnRotation
+from ._drawn_rotation import DrawnMatrices, DrawnRotation
+from ._rotation import DenseRotation, Directions
 
 _LARGE = 512
 """Dimension from which the rows that a cut block does not need are not drawn."""

@@ -67,15 +67,18 @@ def planned(
     n_features: int,
     rng: RNG,
     others: tuple[np.ndarray, np.ndarray | None] | None = None,
+    *,
+    plain_first: bool = False,
 ) -> Iterator[tuple[Approximation, Approximation]]:
-    """Yield specifications and their plans on the data, both with as many projections as fit.
+    """Yield specifications and their plans on the data, both with as many projections as fit, in the catalogue's order.
 
     Maps that keep points of the data are planned on ``others``, so that they can be judged on X and Y, and left out if
     there are fewer of those than features.
     """
     seed = int(as_generator(rng).integers(2**31))
     latest: dict[Map, Map] = {}
-    for spec in catalogue.candidates(kernel, X.shape[1]):
+    candidates = catalogue.candidates(kernel, X.shape[1])
+    for spec in sorted(candidates, key=plainness) if plain_first else candidates:
         rows: tuple[np.ndarray, np.ndarray | None] = (X, Y)
         if spec.map.keeps_points:
             if others is None or len(others[0]) < n_features:

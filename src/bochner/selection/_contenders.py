@@ -19,6 +19,7 @@ from ..approximation import Approximation
 from ..kernels import Kernel, resolve_bandwidth
 from ..linalg.engine import single_threaded_blas
 from ._applicable import label_of, rows_within
+from ._budget import Shared
 from ._code import Snippet, mechanism_snippet
 from ._leave_one_out import RidgeFit, ridge_by_leave_one_out
 from ._task import Part, Task
@@ -49,9 +50,12 @@ class Contender(ABC):
         Number of features, if it has features.
     spec : Approximation or None
         The specification of a mechanism.
+    ours : bool
+        Whether it is of this library, and no rival.
     """
 
     label: str
+    ours: bool = False
     width: int | None = None
     spec: Approximation | None = None
 
@@ -64,8 +68,15 @@ class Contender(ABC):
         return None
 
     @abstractmethod
-    def judge(self, part: Part, task: Task, seed: int, known: dict[Any, Any]) -> Outcome:
-        """Choose settings on the training rows, fit, and predict the test rows; ``known`` lasts for one fold."""
+    def judge(self, part: Part, task: Task, seed: int, shared: Shared) -> Outcome:
+        """Choose settings on the training rows, fit, and predict the test rows; ``shared`` lasts for one fold."""
+
+    @abstractmethod
+    def work(self, n: int, d: int, t: int) -> float:
+        """Operations of `judge` on n rows of d columns and t targets, up to a factor.
+
+        Beside the largest terms there are those that dominate a trial on few rows, in proportions that were measured.
+        """
 
 
 @dataclass(frozen=True)
@@ -87,12 +98,17 @@ class Bandwidths:
         """The kernel where the search starts: that of the library's rule on these rows."""
         return resolve_bandwidth(self.kernel, self.kernel.default_rule, X) if self.searched else self.kernel
 
-    def best(self, X: np.ndarray, loss: Callable[[Kernel], float]) -> Kernel:
+    def best(self, X: np.ndarray, loss: Callable[[Kernel], float], shared: Shared) -> Kernel:
         """The kernel of the lowest loss: steps by a factor of two until the loss rises, then one of sqrt(2)."""
         start = self.start(X)
         if not self.searched:
             return start
-        return stretched(start, lowest(lambda factor: loss(stretched(start, factor))))
+
+        def in_time(factor: float) -> float:
+            shared.check()
+            return loss(stretched(start, factor))
+
+        return stretched(start, lowest(in_time))
 
 
 def stretched(kernel: Kernel, factor: float) -> Kernel:
@@ -151,8 +167,16 @@ def ridge_trial(
     return _Trial(fit, features, time.perf_counter() - start)
 
 
+def ridge_work(n: int, m: int) -> float:
+    """Operations of choosing a bandwidth for m features of n rows: products, a decomposition, and calls of functions."""
+    r = min(n, m)
+    return n * m * (4 * r + 100) + 25 * r**3 + 2e8
+
+
 class MechanismContender(Contender):
     """A mechanism of the catalogue as the features of a ridge."""
+
+    ours = True
 
     def __init__(self, spec: Approximation, width: int, bandwidths: Bandwidths) -> None:
         self.spec: Approximation = spec
@@ -160,8 +184,9 @@ class MechanismContender(Contender):
         self.bandwidths = bandwidths
         self.label = label_of(spec)
 
-    def judge(self, part: Part, task: Task, seed: int, known: dict[Any, Any]) -> Outcome:
+    def judge(self, part: Part, task: Task, seed: int, shared: Shared) -> Outcome:
         """See `Contender.judge`."""
+        known = shared.known
 
         def trial(kernel: Kernel) -> _Trial | None:
             return ridge_trial(lambda X: self._drawn(kernel, X, seed), part, task)
@@ -171,12 +196,17 @@ class MechanismContender(Contender):
             return math.inf if found is None else found.fit.loss
 
         if self.spec.map not in known:
-            known[self.spec.map] = self.bandwidths.best(part.X, loss)
+            known[self.spec.map] = self.bandwidths.best(part.X, loss, shared)
+        shared.check()
         kernel = known[self.spec.map]
         found = trial(kernel)
         if found is None:
             raise FloatingPointError("its features overflow on these data")
         return ridge_outcome(found, part, {"bandwidth": kernel.bandwidth})
+
+    def work(self, n: int, d: int, t: int) -> float:
+        """See `Contender.work`."""
+        return ridge_work(n, self.width)
 
     def fitted_spec(self, settings: Mapping[str, Any]) -> Approximation:
         """See `Contender.fitted_spec`."""
@@ -191,7 +221,7 @@ class MechanismContender(Contender):
     def _drawn(self, kernel: Kernel, X: np.ndarray, seed: int) -> Callable[[np.ndarray], np.ndarray]:
         spec = replace(self.spec, kernel=kernel)
         keeps = spec.map.keeps_points
-        spec = replace(spec, n_projections=self.width) if keeps else spec
+        spec = replace(spec, n_projections=min(self.width, len(X))) if keeps else spec
         plan = spec.plan(X if keeps else X[:_PLANNED_ROWS], rng=seed)
         rows = rows_within(plan, self.width, X.shape[1])
         if not rows:

@@ -1,12 +1,14 @@
 """Cross-validation of many contenders as a race, within a budget of time.
 
-All contenders are judged on the same folds.  The first fold may take a part of the budget, and the others are run with
-as many of the best mechanisms as time allows.  After each fold, mechanisms that are clearly worse than good ones are
-dropped, so that time is spent where the decision is close.
+All contenders are judged on the same folds, with as many rows as a trial says there is time for (`_trial`).  The first fold
+may take a part of the budget, and the others are run with as many of the best mechanisms as time allows.  What is predicted
+to end too late is not started.  After each fold, mechanisms that are clearly worse than good ones are dropped, so that time
+is spent where the decision is close.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,9 +19,12 @@ import numpy as np
 
 from .._progress import progress
 from .._random import streams
+from .._table import seconds
 from ._applicable import plainness
+from ._budget import Budget, OutOfTime, Shared
 from ._contenders import Contender
-from ._task import Task
+from ._task import Part, Task
+from ._trial import Plan, planned_race
 
 _CLEARLY = 4.0
 """Standard errors by which a mechanism must be worse to be dropped."""
@@ -30,13 +35,15 @@ _PLAIN = 2
 _WORSE = 1.05
 """Factor by which its error must also be larger."""
 _FIRST = 0.4
-"""Share of the budget for the first fold; contenders that are not reached are not judged."""
+"""Share of the time left for the first fold; contenders that are not reached are not judged."""
 _CAREFUL = 0.9
 """Share of the time left for which later folds are planned."""
-_LATE = 1.2
+_LATE = 1.1
 """Share of the budget after which a later fold, though planned within the budget, is given up."""
 _SHARE = 0.25
 """Largest share of the budget for one contender; it is not judged on further folds beyond that."""
+_FITS = 7
+"""Fits with which a mechanism chooses the bandwidth of its map."""
 
 
 @dataclass
@@ -51,6 +58,7 @@ class Record:
     spent: float = 0.0
     running: bool = True
     failure: str = ""
+    left_out: str = ""
 
     def forget(self, rows: np.ndarray) -> None:
         """Take back the latest fold, if these are its test rows."""
@@ -66,12 +74,20 @@ class Record:
 
 
 class Race(NamedTuple):
-    """The records of a race, its seconds, and how many contenders the budget kept from some or from all folds."""
+    """The records of a race, its task, its seconds, and how many contenders the budget kept from some of the folds.
+
+    Those that it kept from all folds say why in ``left_out``.
+    """
 
     records: list[Record]
+    task: Task
     seconds: float
     n_cut: int
-    n_unjudged: int
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """Why the budget left contenders out."""
+        return {r.contender.label: r.left_out for r in self.records if r.left_out and not r.settings}
 
 
 class Gap(NamedTuple):
@@ -81,43 +97,111 @@ class Gap(NamedTuple):
     standard_error: float
 
 
-def run_race(task: Task, contenders: Sequence[Contender], seed: int, budget: float, *, shown: bool) -> Race:
-    """Judge all contenders, in the given order within each fold, as far as the budget allows."""
-    start = time.perf_counter()
-    records = [Record(contender, np.full(len(task.y), np.nan)) for contender in contenders]
-    cut: set[int] = set()
+def run_race(
+    task: Task, contenders: Sequence[Contender], seed: int, budget: Budget, *, shown: bool, n_needed: int = 0
+) -> Race:
+    """Judge all contenders, in the given order within each fold, as far as the budget allows.
+
+    A trial of the first ``n_needed`` of them chooses the number of rows.
+    """
+    task, costs, left_out = planned_race(task, contenders[:n_needed], seed, budget) if n_needed else Plan(task, {}, {})
+    records = [Record(c, np.full(len(task.y), np.nan), left_out=left_out.get(c, "")) for c in contenders]
+    running = [record for record in records if not record.left_out]
+    skipped: set[int] = set()
     for k, (rows, part) in enumerate(task.parts()):
-        known: dict[Any, Any] = {}
-        (stream,) = streams(seed, f"fold/{k}")
-        draw = int(stream.integers(2**31))
-        running = [record for record in records if record.running]
-        if k:
-            left = start + budget - time.perf_counter()
-            affordable = _affordable(running, _CAREFUL * left / (task.n_folds - k))
-            cut |= {id(record) for record in running if not any(record is one for one in affordable)}
-            running = affordable
-        end = start + (_LATE if k else _FIRST) * budget
-        late = []
-        for record in progress(running, label=f"fold {k + 1} of {task.n_folds}", shown=shown, delay=0.0):
-            if time.perf_counter() > end:
-                late.append(record)
-            else:
-                _judge(record, task, rows, part, draw, known, budget)
-        if late and k:  # a fold that only some have run would decide by who they are
-            for record in running:
+        chosen = _affordable(running, _CAREFUL * budget.left / (task.n_folds - k)) if k else running
+        skipped |= {id(record) for record in running} - {id(record) for record in chosen}
+        ends = (_LATE * budget.seconds,) * 2 if k else _first(budget, task.n_folds - 1, costs)
+        draw = int(streams(seed, f"fold/{k}")[0].integers(2**31))
+        fold = _Fold(task, rows, part, draw, budget, *ends, Shared(), costs)
+        bar = progress(chosen, label=f"fold {k + 1} of {task.n_folds}", shown=shown, delay=0.0)
+        late = {id(record) for record in bar if not fold.judge(record, certain=not k and record is records[0])}
+        skipped |= late
+        if k and any(id(record) in late and record.contender.spec is not None for record in chosen):
+            for record in chosen:  # a fold that only some mechanisms have run would decide by who they are
                 record.forget(rows)
-            cut |= {id(record) for record in running}
+            skipped |= {id(record) for record in chosen}
             break
-        cut |= {id(record) for record in late}
-        for record in records:
-            record.running = record.running and id(record) not in cut
-        _drop(task, records)
-    unjudged = sum(not record.settings and not record.failure for record in records)
-    return Race(records, time.perf_counter() - start, len(cut) - unjudged, unjudged)
+        running = _kept(task, [record for record in running if record.running and record.settings])
+    n_cut = sum(bool(record.settings) and id(record) in skipped for record in records)
+    return Race(records, task, budget.spent, n_cut)
+
+
+def _first(budget: Budget, n_more: int, costs: dict[Contender, float]) -> tuple[float, float]:
+    """When the first fold ends, for what every comparison needs and for other mechanisms.
+
+    These have a share of the time left, unless the other folds of what is needed take more.
+    """
+    now, left = budget.spent, max(budget.left, 0.0)
+    spare = min(_FIRST * left, _CAREFUL * left - n_more * sum(costs.values()))
+    return now + _CAREFUL * left, now + max(spare, 0.0)
+
+
+class _Fold(NamedTuple):
+    """One fold of a race: its rows, when it ends, what contenders share, and predicted seconds of those that are needed.
+
+    ``end`` is for the needed ones, and ``end_of_others`` for further mechanisms.
+    """
+
+    task: Task
+    rows: np.ndarray
+    part: Part
+    seed: int
+    budget: Budget
+    end: float
+    end_of_others: float
+    shared: Shared
+    costs: dict[Contender, float]
+
+    def judge(self, record: Record, *, certain: bool) -> bool:
+        """Judge a contender, if it is predicted to end in time or certain to be judged; whether it was."""
+        predicted = self._predicted(record)
+        needed = record.contender in self.costs or record.contender.spec is None
+        end = self.end if needed else self.end_of_others
+        if not certain and self.budget.spent + predicted > end:
+            takes = f"; one fold takes about {seconds(predicted)}" if predicted else ""
+            record.left_out = f"there was no time for it{takes}"
+            return False
+        start = time.perf_counter()
+        self.shared.begin(math.inf if certain else end - self.budget.spent)
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                outcome = record.contender.judge(self.part, self.task, self.seed, self.shared)
+                losses = self.task.losses(outcome.scores, self.task.T[self.rows])
+        except OutOfTime:
+            record.left_out = f"one fold takes more than {seconds(time.perf_counter() - start)}"
+            return False
+        except (
+            FloatingPointError,
+            ValueError,
+        ) as error:  # a ValueError is that of an estimator that cannot use these rows
+            record.running, record.failure = False, str(error)
+            return True
+        if not np.isfinite(losses).all():
+            record.running, record.failure = False, "its predictions are not finite"
+            return True
+        record.losses[self.rows] = losses
+        record.settings.append(outcome.settings)
+        record.fit_seconds.append(outcome.fit_seconds)
+        record.seconds_per_row.append(outcome.seconds_per_row)
+        record.spent += time.perf_counter() - start
+        record.running = record.spent <= _SHARE * self.budget.seconds
+        if record.contender.spec is not None:
+            self.shared.known["seconds of a fit"] = outcome.fit_seconds
+        return True
+
+    def _predicted(self, record: Record) -> float:
+        """Seconds by the folds before, or by a trial; of another mechanism, by the fits of the one before it."""
+        if record.settings:
+            return _cost(record)
+        known, cost = self.shared.known, self.costs.get(record.contender)
+        if cost is not None or record.contender.spec is None:
+            return cost or 0.0
+        return float(known.get("seconds of a fit", 0.0)) * (1 if record.contender.spec.map in known else _FITS)
 
 
 def _affordable(running: list[Record], seconds: float) -> list[Record]:
-    """Those whose next fold takes that many seconds together, the plainest and the few best mechanisms in any case.
+    """Those whose next fold takes that many seconds together, the plainest mechanisms and the best one in any case.
 
     Then come the estimators that are no mechanisms, the quick ones first, and further mechanisms by their error.
     """
@@ -125,7 +209,7 @@ def _affordable(running: list[Record], seconds: float) -> list[Record]:
     mechanisms.sort(key=lambda record: float(np.nanmean(record.losses)))
     plain = [r for r in mechanisms if r.contender.spec is not None and plainness(r.contender.spec) < _PLAIN]
     others = sorted((record for record in running if record.contender.spec is None), key=_cost)
-    certain = list({id(record): record for record in [*plain, *mechanisms[:_TYPICAL]]}.values())
+    certain = list({id(record): record for record in [*plain, *mechanisms[:1]]}.values())
     order = {id(record): record for record in [*certain, *others, *mechanisms]}
     kept, total = {id(record) for record in certain}, sum(map(_cost, certain))
     for key, record in order.items():
@@ -139,37 +223,18 @@ def _cost(record: Record) -> float:
     return record.spent / max(len(record.settings), 1)
 
 
-def _judge(
-    record: Record, task: Task, rows: np.ndarray, part: Any, draw: int, known: dict[Any, Any], budget: float
-) -> None:
-    start = time.perf_counter()
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            outcome = record.contender.judge(part, task, draw, known)
-            losses = task.losses(outcome.scores, task.T[rows])
-    except FloatingPointError as error:
-        record.running, record.failure = False, str(error)
-        return
-    if not np.isfinite(losses).all():
-        record.running, record.failure = False, "its predictions are not finite"
-        return
-    record.losses[rows] = losses
-    record.settings.append(outcome.settings)
-    record.fit_seconds.append(outcome.fit_seconds)
-    record.seconds_per_row.append(outcome.seconds_per_row)
-    record.spent += time.perf_counter() - start
-    record.running = record.spent <= _SHARE * budget
-
-
-def _drop(task: Task, records: list[Record]) -> None:
-    """Stop mechanisms that are clearly worse than good ones."""
-    mechanisms = [record for record in records if record.running and record.contender.spec is not None]
+def _kept(task: Task, records: list[Record]) -> list[Record]:
+    """All but mechanisms that are clearly worse than good ones."""
+    mechanisms = [record for record in records if record.contender.spec is not None]
     mechanisms.sort(key=lambda record: float(np.nanmean(record.losses)))
+    dropped = set()
     for record in mechanisms[_TYPICAL:]:
         good = mechanisms[_TYPICAL - 1]
         gap = difference(task, record, good)
         worse = task.error(record.losses[record.judged]) > _WORSE * task.error(good.losses[record.judged])
-        record.running = not (worse and gap.difference > _CLEARLY * gap.standard_error)
+        if worse and gap.difference > _CLEARLY * gap.standard_error:
+            dropped.add(id(record))
+    return [record for record in records if id(record) not in dropped]
 
 
 def critical(n: int) -> float:

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from .._table import format_table, label, seconds
+from .._table import format_table, label, seconds, with_error
 from ..approximation import Approximation
 from ._code import Snippet, Source, script
 from ._contenders import median_settings
 from ._cross_validation import Gap, Race, Record, critical, difference, standard_error
 from ._task import Task
+from ._verdicts import Verdict, fit_time, lowest_loss, verdicts
 
 _SHOWN = 14
 _LISTED = 6
@@ -89,6 +90,8 @@ class Decision:
         among the fast.
     equal_mechanisms : tuple of Judged
         The mechanisms that are equal to the best one of them.
+    verdicts : tuple of Verdict
+        Each estimator of scikit-learn, and exact kernel ridge, against the best of this library that takes no more time.
     critical : float
         Standard errors of a paired difference within which errors are called equal; it grows with the number of
         estimators, since the lowest of many errors is low by luck.
@@ -103,6 +106,7 @@ class Decision:
     lines: tuple[Judged, ...]
     recommended: Judged
     equal_mechanisms: tuple[Judged, ...]
+    verdicts: tuple[Verdict, ...]
     critical: float
     failures: dict[str, str]
     task: Task
@@ -146,19 +150,21 @@ class Decision:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The decision in words: which estimators are equal, what is better than all mechanisms, and which one to use."""
+        """The decision in words: which estimators are equal, what each rival is at the same time, and what to use."""
         top, gap, mechanisms = self.lines[0], self.recommended.gap, self.equal_mechanisms
         found = [_equal(self.lines, self.critical)]
         undecided = [line for line in self.lines if line.undecided]
         if undecided:
-            found.append(f"Judged on fewer folds, {len(undecided)} more are not told apart: {_listed(undecided)}.")
+            are = "is" if len(undecided) == 1 else "are"
+            found.append(f"Judged on fewer folds, {len(undecided)} more {are} not told apart: {_listed(undecided)}.")
         if not self.recommended.equal:
             found.append(
                 f"{top.label} predicts better than the recommended mechanism, by "
-                f"{_with_error(gap.difference, gap.standard_error)}."
+                f"{with_error(gap.difference, gap.standard_error)}."
             )
             if len(mechanisms) > 1:
                 found.append(f"Of the mechanisms, these {len(mechanisms)} are equal: {_listed(mechanisms)}.")
+        found += [verdict.sentence for verdict in self.verdicts]
         why = ", a plain and fast one of the mechanisms that are nearly as good as the best of them"
         return (*found, f"Recommended: {self.recommended.label}{why if len(mechanisms) > 1 else ''}.")
 
@@ -195,10 +201,10 @@ class Decision:
 
     def row(self, line: Judged) -> list[str]:
         """Return one line as text."""
-        gap = _with_error(line.gap.difference, line.gap.standard_error)
+        gap = with_error(line.gap.difference, line.gap.standard_error)
         gap = "equal" if line.equal else f"{gap}, undecided" if line.undecided else gap
         gap = "lowest" if line is self.lines[0] else gap
-        error = _with_error(line.error, line.standard_error)
+        error = with_error(line.error, line.standard_error)
         width = "" if line.width is None else str(line.width)
         return [
             line.label,
@@ -221,6 +227,7 @@ class Decision:
             "code": self.code,
             "equal_mechanisms": [line.label for line in self.equal_mechanisms],
             "estimators": [line.as_dict() for line in self.lines],
+            "verdicts": [verdict.as_dict() for verdict in self.verdicts],
             "failures": self.failures,
             "sentences": list(self.sentences),
             "notes": list(self.notes),
@@ -235,14 +242,15 @@ class Decision:
     __repr__ = __str__
 
 
-def decide(task: Task, race: Race, source: Source, notes: Sequence[str]) -> Decision:
+def decide(race: Race, source: Source, notes: Sequence[str]) -> Decision:
     """Turn the records of a race into lines, find what is equal, and choose a mechanism."""
+    task = race.task
     judged = [record for record in race.records if record.settings]
-    best, width = _lowest(judged), critical(max(len(judged) - 1, 1))
+    best, width = lowest_loss(judged), critical(max(len(judged) - 1, 1))
     lines = {id(record): _line(task, record, best, width) for record in judged}
     ordered = sorted(lines.values(), key=lambda line: (line is not lines[id(best)], line.error))
     mechanisms = [record for record in judged if record.contender.spec is not None]
-    lead = _lowest(mechanisms)
+    lead = lowest_loss(mechanisms)
     gaps = {id(record): difference(task, record, lead) for record in mechanisms}
     run = len(lead.settings)
     equal = [record for record in mechanisms if _equals(gaps[id(record)], width) and len(record.settings) == run]
@@ -254,18 +262,13 @@ def decide(task: Task, race: Race, source: Source, notes: Sequence[str]) -> Deci
         tuple(ordered),
         lines[id(chosen)],
         tuple(line for line in ordered if any(lines[id(record)] is line for record in equal)),
+        verdicts(task, judged, width),
         width,
         failures,
         task,
         tuple(notes),
         source,
     )
-
-
-def _lowest(records: Sequence[Record]) -> Record:
-    """The lowest mean loss among those judged on the most folds: one lucky fold does not win."""
-    most = max(len(record.settings) for record in records)
-    return min((r for r in records if len(r.settings) == most), key=lambda r: float(np.nanmean(r.losses)))
 
 
 def _equals(gap: Gap, width: float) -> bool:
@@ -286,7 +289,7 @@ def _line(task: Task, record: Record, best: Record, width: float) -> Judged:
         undecided=_equals(gap, width) and len(record.settings) < len(best.settings),
         n_folds=len(record.settings),
         width=record.contender.width,
-        fit_seconds=float(np.median(record.fit_seconds)),
+        fit_seconds=fit_time(record),
         seconds_per_row=float(np.median(record.seconds_per_row)),
         snippet=record.contender.snippet(settings, task),
     )
@@ -297,14 +300,16 @@ def _plain_and_fast(equal: Sequence[Record]) -> Record:
 
     Which of them has the lowest error is luck; this choice depends less on it.
     """
-    fastest = min(float(np.median(record.fit_seconds)) for record in equal)
+    fastest = min(fit_time(record) for record in equal)
     limit = max(_FAST * fastest, _SHORT)
-    fast = {id(record) for record in equal if float(np.median(record.fit_seconds)) <= limit}
+    fast = {id(record) for record in equal if fit_time(record) <= limit}
     return next(record for record in equal if id(record) in fast)
 
 
 def _equal(lines: Sequence[Judged], width: float) -> str:
     equal = [line for line in lines if line.equal]
+    if len(lines) == 1:
+        return f"Only {lines[0].label} could be judged."
     within = f"{width:.2g} standard errors of paired differences"
     if len(equal) == 1:
         of_all = f" of those judged on {equal[0].n_folds} folds" if any(line.undecided for line in lines) else ""
@@ -321,17 +326,3 @@ def _listed(lines: Sequence[Judged]) -> str:
         name = line.label if line.spec is None else label(line.spec.map)
         counts[name] = counts.get(name, 0) + 1
     return "; ".join(f"{name} with {n} projections" if n > 1 else name for name, n in counts.items())
-
-
-def _with_error(value: float, spread: float) -> str:
-    """A number with its standard error, both with the decimals that two digits of the latter have.
-
-    Examples
-    --------
-    >>> _with_error(54.0213, 1.6432), _with_error(0.0213, 0.0)
-    ('54.0 +- 1.6', '0.0213 +- 0')
-    """
-    if not 0 < spread < np.inf:
-        return f"{value:.3g} +- {spread:.3g}"
-    decimals = max(1 - int(np.floor(np.log10(spread))), 0)
-    return f"{value:.{decimals}f} +- {spread:.{decimals}f}"

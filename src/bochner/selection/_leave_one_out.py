@@ -3,6 +3,7 @@ r"""Ridge regression on given features, with the regularisation strength chosen 
 With centred features :math:`Z = QU^\top`, :math:`U` the eigenvectors of :math:`Z^\top Z` and s its eigenvalues, the fit for
 every alpha is :math:`Q(s+\alpha)^{-1}Q^\top T`, and its residuals divided by one minus the leverages
 :math:`1/n + \sum_j Q_{ij}^2/(s_j+\alpha)` are those of leaving out each row in turn: one decomposition serves all alphas.
+With fewer rows than features, Q comes from the eigenvectors of the smaller :math:`ZZ^\top`.
 """
 
 from __future__ import annotations
@@ -51,9 +52,11 @@ def ridge_by_leave_one_out(
         raise FloatingPointError("features are not finite")
     z_mean, t_mean = Z.mean(axis=0), T.mean(axis=0)
     Z = Z - z_mean
-    s, U = linalg.eigh(Z.T @ Z, check_finite=False, driver="evd")
-    Q = Z @ U
-    weights = 1 / (np.maximum(s, 0)[:, None] + ALPHAS)  # (m, alphas)
+    wide = Z.shape[1] > n
+    s, U = linalg.eigh(Z @ Z.T if wide else Z.T @ Z, check_finite=False, driver="evd")
+    s = np.maximum(s, 0)
+    Q = U * np.sqrt(s) if wide else Z @ U
+    weights = 1 / (s[:, None] + ALPHAS)  # (min(n, m), alphas)
     leverages = np.minimum(1 / n + Q**2 @ weights, 1 - 1e-10)
     C = Q.T @ (T - t_mean)
     left_out = np.empty((len(ALPHAS), *T.shape))
@@ -62,7 +65,8 @@ def ridge_by_leave_one_out(
         left_out[:, :, j] = (T[:, [j]] + (fitted - T[:, [j]]) / (1 - leverages)).T
     scores = [_score(losses, one, T) for one in left_out]
     best = int(np.argmin(scores))
-    coefficients = U @ (weights[:, [best]] * C)
+    chosen = weights[:, [best]]
+    coefficients = Z.T @ (U @ (chosen * (U.T @ (T - t_mean)))) if wide else U @ (chosen * C)
     return RidgeFit(float(ALPHAS[best]), scores[best], coefficients, t_mean - z_mean @ coefficients)
 
 

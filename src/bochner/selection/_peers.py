@@ -11,8 +11,9 @@ import numpy as np
 from scipy import linalg
 
 from ..kernels import Gaussian, Kernel
+from ._budget import Shared
 from ._code import Snippet
-from ._contenders import Bandwidths, Contender, Outcome, ridge_outcome, ridge_trial
+from ._contenders import Bandwidths, Contender, Outcome, ridge_outcome, ridge_trial, ridge_work
 from ._leave_one_out import ALPHAS
 from ._rivals import TUBE, ExactKernelRidge, boosting, gamma_of, nystroem, support_vectors
 from ._task import Part, Task
@@ -38,11 +39,12 @@ class ExactRidge(Contender):
     def __init__(self, bandwidths: Bandwidths) -> None:
         self.label, self.bandwidths = "exact kernel ridge", bandwidths
 
-    def judge(self, part: Part, task: Task, seed: int, known: dict[Any, Any]) -> Outcome:
+    def judge(self, part: Part, task: Task, seed: int, shared: Shared) -> Outcome:
         """See `Contender.judge`."""
         few = np.random.default_rng(seed).permutation(len(part.X))[:_EXACT_ROWS]
         X, T = part.X[few], part.T[few]
-        kernel = self.bandwidths.best(part.X, lambda kernel: _left_out(kernel, X, T, task)[0])
+        kernel = self.bandwidths.best(part.X, lambda kernel: _left_out(kernel, X, T, task)[0], shared)
+        shared.check()
         alpha = _left_out(kernel, X, T, task)[1]
         start = time.perf_counter()
         model = ExactKernelRidge(kernel, alpha, part.X, part.T)
@@ -50,6 +52,10 @@ class ExactRidge(Contender):
         scores = model.scores(part.X_test)
         spent = (time.perf_counter() - middle) / len(part.X_test)
         return Outcome(scores, {"bandwidth": kernel.bandwidth, "alpha": alpha}, middle - start, spent)
+
+    def work(self, n: int, d: int, t: int) -> float:
+        """See `Contender.work`."""
+        return min(n, _EXACT_ROWS) ** 2 + n**2 / 30
 
 
 def _left_out(kernel: Kernel, X: np.ndarray, T: np.ndarray, task: Task) -> tuple[float, float]:
@@ -70,7 +76,7 @@ class NystroemRidge(Contender):
     def __init__(self, bandwidths: Bandwidths, width: int) -> None:
         self.label, self.bandwidths, self.width = "Nystroem + Ridge (scikit-learn)", bandwidths, width
 
-    def judge(self, part: Part, task: Task, seed: int, known: dict[Any, Any]) -> Outcome:
+    def judge(self, part: Part, task: Task, seed: int, shared: Shared) -> Outcome:
         """See `Contender.judge`."""
         width = min(int(self.width or 1), len(part.X))
 
@@ -85,8 +91,13 @@ class NystroemRidge(Contender):
             found = trial(kernel)
             return math.inf if found is None else float(found.fit.loss)
 
-        kernel = self.bandwidths.best(part.X, loss)
+        kernel = self.bandwidths.best(part.X, loss, shared)
+        shared.check()
         return ridge_outcome(trial(kernel), part, {"gamma": gamma_of(kernel)})
+
+    def work(self, n: int, d: int, t: int) -> float:
+        """See `Contender.work`."""
+        return ridge_work(n, int(self.width or 1)) + 100 * min(n, int(self.width or 1)) ** 3  # its SVD
 
     def snippet(self, settings: Mapping[str, Any], task: Task) -> Snippet:
         """See `Contender.snippet`."""
@@ -137,7 +148,7 @@ class SupportVectors(ScikitContender):
         super().__init__(task)
         self.label, self.bandwidths = "SVC (scikit-learn)" if self.classifies else "SVR (scikit-learn)", bandwidths
 
-    def judge(self, part: Part, task: Task, seed: int, known: dict[Any, Any]) -> Outcome:
+    def judge(self, part: Part, task: Task, seed: int, shared: Shared) -> Outcome:
         """See `Contender.judge`."""
         fit, judge = self._held_out(part, seed, _SEARCH_ROWS)
         costs: dict[Kernel, float] = {}
@@ -145,6 +156,7 @@ class SupportVectors(ScikitContender):
         def loss(kernel: Kernel) -> float:
             losses = {}
             for C in _COSTS:
+                shared.check()
                 model, _ = self._fitted(
                     support_vectors(gamma_of(kernel), C, classes=self.classifies), part.X[fit], part.y[fit]
                 )
@@ -152,11 +164,16 @@ class SupportVectors(ScikitContender):
             costs[kernel] = min(losses, key=lambda C: losses[C])
             return losses[costs[kernel]]
 
-        kernel = self.bandwidths.best(part.X, loss)
+        kernel = self.bandwidths.best(part.X, loss, shared)
         if kernel not in costs:
             loss(kernel)
         settings = {"gamma": gamma_of(kernel), "C": costs[kernel]}
+        shared.check()
         return self.outcome(support_vectors(**settings, classes=self.classifies), part, task, settings)
+
+    def work(self, n: int, d: int, t: int) -> float:
+        """See `Contender.work`."""
+        return 6 * len(_COSTS) * (min(n, _SEARCH_ROWS) ** 2 + 150**2) + n**2
 
     def snippet(self, settings: Mapping[str, Any], task: Task) -> Snippet:
         """See `Contender.snippet`."""
@@ -176,19 +193,29 @@ class Boosting(ScikitContender):
         super().__init__(task)
         self.label = f"HistGradientBoosting{'Classifier' if self.classifies else 'Regressor'} (scikit-learn)"
 
-    def judge(self, part: Part, task: Task, seed: int, known: dict[Any, Any]) -> Outcome:
+    def judge(self, part: Part, task: Task, seed: int, shared: Shared) -> Outcome:
         """See `Contender.judge`."""
         fit, judge = self._held_out(part, seed, len(part.X))
         rates = _RATES if part.T.shape[1] <= _FEW_CLASSES else _RATES[1:2]  # one tree per class and round
+        share = (
+            max(0.1, part.T.shape[1] / len(fit) + 0.05) if self.classifies else 0.1
+        )  # a row of each class, to stop early
         found = {}
         for rate in rates:
-            model = boosting(seed, classes=self.classifies, learning_rate=rate).fit(part.X[fit], part.y[fit])
+            shared.check()
+            model = boosting(seed, classes=self.classifies, learning_rate=rate, validation_fraction=share)
+            model.fit(part.X[fit], part.y[fit])
             loss = float(task.losses(self._scores(model, part.X[judge], task), part.T[judge]).mean())
             found[rate] = loss, max(model.n_iter_, 1)
         rate = min(found, key=lambda rate: found[rate][0])
         settings = {"learning_rate": rate, "max_iter": found[rate][1]}
+        shared.check()
         final = boosting(seed, classes=self.classifies, early_stopping=False, **settings)
         return self.outcome(final, part, task, settings)
+
+    def work(self, n: int, d: int, t: int) -> float:
+        """See `Contender.work`."""
+        return n
 
     def snippet(self, settings: Mapping[str, Any], task: Task) -> Snippet:
         """See `Contender.snippet`."""

@@ -122,7 +122,8 @@ def recommend(
     task : {"regression", "classification"}, optional
         What to do with ``y``; by default, text and at most 20 different whole numbers are classes.
     budget : float
-        Seconds for cross-validation, 120 by default; at most 3000 rows are used.
+        Seconds for cross-validation, 120 by default.  At most 3000 rows are used, and fewer if a trial on few rows
+        predicts that they take too long; ``.notes`` says so, and what was left out.
 
     Returns
     -------

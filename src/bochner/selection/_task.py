@@ -69,15 +69,35 @@ class Task:
         _check_values(owner, y, kind)
         rng = np.random.default_rng(seed)
         chosen = rng.permutation(len(X))[:rows]
-        X, n, y = np.asarray(X[chosen], dtype=np.float64), len(X), y[chosen]
+        return cls._dealt(np.asarray(X[chosen], dtype=np.float64), y[chosen], kind, scaled, len(X))
+
+    @classmethod
+    def _dealt(cls, X: np.ndarray, y: np.ndarray, kind: Kind, scaled: int, n_given: int) -> Task:
+        fold = np.arange(len(y)) % FOLDS
         if kind == "regression":
-            return cls(
-                X, y.astype(np.float64), y.astype(np.float64)[:, None], kind, np.arange(len(y)) % FOLDS, scaled, n
-            )
+            y = y.astype(np.float64)
+            return cls(X, y, y[:, None], kind, fold, scaled, n_given)
         classes, number = np.unique(y, return_inverse=True)
-        fold = np.empty(len(y), dtype=int)
-        fold[np.argsort(number, kind="stable")] = np.arange(len(y)) % FOLDS
-        return cls(X, y, 2.0 * (number[:, None] == np.arange(len(classes))) - 1, kind, fold, scaled, n)
+        T = 2.0 * (number[:, None] == np.arange(len(classes))) - 1
+        order = np.argsort(number, kind="stable")
+        return cls(X, y, T, kind, fold[np.argsort(order)], scaled, n_given)
+
+    def first(self, n: int) -> Task:
+        """The same task with its first n rows, which are a random sample, in folds of their own.
+
+        Classes keep their shares, and at least two rows per fold if they have as many, so that n may be exceeded.
+        """
+        if n >= len(self.y):
+            return self
+        kept = np.arange(len(self.y)) < n
+        if self.kind == "classification":
+            _, number, counts = np.unique(self.y, return_inverse=True, return_counts=True)
+            place = np.empty(len(number), dtype=int)  # of a row in its class
+            place[np.argsort(number, kind="stable")] = np.arange(len(number)) - np.repeat(
+                counts.cumsum() - counts, counts
+            )
+            kept = (place < 2 * FOLDS) | (place < n / len(number) * counts[number])
+        return self._dealt(self.X[kept], self.y[kept], self.kind, self.scaled, self.n_given)
 
     @property
     def measure(self) -> str:

@@ -1,0 +1,139 @@
+"""Mechanisms of the literature by name: the map, the projection and the kernel of each, and its paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .._validation import check_instance
+from ..approximation import Approximation
+from ..kernels import Kernel
+from ..projections import Orthogonal, Projection, Quadrature
+from ..rotations import Butterfly, Haar, Hadamard, Kac, MultiHadamard, StructuredGivens
+from ._parts import kernels, look_up, map, projection
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """A mechanism of the literature: the names of its parts, and the kernel for which it was proposed.
+
+    Attributes
+    ----------
+    map, projection, kernel : str
+        Names of the parts in the catalogue.
+    paper : str
+        Key of the paper in the bibliography.
+    """
+
+    map: str
+    projection: str | Projection
+    kernel: str
+    paper: str
+
+
+def mechanisms() -> dict[str, Mechanism]:
+    """Return all mechanisms of the literature, by name.
+
+    Returns
+    -------
+    dict of str to Mechanism
+    """
+    return dict(_MECHANISMS)
+
+
+_MECHANISMS: dict[str, Mechanism] = {
+    "rff": Mechanism("trigonometric", "iid", "gaussian", "rahimi2007"),
+    "qmc": Mechanism("trigonometric", "halton", "gaussian", "yang2014"),
+    "gq": Mechanism("trigonometric", "gauss-hermite", "gaussian", "dao2017"),
+    "orf": Mechanism("trigonometric", "orthogonal", "gaussian", "yu2016"),
+    "sorf": Mechanism("trigonometric", "hadamard", "gaussian", "yu2016"),
+    "rom": Mechanism("trigonometric", Orthogonal(Hadamard(), "fixed"), "gaussian", "choromanski2017"),
+    "hmd": Mechanism("trigonometric", Orthogonal(MultiHadamard()), "gaussian", "omc"),
+    "kac": Mechanism("trigonometric", Orthogonal(Kac()), "gaussian", "omc"),
+    "sgp": Mechanism("trigonometric", Orthogonal(StructuredGivens("uniform", mix=False)), "gaussian", "omc"),
+    "bfly": Mechanism("trigonometric", Orthogonal(Butterfly("uniform", mix=False)), "gaussian", "omc"),
+    "qbf-h": Mechanism("trigonometric", "quadrature", "gaussian", "qbf"),
+    "qbf-b": Mechanism("trigonometric", Quadrature(Butterfly("tree", mix=False, products=3)), "gaussian", "qbf"),
+    "simrf": Mechanism("positive", "simplex", "gaussian", "simrf"),
+    "simrf+": Mechanism("positive", "simplex+", "gaussian", "simrf"),
+    "fast-simrf": Mechanism("positive", "fast-simplex", "gaussian", "simrf"),
+    "favor": Mechanism("trigonometric", "orthogonal", "softmax", "choromanski2021"),
+    "favor+": Mechanism("positive", "orthogonal", "softmax", "choromanski2021"),
+    "favor++": Mechanism("optimal-positive", "orthogonal", "softmax", "crt"),
+    "favor#": Mechanism("dense-uncentred", "orthogonal", "softmax", "likhosherstov2023"),
+    "dense": Mechanism("dense", "orthogonal", "softmax", "likhosherstov2023"),
+    "simrf-performer": Mechanism("positive", "simplex", "softmax", "simrf"),
+    "oprf": Mechanism("optimal-positive", "iid", "softmax", "crt"),
+    "gerf": Mechanism("generalized-exponential", "iid", "softmax", "crt"),
+    "poisrf": Mechanism("poisson", "iid", "softmax", "crt"),
+    "poisrf+": Mechanism("poisson+", "iid", "softmax", "crt"),
+    "geomrf": Mechanism("geometric", "iid", "softmax", "crt"),
+    "geomrf+": Mechanism("geometric+", "iid", "softmax", "crt"),
+    "hrf-angular": Mechanism("angular-hybrid", "orthogonal", "softmax", "hrf"),
+    "hrf-gaussian": Mechanism("gaussian-hybrid", "orthogonal", "softmax", "hrf"),
+    "hrf-cluster": Mechanism("cluster-hybrid", "orthogonal", "softmax", "hrf"),
+    "jlt": Mechanism("identity", "iid", "linear", "johnson1984"),
+    "ojlt": Mechanism("identity", Orthogonal(Haar(), "fixed"), "linear", "omc"),
+}
+
+
+def mechanism(name: str, kernel: Kernel | str | None = None, n_projections: int = 256) -> Approximation:
+    """Return the specification of a mechanism by its name in the literature.
+
+    Parameters
+    ----------
+    name : str
+        The name of the mechanism: "rff", "orf", "sorf", "simrf", "favor+", "favor++", "qbf-h", ...
+    kernel : Kernel or str, optional
+        The kernel; by default the one for which the mechanism was proposed.
+    n_projections : int
+        Number of rows.
+
+    Returns
+    -------
+    Approximation
+
+    Examples
+    --------
+    >>> from bochner import mechanism
+    >>> mechanism("favor+", n_projections=64)
+    Approximation(kernel=Softmax(scale=1.0), map=Positive(antithetic=False), \
+projection=Orthogonal(rotation=Haar(), radii='kernel'), n_projections=64)
+    """
+    found = look_up("mechanism", name, _MECHANISMS)
+    rows = found.projection
+    chosen = found.kernel if kernel is None else kernel
+    return Approximation(
+        kernel=look_up("kernel", chosen, kernels()) if isinstance(chosen, str) else chosen,
+        map=map(found.map),
+        projection=projection(rows) if isinstance(rows, str) else rows,
+        n_projections=n_projections,
+    )
+
+
+def as_specification(
+    owner: str, spec: Approximation | str, kernel: Kernel | str | None = None, n_projections: int = 256
+) -> Approximation:
+    """Return a specification given as a value or by the name of a mechanism, for arguments that accept both.
+
+    Parameters
+    ----------
+    owner : str
+        Name of the caller, for error messages.
+    spec : Approximation or str
+        A specification, which is returned unchanged, or a name.
+    kernel : Kernel or str, optional
+        The kernel of a named mechanism; by default the one for which it was proposed.
+    n_projections : int
+        Number of rows of a named mechanism.
+
+    Returns
+    -------
+    Approximation
+    """
+    if isinstance(spec, str):
+        try:
+            return mechanism(spec, kernel, n_projections)
+        except ValueError as error:
+            raise ValueError(f"{owner}: {error}") from None
+    check_instance(owner, "spec", spec, Approximation, "Approximation(kernels.Softmax()) or a name such as 'favor++'")
+    return spec
