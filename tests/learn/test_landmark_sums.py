@@ -7,7 +7,7 @@ import pytest
 
 from bochner import Approximation, kernels, maps
 from bochner.learn import KernelClassifier, KernelRidge
-from bochner.learn._linear import moments
+from bochner.learn._linear import feature_moments
 from bochner.learn._linear.moments import Moments
 from bochner.learn._row_source import rows_in_memory
 
@@ -28,7 +28,7 @@ def data():
 def test_sums_of_columns_are_those_of_whitened_features(data, dtype, weighted):
     X, Y, weights = data[0].astype(dtype), data[1], data[2] if weighted else None
     phi = drawn(X)
-    found = moments.collect_moments(phi, rows_in_memory("test", X, Y, weights), least_alpha=1e-3)
+    found = feature_moments.collect_moments(phi, rows_in_memory("test", X, Y, weights), least_alpha=1e-3)
     expected = Moments.of(phi.queries(X.astype(np.float64)), Y, weights)
     assert 0 < found.blur < 1e-5 and found.units == expected.units
     tolerance = {"rtol": 1e-5, "atol": 1e-4} if dtype == np.float32 else {"rtol": 1e-10, "atol": 1e-10}
@@ -48,7 +48,7 @@ def test_fits_do_not_depend_on_where_features_are_whitened(data, monkeypatch):
     X, Y, weights = data
     options = {"gamma": 0.5, "map": "landmarks", "n_components": 60, "alpha": 1e-4, "random_state": 0}
     once = KernelRidge(**options).fit(X, Y, weights)
-    monkeypatch.setattr(moments, "_BLUR", 0.0)
+    monkeypatch.setattr(feature_moments, "_BLUR", 0.0)
     always = KernelRidge(**options).fit(X, Y, weights)
     assert once.statistics_.blur > 0 == always.statistics_.blur
     np.testing.assert_allclose(once.predict(X), always.predict(X), atol=1e-8)

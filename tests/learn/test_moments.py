@@ -9,7 +9,8 @@ import pytest
 
 from bochner import Approximation, kernels, threads
 from bochner.learn import _row_source
-from bochner.learn._linear.moments import Moments, collect_moments
+from bochner.learn._linear.feature_moments import collect_moments
+from bochner.learn._linear.moments import Moments
 from bochner.learn._linear.spectrum import NormalEquations
 from bochner.learn._row_source import ArrayRows
 

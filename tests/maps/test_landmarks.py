@@ -73,7 +73,7 @@ def test_the_law_of_the_pivots(batch, update, seed, monkeypatch):
         third = residual(K, [i, j])
         expected[i, j] = first[i] / first.sum() * second[j] / second.sum() * third / third.sum()
     for _ in range(draws):
-        counts[tuple(_pivots.rpcholesky(unit, X, 3, rng))] += 1
+        counts[tuple(_pivots.rpcholesky(unit, X.__getitem__, len(X), 3, rng))] += 1
     likely = draws * expected > 5
     assert not counts[expected < 1e-12].any()
     seen, law = np.append(counts[likely], counts[~likely].sum()), np.append(expected[likely], expected[~likely].sum())
@@ -93,7 +93,7 @@ def test_stale_residuals_find_as_good_pivots_as_fresh_ones(monkeypatch):
     left = {}
     for update in (False, True):
         monkeypatch.setattr(_pivots._Search, "update_pays", lambda self, rate, update=update: update)
-        chosen = [_pivots.rpcholesky(unit, X, 40, np.random.default_rng(s)) for s in range(15)]
+        chosen = [_pivots.rpcholesky(unit, X.__getitem__, len(X), 40, np.random.default_rng(s)) for s in range(15)]
         assert all(len(set(pivots)) == 40 for pivots in chosen)
         left[update] = [np.log(residual(unit(X), list(pivots)).sum()) for pivots in chosen]
     assert abs(stats.ttest_ind(left[False], left[True]).statistic) < 5

@@ -111,13 +111,17 @@ class DistancesTo:
 
     def _correct(self, q: np.ndarray, suspect: np.ndarray, X: np.ndarray, own: np.ndarray, squares: np.ndarray) -> None:
         """Replace the distances of close pairs, which are all in the ``suspect`` rows X, by norms of rows and points."""
-        some, norms = q[suspect], own[suspect, None] + squares
-        close = ~(some > self.close * norms)
-        n_close = int(np.count_nonzero(close))
-        if n_close > MANY * q.size:
+        row, column = np.nonzero(~(q[suspect] > self.close * (own[suspect, None] + squares)))
+        if len(row) > MANY * q.size:
             q[suspect] = _from_differences(np, X, self.Y, self.lengthscale, 2)
-        elif n_close:
-            q[suspect] = _corrected(np, some, close, X, self.Y, self.lengthscale)
+            return
+        step = max(1, GATHERED // X.shape[1])
+        for start in range(0, len(row), step):
+            i, j = row[start : start + step], column[start : start + step]
+            differences = X[i] - self.Y[j]
+            if self.lengthscale != 1.0:
+                differences /= scale_like(self.lengthscale, X)
+            q[suspect[i], j] = np.vecdot(differences, differences)
 
 
 def manhattan_distances(xp: Any, X: Any, Y: Any, lengthscale: Lengthscale = 1.0) -> Any:

@@ -175,6 +175,18 @@ class Gaussian(Radial):
     def profile(self, xp: Any, q: Any) -> Any:
         return xp.exp(-0.5 * q)
 
+    def columns(self, points: np.ndarray) -> Callable[[Any], np.ndarray]:
+        """Return the profile at the distances to the points, in the place of these distances."""
+        distances = DistancesTo(points, self.lengthscale)
+
+        def values(X: Any) -> np.ndarray:
+            q = distances(X)
+            q *= -0.5
+            np.exp(q, out=q)
+            return q
+
+        return values
+
 
 @dataclass(frozen=True)
 class Cauchy(Radial):

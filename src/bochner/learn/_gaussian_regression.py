@@ -18,7 +18,8 @@ from ._iterated_process import iterated_posterior
 from ._kernel_ridge import as_columns
 from ._lengthscale_search import Sample, best_lengthscales, evidence_of, regression_objective
 from ._linear.evidence import Hyperparameters, SpectralEvidence
-from ._linear.moments import Moments, collect_moments
+from ._linear.feature_moments import collect_moments
+from ._linear.moments import Moments
 from ._linear.posterior import Posterior, posterior
 from ._linear.spectrum import NormalEquations, Scaling
 from ._linear.stochastic_evidence import stochastic_evidence

@@ -169,8 +169,9 @@ class Landmarks(Map):
         if self.pivots == "uniform":
             return distinct(data.rows, rng.permutation(numbers), m)
         if self.pivots == "rpcholesky":
-            pool = data.rows(_subset(numbers, max(_POOL, _POOL_PER_PIVOT * m), rng))
-            return np.asarray(pool[rpcholesky(unit, pool, m, rng)], dtype=np.float64)
+            pool = _subset(numbers, max(_POOL, _POOL_PER_PIVOT * m), rng)
+            pivots = rpcholesky(unit, lambda some: data.rows(pool[some]), len(pool), m, rng)
+            return np.asarray(data.rows(pool[pivots]), dtype=np.float64)
         different = distinct(data.rows, numbers, m + 1)
         if len(different) <= m:
             return different

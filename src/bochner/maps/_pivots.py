@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -29,8 +30,12 @@ def distinct(rows: Callable[[np.ndarray], np.ndarray], order: np.ndarray, m: int
     return np.array(list(found.values()), dtype=np.float64)
 
 
-def rpcholesky(unit: Kernel, rows: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
-    """Numbers of m pivots, each drawn in proportion to the residual diagonal of those before it.
+Rows = Callable[[Any], np.ndarray]
+"""From numbers of rows, or a slice of them, to these rows (n, d)."""
+
+
+def rpcholesky(unit: Kernel, rows: Rows, n: int, m: int, rng: np.random.Generator) -> np.ndarray:
+    """Numbers of m pivots among n rows, each drawn in proportion to the residual diagonal of those before it.
 
     Proposals are drawn in batches from a residual diagonal that may be out of date, and accepted with the share of their
     diagonal that is left when their turn comes: the law is that of one pivot at a time.  A proposal costs kernel values
@@ -38,7 +43,7 @@ def rpcholesky(unit: Kernel, rows: np.ndarray, m: int, rng: np.random.Generator)
     more.  Fewer pivots where nothing is left.
     """
     with single_threaded_blas:
-        search = _Search(unit, rows, m)
+        search = _Search(unit, rows, n, m)
         while search.k < m and search.left.sum() > search.floor:
             rate = search.propose(rng)
             if not rate and search.k == search.known:  # up to date, and all refused: nothing but rounding is left
@@ -65,27 +70,25 @@ class _Search:
         The rows of the factor at the k pivots, a triangle.
     """
 
-    def __init__(self, unit: Kernel, rows: np.ndarray, m: int) -> None:
-        self.unit, self.rows, self.m, self.k, self.known, self.size = unit, rows, m, 0, 0, min(_BATCH, m)
+    def __init__(self, unit: Kernel, rows: Rows, n: int, m: int) -> None:
+        self.unit, self.rows, self.n, self.m, self.k, self.known, self.size = unit, rows, n, m, 0, 0, min(_BATCH, m)
         with np.errstate(over="ignore"):
-            self.left = np.array(unit.diagonal(rows), dtype=np.float64)
+            self.left = np.ones(n) if unit.shift_invariant else np.array(unit.diagonal(self.points(slice(None))))
         if not np.isfinite(self.left.sum()):
             raise ValueError(f"Landmarks: {unit!r} overflows on the data; rescale them.")
-        self.floor = self.left.sum() * len(rows) * np.finfo(np.float64).eps
-        self.pivots, self.own, self.factor = np.zeros(m, dtype=np.int64), np.zeros((m, m)), np.empty((m, len(rows)))
+        self.floor = self.left.sum() * n * np.finfo(np.float64).eps
+        self.pivots, self.own, self.factor = np.zeros(m, dtype=np.int64), np.zeros((m, m)), np.empty((m, n))
 
     def propose(self, rng: np.random.Generator) -> float:
         """Draw a batch of proposals, append those accepted to the pivots, and return their share."""
-        numbers = rng.choice(len(self.rows), self.size, p=self.left / self.left.sum())
-        points, Z = self.points(numbers), np.empty((self.size, self.k))
-        new = slice(self.known, self.k)
+        numbers = rng.choice(self.n, self.size, p=self.left / self.left.sum())
+        new, Z = slice(self.known, self.k), np.empty((self.size, self.k))
+        points = self.points(np.concatenate([numbers, self.pivots[new]]))
+        K = self.unit.columns(points[: self.size])(points)
         Z[:, : self.known] = self.factor[: self.known, numbers].T
         if self.k > self.known:
-            K = np.asarray(self.unit(points, self.points(self.pivots[new])))
-            Z[:, new] = self._solved(K, Z[:, : self.known]).T
-        accepted, L, tried = _accepted(
-            np.asarray(self.unit(points)) - Z @ Z.T, self.left[numbers], numbers, self.m - self.k, rng
-        )
+            Z[:, new] = self._solved(K[self.size :].T, Z[:, : self.known]).T
+        accepted, L, tried = _accepted(K[: self.size] - Z @ Z.T, self.left[numbers], numbers, self.m - self.k, rng)
         added = slice(self.k, self.k + len(accepted))
         self.pivots[added], self.own[added, : self.k], self.own[added, added] = numbers[accepted], Z[accepted], L
         self.left[numbers[accepted]] = 0
@@ -98,7 +101,7 @@ class _Search:
     def update_pays(self, rate: float) -> bool:
         """Whether proposals refused from now on would cost more kernel values than an update; all cost the same."""
         refused = (self.m - self.k) * (1 / max(rate, 1e-9) - 1)
-        return refused * (self.k + self.size) > len(self.rows) * (self.k - self.known)
+        return refused * (self.k + self.size) > self.n * (self.k - self.known)
 
     def update(self) -> None:
         """Compute the columns of the factor of new pivots for all rows, and what they leave."""
@@ -110,14 +113,14 @@ class _Search:
             self.factor[new, i:j] = part
             self.left[i:j] -= np.einsum("kn,kn->n", part, part)
 
-        for_each_tile(len(self.rows), _TILE, tile)
+        for_each_tile(self.n, _TILE, tile)
         self.left = np.maximum(self.left, 0)
         self.left[self.pivots[: self.k]] = 0
         self.known = self.k
 
     def points(self, numbers: np.ndarray | slice) -> np.ndarray:
         """Rows in float64."""
-        return self.rows[numbers].astype(np.float64, copy=False)
+        return self.rows(numbers).astype(np.float64, copy=False)
 
     def _solved(self, K: np.ndarray, Z: np.ndarray) -> np.ndarray:
         """Columns of the factor of new pivots, transposed, at rows with these kernel values K and known columns Z."""

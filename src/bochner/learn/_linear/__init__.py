@@ -1,6 +1,7 @@
 """The linear engine: regression and classification on features, from sums over rows.
 
 - `moments`: means and second moments of features and targets, which add;
+- `feature_moments`: those of the features of rows, wherever the rows are;
 - `spectrum`: the linear equations that they make, solved stably, and their eigenvectors;
 - `tiles`, `nystrom`, `conjugate_gradients`: the same solution on wide features, in passes that forget them;
 - `ridge`, `criteria`: ridge regression, and the criteria that choose its regularisation;

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any
 
 import numpy as np
 
-from ...approximation import FeatureMap
 from ...linalg.engine import for_each_tile, single_threaded_blas
-from .._row_source import Chunk, RowSource
 
 _COLUMNS = 320
 """Columns of a block of the scatter matrix: enough for BLAS to reach its speed, few enough to share among threads."""
 _ROWS = 512
-_BLUR = 1e-2
-"""Share of a strength that the rounding error of S may have: as if the strength were off by so much, somewhere."""
-_ACCURATE = 1e-4
-"""Relative error of features by rounding in float32 above which they are computed in float64."""
 
 Part = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 """Features (n, D), targets (n, t), and weights (n,) or None."""
@@ -108,9 +100,17 @@ class Moments:
             Whether products are computed in float64 even for float32 features: the error of a float32 product exceeds
             the small eigenvalues on which the criteria for the regularisation strength depend.
         """
-        sums = _Sums(n_features, n_targets)
+        sums = Sums(n_features, n_targets)
         for features, targets, weights in parts:
             sums.add_rows(features, targets, weights, exact=exact)
+        return sums.frozen()
+
+    @classmethod
+    def total(cls, parts: Iterable[Moments], n_features: int, n_targets: int) -> Moments:
+        """Of all rows of these moments, in their order."""
+        sums = Sums(n_features, n_targets)
+        for part in parts:
+            sums.add(part)
         return sums.frozen()
 
     @property
@@ -154,13 +154,10 @@ class Moments:
                 f"Moments: only those of the same features and targets add, got {self.n_features} features, "
                 f"{self.n_targets} targets and {other.n_features} features, {other.n_targets} targets."
             )
-        total = _Sums(self.n_features, self.n_targets)
-        total.add(self)
-        total.add(other)
-        return total.frozen()
+        return Moments.total((self, other), self.n_features, self.n_targets)
 
 
-class _Sums:
+class Sums:
     """Moments in the making: the one place where they change."""
 
     def __init__(self, n_features: int, n_targets: int) -> None:
@@ -176,8 +173,16 @@ class _Sums:
             array.flags.writeable = False
         return Moments(**vars(self))
 
-    def add_rows(self, features: np.ndarray, targets: np.ndarray, weights: np.ndarray | None, *, exact: bool) -> None:
-        """Add rows."""
+    def add_rows(
+        self,
+        features: np.ndarray,
+        targets: np.ndarray,
+        weights: np.ndarray | None,
+        *,
+        exact: bool,
+        room: np.ndarray | None = None,
+    ) -> None:
+        """Add rows; ``room`` for one row more than that is overwritten, and may hold the features themselves."""
         w = np.ones(len(features)) if weights is None else weights.astype(np.float64)
         weight = float(w.sum())
         self.n_rows += len(features)
@@ -186,7 +191,7 @@ class _Sums:
         if weight == 0:
             return
         roots = None if weights is None else np.sqrt(w)
-        rows, phi = _centred(features, w, roots, np.dtype(np.float64) if exact else features.dtype)
+        rows, phi = _centred(features, w, roots, np.dtype(np.float64) if exact else features.dtype, room)
         Y, y = _centred(targets.astype(np.float64), w, roots, np.dtype(np.float64))
         delta, gap, root = self._shift(phi, y, weight)
         rows[-1], Y[-1] = root * delta, root * gap  # one more row carries the shift of the means: Chan's correction
@@ -258,7 +263,7 @@ def _whole(weights: np.ndarray) -> np.ndarray:
 
 
 def _centred(
-    values: np.ndarray, w: np.ndarray, roots: np.ndarray | None, dtype: np.dtype
+    values: np.ndarray, w: np.ndarray, roots: np.ndarray | None, dtype: np.dtype, room: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows about their mean, times roots of weights, with room for one more, in ``dtype``; and the mean in float64.
 
@@ -266,7 +271,7 @@ def _centred(
     to as many digits again.  Its square is beyond the digits of the products.
     """
     n = len(values)
-    out = np.empty((n + 1, values.shape[1]), dtype)
+    out = np.empty((n + 1, values.shape[1]), dtype) if room is None else room[: n + 1]
     with single_threaded_blas:  # the number of threads cannot change a bit
         centre = (w.astype(values.dtype) @ values) / values.dtype.type(w.sum())
 
@@ -279,57 +284,3 @@ def _centred(
     with single_threaded_blas:
         rest = (np.ones(n) if roots is None else roots).astype(dtype) @ out[:n]
     return out, centre + rest.astype(np.float64) / w.sum()
-
-
-def collect_moments(
-    phi: FeatureMap, rows: RowSource, *, exact: bool = True, least_alpha: float = 0.0, verbose: Any = 0
-) -> Moments:
-    r"""Moments of the features and the targets of all rows, chunk by chunk and wherever the rows are.
-
-    Features that are others times a matrix T, such as whitened landmarks, have the scatter :math:`T^TST`: the product is
-    taken once, instead of once for each row.  It multiplies rounding errors by :math:`|T|^2` instead of :math:`|T|`, so it
-    is taken of many rows, and where the error stays far below the least strength that the equations will be solved with.
-
-    Parameters
-    ----------
-    phi : FeatureMap
-    rows : RowSource
-    exact : bool
-        See `Moments.collect`.
-    least_alpha : float
-        Zero if it is not known.
-    verbose : int
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner import Approximation, kernels
-    >>> from bochner.learn._row_source import ArrayRows
-    >>> rows = ArrayRows("example", np.random.default_rng(0).standard_normal((50, 3)), np.ones((50, 1)))
-    >>> phi = Approximation(kernels.Gaussian(), n_projections=4).draw(3, rng=0)
-    >>> collect_moments(phi, rows).scatter.shape
-    (8, 8)
-    """
-    factors, blur, n = phi.factored(stable=True), 0.0, rows.shape[0]  # NaN where it is not known
-    if factors is not None:
-        blur = factors[2] * np.finfo(np.float64 if exact else rows.dtype).eps * np.sqrt(n * phi.n_features_out)
-    once = factors is not None and n > 2 * phi.n_features_out and blur <= _BLUR * least_alpha
-    work = partial(_moments, phi=phi, n_targets=rows.n_targets, exact=exact, factored=once)
-    total: Moments = rows.reduce(work, width=phi.n_features_out, label="fit", verbose=verbose)
-    rows.check_weight(total.weight)
-    return total.of_products(factors[1], float(blur)) if factors is not None and once else total
-
-
-def _moments(chunks: Iterator[Chunk], *, phi: FeatureMap, n_targets: int, exact: bool, factored: bool) -> Moments:
-    features = partial(first_factor, phi, stable=True) if factored else phi.queries
-    width = phi.n_features_out if not factored else len(phi.factored(stable=True)[1])  # type: ignore[index]
-    parts = ((features(X), Y, weights) for X, Y, weights in chunks if len(X))
-    return Moments.collect(parts, width, n_targets, exact=exact)
-
-
-def first_factor(phi: FeatureMap, X: Any, *, stable: bool) -> np.ndarray:
-    """The other features of `FeatureMap.factored`, in float64 where the matrix would amplify the rounding of float32."""
-    factors, plain = phi.factored(stable=stable), phi.factored()
-    assert factors is not None and plain is not None
-    delicate = np.finfo(np.float32).eps * np.sqrt(plain[2]) > _ACCURATE
-    return np.asarray(factors[0].queries(X.astype(np.float64, copy=False) if delicate else X))

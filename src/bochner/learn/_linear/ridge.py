@@ -16,7 +16,8 @@ from ...linalg.engine import multiply, single_threaded_blas
 from .._row_source import RowSource
 from .conjugate_gradients import direct_cost, iterated_ridge
 from .criteria import CRITERIA, DEFAULT_ALPHAS, about, best_alpha, gcv, left_out, left_out_of_chunks, new_rows
-from .moments import Moments, collect_moments, first_factor
+from .feature_moments import collect_moments, first_factor
+from .moments import Moments
 from .spectrum import Equations, NormalEquations, RowEquations, Solved, Spectrum, blas_for
 
 SOLVERS = ("auto", "primal", "dual", "cg")
@@ -303,7 +304,7 @@ class RidgeModel:
 def _predict(
     X: np.ndarray, *, phi: FeatureMap, coefficients: np.ndarray, intercept: np.ndarray, factored: bool
 ) -> np.ndarray:
-    features = first_factor(phi, X, stable=False) if factored else phi.queries(X)
+    features = first_factor(phi, X) if factored else phi.queries(X)
     found = np.empty((len(X), len(intercept)), features.dtype)
     multiply(features, coefficients.astype(features.dtype), found)
     found += intercept.astype(features.dtype)
