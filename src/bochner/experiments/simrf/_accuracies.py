@@ -16,7 +16,7 @@ OWN_SPLIT = (
     "The split is our own: a tenth of the rows for the test, a tenth of the others for validation; columns "
     "standardised."
 )
-TABLES = by_profile(
+TABLES: Mapping[str, Mapping[str, Any]] = by_profile(
     smoke={"data": ("banknote", "wifi"), "rows": 600, "sigmas": (0.03, 3.0, 4), "tuning_draws": 2, "draws": 40},
     full={"data": tuple(DATA), "rows": None, "sigmas": (0.01, 5.0, 14), "tuning_draws": 10, "draws": 500},
 )
