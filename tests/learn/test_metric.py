@@ -11,7 +11,7 @@ from scipy import sparse
 from bochner import Approximation, kernels
 from bochner.learn import KernelClassifier, KernelRidge
 from bochner.learn._feature_parameters import FeatureParameters
-from bochner.learn._metric import _Task, given_root, learned_metric
+from bochner.learn._metric import _Iterate, _Task, given_root, learned_metric
 from bochner.learn._row_source import Chunk
 
 RNG = np.random.default_rng(0)
@@ -54,6 +54,20 @@ def test_noise_is_not_worth_a_metric():
     noise = RNG.standard_normal(500)
     model = KernelRidge(metric="learned", **GIVEN).fit(X, noise)
     assert model.coordinates_.matrix is None and "no metric" in model.selection_.reason
+
+
+def test_a_saving_within_its_doubt_is_not_worth_a_metric():
+    before = np.r_[np.ones(30), 40.0]  # an outlier among held-out rows
+    lucky, better = np.r_[np.ones(30), 4.0], np.r_[np.full(30, 0.5), 40.0]
+    iterates = [_Iterate(np.ones(1), 0.0, losses.mean(), losses, np.ones((1, 1))) for losses in (before, lucky, better)]
+    assert not iterates[1].clearly_below(iterates[0]) and iterates[2].clearly_below(iterates[0])
+
+
+def test_directions_are_found_where_most_columns_do_not_matter():
+    rows = np.random.default_rng(8).standard_normal((800, 30))
+    target = np.sin(2 * rows[:, 0]) + rows[:, 1]
+    model = KernelRidge(metric="learned", map=None, n_components=128, random_state=0).fit(rows[:600], target[:600])
+    assert model.score(rows[600:], target[600:]) > 0.9
 
 
 def test_the_first_part_of_a_stream_and_sparse_rows():

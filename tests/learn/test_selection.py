@@ -210,6 +210,14 @@ def test_the_edge_of_the_search_warns(monkeypatch):
         KernelRidge(random_state=0).fit(X, np.sin(X[:, 0]))
 
 
+@pytest.mark.parametrize("trend", (0.0, 2.0))
+def test_rapid_changes_are_found(trend):
+    x = np.random.default_rng(5).uniform(-1, 1, (500, 1))
+    y = trend * x[:, 0] + np.sin(80 * x[:, 0])
+    model = KernelRidge(random_state=0).fit(x[:400], y[:400])
+    assert model.score(x[400:], y[400:]) > 0.95
+
+
 def test_weights_are_repetitions_for_the_median_too():
     X, w = RNG.standard_normal((30, 2)), RNG.integers(1, 4, 30)
     repeated = np.repeat(X, w, axis=0)

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from ..approximation import FeatureMap
 from ._column_moments import ColumnMoments
-from ._row_source import RowSource
+from ._row_source import Chunk, RowSource
 
 
 @dataclass(frozen=True)
@@ -132,9 +132,10 @@ class MovedRows:
         """Return at most ``n`` rows."""
         return np.asarray(self.coordinates(self.rows.sample(n, rng)))
 
-    def glance(self) -> np.ndarray:
-        """Return rows from which maps choose their constants."""
-        return np.asarray(self.coordinates(self.rows.glance()))
+    def glance(self) -> Chunk:
+        """Return rows with weights from which maps choose their constants."""
+        seen = self.rows.glance()
+        return seen._replace(X=np.asarray(self.coordinates(seen.X)))
 
 
 def _moments(coordinates: Coordinates, d: int, chunks: Any) -> ColumnMoments:

@@ -42,8 +42,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
     metric : None, "learned", array (d,) or (d, d)
         Metric M of the distance :math:`(x-y)^TM(x-y)` between rows, after standardisation; (d,) is a diagonal.
         ``"learned"`` iterates the mean of the outer products of the gradients of the prediction on at most 4096 rows, so
-        that directions in which it changes count more.  A quarter of these rows is held out to choose the iterate; if
-        none saves 2 % of the error, there is no metric.  About 5 seconds more.
+        that columns, and then directions, in which it changes count more.  A quarter of these rows is held out to choose
+        the iterate; if none saves 2 % of the error, and two standard errors, there is no metric.  About 5 to 8 seconds
+        more.
     ard : bool
         Whether the learned metric is diagonal: a bandwidth for each column.
     alpha : "auto", float, array (t,), "loo" or "gcv"
@@ -106,12 +107,13 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
 
     The automatic mode tries a fixed small number of candidates on a sample: on 2048 rows at width 512, walks over
     bandwidths in steps of two (at most from 1/64 to 64 times the median distance, usually three to five fits) for random
-    features, then for landmarks, then for columns as they are; then three or four more around the best on 4096 rows at
-    width 1024.  This takes about 5 seconds of one core for 20000 rows and 64 columns, and hardly more for any number of
-    rows; a fit of a hundred rows takes some 50 milliseconds.  Every choice has the same criterion, the leave-one-out
-    squared error in units of the variance of the targets, in float64.  If there are no more rows than features,
-    landmarks at all rows make the kernel exact.  A stream decides on the rows of its first call, so make it a large
-    one.  A bandwidth at the edge of the search, where the error still falls, warns.
+    features, two or three far shorter ones where much is left unexplained, then for landmarks, then for columns as they
+    are; then three or four more around the best on 4096 rows at width 1024.  This takes about 5 seconds of one core for
+    20000 rows and 64 columns, and hardly more for any number of rows; a fit of a hundred rows takes some 50
+    milliseconds.  Every choice has the same criterion, the leave-one-out squared error in units of the variance of the
+    targets, in float64.  If there are no more rows than features, landmarks at all rows make the kernel exact.  A stream
+    decides on the rows of its first call, so make it a large one.  A bandwidth at the edge of the search, where the
+    error still falls, warns.
 
     ``method="nadaraya-watson"`` is the kernel average :math:`\sum_i k(x, x_i)y_i/\sum_i k(x, x_i)`, computed in one
     pass; here features of queries and keys may differ.  Nothing is searched for: ``gamma="auto"`` means "scale" for the

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,8 @@ _LEAST = 1e-3
 """Share of the mean eigenvalue that every direction keeps."""
 _WORTH = 0.02
 """Share of the held-out error that a metric must save."""
+_DOUBT = 2.0
+"""Standard errors that the saving must exceed: the best of several iterates is one of the lucky ones."""
 _MOST_COLUMNS = 2048
 _FITS = 6
 """Most bandwidths of an iterate."""
@@ -88,7 +91,9 @@ def learned_metric(
 
     Each iterate fits random features in the present coordinates, and replaces the metric by the mean of the outer
     products of the gradients of the prediction, :math:`M = \frac1n\sum_i \nabla f(x_i)\nabla f(x_i)^T`.  The gradients
-    are one product with the adjoint of W.  Rows that are held out judge each iterate; the best is kept.
+    are one product with the adjoint of W.  Columns are scaled first, and directions are learned from there: where most
+    columns do not matter, the first fits are too poor to show directions.  Rows that are held out judge each iterate; the
+    best is kept.
 
     Parameters
     ----------
@@ -117,19 +122,45 @@ def learned_metric(
     held = max(len(Z) // _HELD_OUT, 1)
     train, test = sample.taken(slice(held, None)), sample.taken(slice(held))
     task = _Task(owner, features, train, test, Z[held:], Z[:held], bandwidth, intercept, alike, seed)
-    root = np.ones(d) if diagonal else np.eye(d)
-    best, errors, step = None, [], 0.0
-    for k in range(_ITERATIONS):
-        error, step, M = task.iterate(root, step)
-        errors.append(error)
-        if error <= min(errors):
-            best = root
-        stalls = k > 1 and min(errors[-2:]) > (1 - _WORTH / 2) * min(errors[:-2])
-        if stalls or not np.isfinite(M).all() or not M.any():
-            break
-        root = _root(M, diagonal=diagonal)
-    worth = min(errors) < (1 - _WORTH) * errors[0]
-    return LearnedMetric(best if worth else None, errors)
+    start = task.iterate(np.ones(d), 0.0)
+    tried = [start]
+    for only_columns in (True,) if diagonal else (True, False):
+        _descend(task, tried, diagonal=only_columns)
+    best = min(tried, key=lambda iterate: iterate.error)
+    return LearnedMetric(best.root if best.clearly_below(start) else None, [iterate.error for iterate in tried])
+
+
+def _descend(task: _Task, tried: list[_Iterate], *, diagonal: bool) -> None:
+    """Add iterates after the best of those tried, until two in a row save little."""
+    best = last = min(tried, key=lambda iterate: iterate.error)
+    worse = 0
+    for _ in range(_ITERATIONS):
+        if worse > 1 or not np.isfinite(last.M).all() or not last.M.any():
+            return
+        last = task.iterate(_root(last.M, diagonal=diagonal), last.step)
+        tried.append(last)
+        worse = 0 if last.error < (1 - _WORTH / 2) * best.error else worse + 1
+        best = last if last.error < best.error else best
+
+
+class _Iterate(NamedTuple):
+    """Root of a metric, the best bandwidth in it, its error and losses on held-out rows, and the next metric."""
+
+    root: np.ndarray
+    step: float
+    error: float
+    losses: np.ndarray
+    M: np.ndarray
+
+    def clearly_below(self, other: _Iterate) -> bool:
+        """Whether it saves enough of the error, and more than the doubt about the mean of the differences."""
+        gain = other.losses - self.losses
+        doubt = _DOUBT * float(np.std(gain)) / math.sqrt(len(gain)) if np.isfinite(gain).all() else 0.0
+        return other.error - self.error > max(_WORTH * other.error, doubt)
+
+
+_Fit = tuple[float, np.ndarray, Any, np.ndarray]
+"""Held-out error and losses, features, and coefficients."""
 
 
 @dataclass
@@ -145,16 +176,16 @@ class _Task:
     alike: bool
     seed: int
 
-    def iterate(self, root: np.ndarray, step: float) -> tuple[float, float, np.ndarray]:
-        """Held-out error in these coordinates, the step of its bandwidth, and the next metric in the coordinates before."""
+    def iterate(self, root: np.ndarray, step: float) -> _Iterate:
+        """A fit in these coordinates, with the best bandwidth from ``step``, and the metric in the coordinates before."""
         X, X_test = _times(self.Z, root), _times(self.Z_test, root)
-        step, (error, phi, B) = self._walk(X, X_test, step)
+        step, (error, losses, phi, B) = self._walk(X, X_test, step)
         gradients = self.gradients(self.owner, phi, X[:_GRADIENT_ROWS], B)  # in the new coordinates
         back = _times(gradients, root)  # and in those before, since the root is symmetric
         M = np.einsum("nd,ne->de", back, back) / len(back)
-        return error, step, M
+        return _Iterate(root, step, error, losses, M)
 
-    def _walk(self, X: np.ndarray, X_test: np.ndarray, step: float) -> tuple[float, tuple[float, Any, np.ndarray]]:
+    def _walk(self, X: np.ndarray, X_test: np.ndarray, step: float) -> tuple[float, _Fit]:
         """The best fit from a bandwidth downhill in steps of two."""
         known = {step: self._fit(X, X_test, step)}
         while self.bandwidth and len(known) < _FITS:
@@ -165,7 +196,7 @@ class _Task:
             step = min(known, key=lambda s: known[s][0])
         return step, known[step]
 
-    def _fit(self, X: np.ndarray, X_test: np.ndarray, step: float) -> tuple[float, Any, np.ndarray]:
+    def _fit(self, X: np.ndarray, X_test: np.ndarray, step: float) -> _Fit:
         kernel, (_, Y, weights) = self.features.kernel, self.train
         if self.bandwidth:
             base = weighted_median_distance(X[:500], None, kernel.metric or "euclidean")
@@ -185,8 +216,9 @@ class _Task:
         if self.intercept:
             predicted = predicted - (w @ F / w.sum()) @ B + w @ (Y / units) / w.sum()
         v = np.ones(len(target)) if self.test.weights is None else self.test.weights
-        error = float(v @ ((target - predicted) ** 2).mean(axis=1) / v.sum())
-        return (error if np.isfinite(error) else np.inf), phi, B
+        losses = v * ((target - predicted) ** 2).mean(axis=1) / v.mean()
+        error = float(losses.mean())
+        return (error if np.isfinite(error) else np.inf), losses, phi, B
 
     @staticmethod
     def gradients(owner: str, phi: Any, X: np.ndarray, B: np.ndarray) -> np.ndarray:

@@ -47,6 +47,8 @@ _MATERIAL = 0.01
 """Share of an error that counts as a difference."""
 _WORTH = 0.003
 """Share of an error for which a walk goes on."""
+_GOOD = 0.05
+"""Share of the variance, or of the rows, up to which no far shorter bandwidth is looked at."""
 _PERFECT = 1e-6
 """Share of the variance below which a fit leaves nothing to improve."""
 _MEDIAN_ROWS = 1000
@@ -172,12 +174,25 @@ class Search:
             except ValueError as error:  # a kernel without features of this kind
                 failures.append(error)
                 continue
+            found = self._far(found, n, width) if best is None else found
             best = found if best is None or found.error < (1 - _MATERIAL) * best.error else best
         if best is None:
             raise failures[0]
         for other in columns[1:]:
             found = self._walk(best.map, other, best.step, 1.0, n, width)
             best = found if found.error < (1 - _MATERIAL) * best.error else best
+        return best
+
+    def _far(self, best: Trial, n: int, width: int) -> Trial:
+        """The same or better: rapid changes look like noise until the bandwidth is far shorter, so walks stop before."""
+        if not self.freedom.bandwidth or best.error < _GOOD:
+            return best
+        for step in (*np.arange(best.step - 3, -_MOST_STEPS, -2), -_MOST_STEPS):
+            if step > best.step - 2:  # known
+                break
+            found = self._trial(best.map, best.standardize, float(step), n, width)
+            if found.error < (1 - _MATERIAL) * best.error:
+                return self._walk(best.map, best.standardize, float(step), 1.0, n, width, first=found)
         return best
 
     def _second(self, first: Trial, width: int) -> Trial:
@@ -196,10 +211,18 @@ class Search:
         return best
 
     def _walk(
-        self, name: str, standardize: bool, begin: float, size: float, n: int, width: int, alpha: float | None = None
+        self,
+        name: str,
+        standardize: bool,
+        begin: float,
+        size: float,
+        n: int,
+        width: int,
+        alpha: float | None = None,
+        first: Trial | None = None,
     ) -> Trial:
-        """From a bandwidth downhill in steps, until both neighbours are worse."""
-        known = {0: self._trial(name, standardize, begin, n, width, alpha)}
+        """From a bandwidth, whose trial may be known, downhill in steps until both neighbours are worse."""
+        known = {0: self._trial(name, standardize, begin, n, width, alpha) if first is None else first}
         best = 0
         while self.freedom.bandwidth:
             fresh = [k for k in (best - 1, best + 1) if k not in known and abs(begin + size * k) <= _MOST_STEPS]
@@ -299,7 +322,7 @@ class Search:
         return "; ".join(parts) + "."
 
     def _reason_of_map(self, best: Trial) -> str:
-        other = self._least(lambda t: t.map != best.map)
+        other = self._least(lambda t: (t.map == RANDOM) != (best.map == RANDOM))
         own = self._least(lambda t: t.map == best.map and t.n_rows == other.n_rows) if other else best
         shares = [t.share for t in self.tried if t.standardize == best.standardize and not math.isnan(t.share)]
         share = shares[-1] if shares else math.nan
