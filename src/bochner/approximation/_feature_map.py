@@ -20,6 +20,9 @@ from .log_features import LogFeatures, log_features
 if TYPE_CHECKING:
     from ._specification import Approximation
 
+_SHARED = 8
+"""Tiles that there are at least, so that threads have something to share, before tiles are made taller."""
+
 
 class FeatureMap:
     r"""Drawn features :math:`\phi_q`, :math:`\phi_k` with :math:`k(x, y) \approx \phi_q(x)\cdot\phi_k(y)`.
@@ -288,7 +291,7 @@ class FeatureMap:
             return cast(self.features(self.spec.at_unit_scale(X), key=key), X.dtype)
         rows = X.reshape(-1, X.shape[-1])
         out = np.empty((len(rows), self.n_features_out), X.dtype)
-        tile = rows_per_tile(self.n_features_out * X.itemsize)
+        tile = self._tile_rows(len(rows), self.n_features_out * X.itemsize)
         for_each_tile(len(rows), tile, lambda i, j: self._fill(rows[i:j], out[i:j], key=key))
         return out.reshape(*X.shape[:-1], self.n_features_out)
 
@@ -301,8 +304,11 @@ class FeatureMap:
         def tile(i: int, j: int) -> None:
             self._fill_sparse(X[i:j], out[i:j], key=key)
 
-        for_each_tile(X.shape[0], rows_per_tile(held * X.dtype.itemsize), tile)
+        for_each_tile(X.shape[0], self._tile_rows(X.shape[0], held * X.dtype.itemsize), tile)
         return out
+
+    def _tile_rows(self, n: int, row_bytes: int) -> int:
+        return max(rows_per_tile(row_bytes), min(self.features.tall, n // _SHARED))
 
     def _fill_sparse(self, X: Any, out: np.ndarray, *, key: bool) -> None:
         self.features.fill(X if self.features.sparse_rows else X.toarray(), out, key=key)

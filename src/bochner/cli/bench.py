@@ -128,15 +128,20 @@ def best_of(work: Callable[[], Any], repeats: int = 5) -> float:
     return best_of_each([work], repeats)[0]
 
 
-def best_of_each(works: Sequence[Callable[[], Any]], repeats: int = 7) -> list[float]:
-    """Shortest runs of several functions, interleaved so that noise affects all of them equally."""
+REST = 0.1
+"""Seconds until threads of BLAS sleep: after a product they spin on a core, which the next method would have to share."""
+
+
+def best_of_each(works: Sequence[Callable[[], Any]], repeats: int = 7, rest: float = 0.0) -> list[float]:
+    """Shortest runs of several functions, interleaved so that noise affects all of them equally, after a rest each."""
     for work in works:
         work()
-    times = [[_time(work) for work in works] for _ in range(repeats)]
+    times = [[_time(work, rest) for work in works] for _ in range(repeats)]
     return [min(column) for column in zip(*times, strict=True)]
 
 
-def _time(work: Callable[[], Any]) -> float:
+def _time(work: Callable[[], Any], rest: float) -> float:
+    time.sleep(rest)
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
