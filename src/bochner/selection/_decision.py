@@ -86,8 +86,8 @@ class Decision:
     lines : tuple of Judged
         All estimators, lowest error first, and those that were not tested on all folds after the others.
     recommended : Judged
-        The mechanism to use: of those that are equal to the best mechanism and within two per cent of it, a plain one
-        among the fast.
+        The mechanism to use: of those that are equal to the best mechanism, and within two per cent or one standard error
+        of it, a plain one among the fast.
     equal_mechanisms : tuple of Judged
         The mechanisms that are equal to the best one of them.
     verdicts : tuple of Verdict
@@ -256,7 +256,7 @@ def decide(race: Race, source: Source, notes: Sequence[str]) -> Decision:
     run = len(lead.settings)
     equal = [record for record in mechanisms if _equals(gaps[id(record)], width) and len(record.settings) == run]
     close = _CLOSE * task.error(lead.losses[lead.judged]) + (_POINT if task.kind == "classification" else 0.0)
-    good = [record for record in equal if gaps[id(record)].difference <= close]
+    good = [record for record in equal if gaps[id(record)].difference <= max(close, gaps[id(record)].standard_error)]
     chosen = _plain_and_fast(good)
     failures = {record.contender.label: record.failure for record in race.records if record.failure}
     return Decision(
