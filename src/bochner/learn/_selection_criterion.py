@@ -73,7 +73,7 @@ class Judged(NamedTuple):
         A row that is left out of the fit remains a landmark, and nothing then holds the coefficient of its own feature: its
         error is not that of a new row.  Where all rows are landmarks the fit is one of the kernel itself, and it is.
         """
-        new = ~phi.at_points(X)
+        new = ~phi.features.at_points(phi.at_unit_scale(X))
         return self if np.count_nonzero(new) < min(LEAST_NEW, len(new)) else self.taken(new)
 
 

@@ -65,6 +65,7 @@ class LandmarkFeatures(Features):
     symmetric = True
     positive = False
     sparse_rows = True
+    tall = 256
 
     def __init__(
         self, unit: Kernel, points: np.ndarray, jitter: float, width: int, whitened: np.ndarray | None = None
