@@ -39,6 +39,37 @@ def test_a_plan_keeps_its_constants_on_other_data(feature_map, seed):
     assert plan.plan(3 * A) == plan
 
 
+@pytest.mark.parametrize("feature_map", [maps.OptimalPositive(), maps.GeneralizedExponential("optimal"),
+                                         maps.DenseExponential(), maps.Poisson(), maps.Geometric()], ids=repr)  # fmt: skip
+def test_weights_of_rows_count_as_repetitions(feature_map, seed):
+    A, counts = data(seed)[0] + 0.3, np.arange(len(data(seed)[0])) % 3
+    spec = spec_of(feature_map, None, 5)
+    weighted, plain = spec.plan(A, rng=seed, weights=counts).map, spec.plan(A, rng=seed).map
+    repeated = spec.plan(np.repeat(A, counts, axis=0), rng=seed).map
+    for name, value in vars(repeated).items():
+        if isinstance(value, float | complex | tuple):
+            tolerance = 0.2 if isinstance(feature_map, maps.Geometric) else 1e-9  # from random pairs, or from moments
+            assert getattr(weighted, name) == pytest.approx(value, rel=tolerance)
+    assert weighted != plain
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"weights": [1.0, 2.0]}, "weights must be 20 numbers that are not negative, one per row of X"),
+        ({"weights": np.zeros(20)}, "and not all zero"),
+        ({"weights": -np.ones(20)}, "not negative"),
+        (
+            {"weights": np.ones(20), "Y": np.ones((4, 3))},
+            "weights are those of rows that are queries and keys; leave Y out",
+        ),
+    ],
+)
+def test_weights_that_fit_no_rows_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        Approximation(kernels.Softmax(), maps.OptimalPositive()).plan(np.ones((20, 3)), **options)
+
+
 @adaptive_map
 def test_constants_can_be_printed_and_typed_again(feature_map, seed):
     plan = spec_of(feature_map, None, 5).plan(*data(seed), seed)
@@ -115,7 +146,7 @@ def test_a_single_last_cosine_is_unbiased(rows, kernel, projection, seed):
         Approximation(kernel, maps.Trigonometric(single_last=True), projection, rows),
         np.random.default_rng(seed),
     )
-    values = np.array([spec.draw(3, rng).gram(x, y)[0, 0] for _ in range(1500)])
+    values = np.array([spec.draw(3, rng).gram(x, y)[0, 0] for _ in range(600 if rows == 1 else 1500)])
     check_mean(values, float(kernel(x, y)[0, 0]), repr(spec))
 
 

@@ -273,10 +273,11 @@ def test_rows_that_are_landmarks_do_not_judge(dtype):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 3)).astype(dtype)
     phi = KernelRidge(map="landmarks", n_components=100, alpha=1.0, gamma=0.3, random_state=0).fit(X, X[:, 0])
-    at_points = phi._moved_features().at_points(X)
+    moved = phi._moved_features()
+    at_points = moved.features.at_points(moved.at_unit_scale(X))
     residuals = 1 - (phi.features_.queries(X.astype(np.float64)) ** 2).sum(axis=1)
     assert at_points.sum() == 100 and residuals[at_points].max() < 1e-5
-    np.testing.assert_array_equal(phi._moved_features().at_points(sparse.csr_array(X)), at_points)
+    np.testing.assert_array_equal(moved.features.at_points(moved.at_unit_scale(sparse.csr_array(X))), at_points)
     _, judged = fitted(X, X, None, np.ones(3), intercept=True, whole=False, classes=False)
     assert len(judged.new_to(phi.features_, X).targets) == 200
     np.testing.assert_array_equal(judged.new_to(phi.features_, X).features, judged.features[~at_points])

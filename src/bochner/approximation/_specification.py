@@ -9,7 +9,7 @@ import numpy as np
 
 from .._arrays import as_numpy, common_namespace, in_working_precision
 from .._random import RNG, as_generator, streams
-from .._validation import check_count, check_flag, check_instance, check_points, check_rows
+from .._validation import as_real, check_count, check_flag, check_instance, check_points, check_rows
 from ..kernels import Kernel
 from ..maps import Data, Draws, ErrorCase, Layout, Map
 from ..projections import Projection
@@ -167,7 +167,7 @@ class Approximation:
             )
         return replace(self, n_projections=rows)
 
-    def plan(self, X: Any, Y: Any = None, rng: RNG = None) -> Approximation:
+    def plan(self, X: Any, Y: Any = None, rng: RNG = None, *, weights: Any = None) -> Approximation:
         """Return the same specification with every constant that depends on data filled in.
 
         Parameters
@@ -178,6 +178,9 @@ class Approximation:
             Keys; None means X.
         rng : int, numpy.random.Generator or None
             Source of randomness, for maps that use a random subset of the data.
+        weights : array (n,), optional
+            Weights of the rows of X, if there are no keys: constants are those of rows that are there so many times.  Rows
+            of weight zero are left out.  Points that a map keeps, such as landmarks, do not depend on other weights.
 
         Returns
         -------
@@ -194,7 +197,19 @@ class Approximation:
         (False, 1)
         """
         X, Y = self._data("plan", X, Y)
-        return self._plan(X, Y, int(as_generator(rng).integers(2**63)))
+        seed = int(as_generator(rng).integers(2**63))
+        if weights is None:
+            return self._plan(X, Y, seed)
+        if Y is not X:
+            raise ValueError("Approximation.plan: weights are those of rows that are queries and keys; leave Y out.")
+        weights = np.asarray(as_numpy(as_real("Approximation.plan", weights)), dtype=np.float64)
+        if weights.shape != X.shape[:-1] or not (np.isfinite(weights).all() and weights.min() >= 0 and weights.any()):
+            raise ValueError(
+                f"Approximation.plan: weights must be {X.shape[0]} numbers that are not negative, one per row of X, and not "
+                f"all zero."
+            )
+        X = X[weights > 0]
+        return self._plan(X, X, seed, weights[weights > 0])
 
     def fit(self, X: Any, Y: Any = None, rng: RNG = None) -> FeatureMap:
         """Plan on the data, then draw the features.
@@ -303,13 +318,13 @@ class Approximation:
         X = in_working_precision(X)
         return X if self.kernel is None else self.kernel.at_unit_scale(X)
 
-    def _plan(self, X: Any, Y: Any, seed: int) -> Approximation:
+    def _plan(self, X: Any, Y: Any, seed: int, weights: np.ndarray | None = None) -> Approximation:
         """Plan on checked data."""
         if self.planned:
             return self
         x = in_working_precision(X)
         scale = None if self.kernel is None else self.kernel.at_unit_scale
-        data = Data(x, x if Y is X else in_working_precision(Y), scale)
+        data = Data(x, x if Y is X else in_working_precision(Y), scale, weights)
         return replace(
             self, map=self.map.plan(data, self.projection, self.kernel, streams(seed, "plan")[0], self.n_projections)
         )

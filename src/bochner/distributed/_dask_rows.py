@@ -98,8 +98,8 @@ class DaskRows:
     def sample_weighted(self, n: int, rng: np.random.Generator) -> Chunk:
         return self._drawn(n, rng)
 
-    def glance(self) -> np.ndarray:
-        return self.sample(_GLANCE, np.random.default_rng(0))
+    def glance(self) -> Chunk:
+        return self._drawn(_GLANCE, np.random.default_rng(0))
 
     def gathered(self) -> Chunk:
         return self._drawn(_UNLIMITED, np.random.default_rng(0))._replace(weights=None)

@@ -74,7 +74,9 @@ def draw_features(parameters: FeatureParameters, rows: RowSource, random_state: 
     if not spec.planned:
         if not spec.map.uses_rows:  # landmarks: as many as there are features
             spec = replace(spec, n_projections=width)
-        spec = spec.plan(rows.glance(), rng=rng)
+        seen = rows.glance()
+        weighted = seen.weights is not None and bool(seen.weights.any())  # a fit without any weight is refused later
+        spec = spec.plan(seen.X, rng=rng, weights=seen.weights if weighted else None)
     if symmetric:
         _check_symmetric(owner, spec)
     return _with_width(owner, spec, width).draw(rows.shape[1], rng)

@@ -98,8 +98,8 @@ class RowSource(Protocol):
     def sample_weighted(self, n: int, rng: np.random.Generator) -> Chunk:
         """Like `sample`, with targets and weights."""
 
-    def glance(self) -> np.ndarray:
-        """Return rows from which maps choose their constants: all, or as many as memory allows."""
+    def glance(self) -> Chunk:
+        """Return rows with weights from which maps choose their constants: all, or as many as memory allows."""
 
     def gathered(self) -> Chunk:
         """Return all rows; for rows in memory."""
@@ -197,8 +197,8 @@ class _RowsInMemory(ABC):
         """Means and variances of the columns."""
 
     @abstractmethod
-    def glance(self) -> np.ndarray:
-        """Rows that maps choose their constants from."""
+    def glance(self) -> Chunk:
+        """Rows that maps choose their constants from, with their weights."""
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Rows drawn without replacement."""
@@ -303,9 +303,9 @@ class ArrayRows(_RowsInMemory):
         nothing = ColumnMoments.of(np.empty((0, self.shape[1])))
         return sum((ColumnMoments.of(X, weights) for X, _, weights in self.chunks(0)), nothing)
 
-    def glance(self) -> np.ndarray:
-        """All rows of some weight."""
-        return np.asarray(self.X if self.weights is None or self.weights.all() else self.X[self.weights > 0])
+    def glance(self) -> Chunk:
+        """All rows."""
+        return Chunk(self.X, None, self.weights)
 
     def _stored(self) -> int:
         return self.shape[1]
@@ -326,9 +326,10 @@ class SparseRows(_RowsInMemory):
         """Of the entries that are stored."""
         return ColumnMoments.of(self.X, self.weights)
 
-    def glance(self) -> np.ndarray:
+    def glance(self) -> Chunk:
         """All rows, or as many drawn ones as fit the memory set for them."""
-        return self.sample(max(_DENSE_NUMBERS // self.shape[1], _LEAST_GLANCE), np.random.default_rng(0))
+        chosen = self._drawn(max(_DENSE_NUMBERS // self.shape[1], _LEAST_GLANCE), np.random.default_rng(0))
+        return Chunk(self.dense(chosen), None, None if self.weights is None else self.weights[chosen])
 
     def _stored(self) -> int:
         return int(-(-self.X.nnz // max(self.count(), 1)))

@@ -23,19 +23,21 @@ class Moments:
     minimum: np.ndarray
 
     @classmethod
-    def of(cls, points: np.ndarray) -> Moments:
+    def of(cls, points: np.ndarray, weights: np.ndarray | None = None) -> Moments:
         """Compute the moments in one pass in float64, whatever the precision of the points."""
         total, squares = np.zeros(points.shape[1]), np.zeros(points.shape[1])
         minimum = np.full(points.shape[1], np.inf)
         for start in range(0, len(points), _CHUNK):
             part = points[start : start + _CHUNK].astype(np.float64)
+            weighted = part if weights is None else part * weights[start : start + _CHUNK, None]
             with np.errstate(over="ignore"):
-                squares += np.einsum("nd,nd->d", part, part)
-            total += part.sum(axis=0)
+                squares += np.einsum("nd,nd->d", part, weighted)
+            total += weighted.sum(axis=0)
             minimum = np.minimum(minimum, part.min(axis=0))
         if not np.isfinite(squares).all():
             raise ValueError("Approximation.plan: expected finite numbers whose squares are finite too.")
-        return cls(total / len(points), squares / len(points), minimum)
+        count = len(points) if weights is None else weights.sum()
+        return cls(total / count, squares / count, minimum)
 
 
 class Data:
@@ -47,10 +49,19 @@ class Data:
         Leading axes are flattened; tensors are detached.  Passing the same object twice means the same points.
     scale : callable, optional
         Brings rows of X and Y to unit scale; it is called for the rows that are used.
+    weights : float64 array (n,), optional
+        Positive weights of points that are queries and keys: as if each of them were there so many times.  Rows that are
+        chosen as points of a map (`rows`) do not depend on them.
     """
 
-    def __init__(self, X: Any, Y: Any, scale: Callable[[np.ndarray], np.ndarray] | None = None) -> None:
-        self.same, self._scale = X is Y, scale
+    def __init__(
+        self,
+        X: Any,
+        Y: Any,
+        scale: Callable[[np.ndarray], np.ndarray] | None = None,
+        weights: np.ndarray | None = None,
+    ) -> None:
+        self.same, self._scale, self.weights = X is Y, scale, weights
         self._sides = [_points(X)] if self.same else [_points(X), _points(Y)]
 
     def _scaled(self, points: np.ndarray) -> np.ndarray:
@@ -82,12 +93,12 @@ class Data:
     @cached_property
     def queries(self) -> Moments:
         """Moments of X."""
-        return Moments.of(self.X)
+        return Moments.of(self.X, self.weights)
 
     @cached_property
     def keys(self) -> Moments:
         """Moments of Y."""
-        return self.queries if self.same else Moments.of(self.Y)
+        return self.queries if self.same else Moments.of(self.Y, self.weights)
 
     @property
     def d(self) -> int:
@@ -105,12 +116,16 @@ class Data:
         total = np.zeros((self.d, self.d))
         for start in range(0, len(points), _CHUNK):
             part = points[start : start + _CHUNK] - mean
-            total += part.T @ part
-        return total / len(points)
+            weighted = part if self.weights is None else part * self.weights[start : start + _CHUNK, None]
+            total += part.T @ weighted
+        return total / (len(points) if self.weights is None else self.weights.sum())
 
     def pairs(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Return ``count`` random pairs, or all pairs if there are no more than that."""
+        """Return ``count`` random pairs, or all pairs if there are no more than that; in proportion to weights."""
         n, p = len(self.X), len(self.Y)
+        if self.weights is not None:
+            x, y = rng.choice(n, (2, count), p=self.weights / self.weights.sum())
+            return self.X[x].astype(np.float64), self.Y[y].astype(np.float64)
         chosen = np.arange(n * p) if n * p <= count else rng.integers(0, n * p, count)
         return self.X[chosen // p].astype(np.float64), self.Y[chosen % p].astype(np.float64)
 

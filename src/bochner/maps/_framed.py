@@ -82,7 +82,7 @@ class InFrame(ExponentialMap):
 
     def _inside(self, data: Data, frame: Frame) -> Data:
         X = frame.inside(data.X, key=False)
-        return Data(X, X if data.same and frame.symmetric else frame.inside(data.Y, key=True))
+        return Data(X, X if data.same and frame.symmetric else frame.inside(data.Y, key=True), weights=data.weights)
 
     def _case_inside(self, case: ErrorCase) -> ErrorCase:
         """The points of the case in the frame, where the kernel is softmax."""
