@@ -24,6 +24,7 @@ from bochner._table import as_json, label
 from bochner.cli import main
 from bochner.cli.bench_accuracy import CASES
 from bochner.nn._families import FAMILIES
+from bochner.projections import Projection
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
@@ -32,7 +33,7 @@ from accuracy_pages import accuracy_page, accuracy_picture, merged_accuracy, met
 from black_box_tables import black_box_tables  # noqa: E402
 from gallery_pages import captions, gallery_pages  # noqa: E402
 from gallery_pages import run as run_gallery  # noqa: E402
-from reference_pages import POINTS, pair_rows, reference_pages  # noqa: E402
+from reference_pages import POINTS, known, pair_rows, reference_pages  # noqa: E402
 from reproduction_pages import (  # noqa: E402
     PAGES,
     absent_table,
@@ -62,16 +63,22 @@ def projection_table() -> str:
     """Every projection by name, with its facts, and the operations that a row of W takes."""
     rows = []
     for name, P in catalogue.projections().items():
-        cost = P.rotation.flops(1024) / 1024 if hasattr(P, "rotation") else 2 * 1024 - 1
         facts = [yes(fact) for fact in (P.unbiased, P.consistent, P.scales)]
-        rows.append([f"`{name}`", f"`{label(P)}`", *facts, f"{cost:,.0f}", ", ".join(P.references)])
+        rows.append([f"`{name}`", f"`{label(P)}`", *facts, operations(P), ", ".join(P.references)])
     header = "name | projection | unbiased | bias vanishes | tried above d = 1024 | operations per row | references"
     return table(header, rows)
 
 
+def operations(P: Projection) -> str:
+    """Additions and multiplications of one row of W, at d = 1024."""
+    return f"{P.rotation.flops(1024) / 1024 if hasattr(P, 'rotation') else 2 * 1024 - 1:,.0f}"
+
+
 def pair_table() -> str:
     """Every map with every projection."""
-    return table("map | works with | error in closed form with | positive with | symmetric with", pair_rows())
+    return table(
+        "map | works with | unbiased with | positive with | symmetric with | error in closed form with", pair_rows()
+    )
 
 
 def rotation_table() -> str:
@@ -97,19 +104,21 @@ def map_table() -> str:
         kinds = ", ".join(dict.fromkeys(type(kernel).__name__ for kernel in served))
         kinds = "every kernel" if len(served) == len(set(catalogue.kernels().values())) else kinds
         said = ", ".join(fact for fact, holds in facts.items() if holds) or "-"
-        row = [kinds, str(plan.layout.per_row), said, f"`{label(spec.projection)}`"]
+        row = [kinds, str(plan.layout.per_row), said, f"`{label(spec.projection)}`", ", ".join(m.references)]
         rows.append([f"`{name}`", f"`{label(m)}`", *row])
-    return table("name | map | kernels | features per row | facts | default projection", rows)
+    return table("name | map | kernels | features per row | facts | default projection | references", rows)
 
 
 def mechanism_table() -> str:
-    """What every name stands for."""
+    """What every name stands for, what is known of it, and what a row of W costs."""
     rows = []
     for name, found in catalogue.mechanisms().items():
         spec = catalogue.mechanism(name)
         parts = [f"`{part}`" for part in (name, label(spec.kernel), label(spec.map), label(spec.projection))]
-        rows.append([*parts, yes(spec.unbiased), found.paper])
-    return table("name | kernel | map | projection | unbiased | paper", rows)
+        facts = ", ".join(known(spec, spec.projection) or "-")
+        cost = operations(spec.projection) if spec.map.uses_rows else "no W"
+        rows.append([*parts, facts, cost, found.paper])
+    return table("name | kernel | map | projection | facts | operations per row | paper", rows)
 
 
 def family_table() -> str:

@@ -104,35 +104,40 @@ def _page(name: str) -> str:
     )
 
 
+FACTS = ("unbiased", "positive", "symmetric", "closed form")
+"""What is said of an approximation in tables."""
+
+
 def pair_rows() -> list[list[str]]:
-    """With which projections every map works, has a closed form of its error, and keeps its sign and symmetry."""
+    """With which projections every map works, is unbiased, has a closed form of its error, and keeps sign and symmetry."""
     rows = []
     for name, m in catalogue.maps().items():
         served = [kernel for kernel in catalogue.kernels().values() if m.serves(kernel)]
         kernel = next((kernel for kernel in served if isinstance(kernel, Gaussian)), served[0])
-        found = {key: _facts(Approximation(kernel, m), P) for key, P in catalogue.projections().items()}
-        works = {key: facts for key, facts in found.items() if facts}
-        cells = [_among(works, found)]
-        for fact in ("closed", "positive", "symmetric"):
-            cells.append(_among([key for key, facts in works.items() if fact in facts], works))
-        rows.append([f"`{name}`", *cells])
+        found = {key: known(Approximation(kernel, m), P) for key, P in catalogue.projections().items()}
+        works = {key: facts for key, facts in found.items() if facts is not None}
+        shown = {fact: [key for key in works if fact in works[key]] for fact in FACTS}
+        cells = {fact: _among(keys, works) for fact, keys in shown.items()}
+        if shown["unbiased"] == [key for key in works if catalogue.projection(key).unbiased] != list(works):
+            cells["unbiased"] = "those that are"
+        rows.append([f"`{name}`", _among(works, found), *cells.values()])
     return rows
 
 
-def _facts(spec: Approximation, projection: Projection) -> set[str]:
-    """What holds for a specification with another projection; nothing if they do not go together."""
+def known(spec: Approximation, projection: Projection) -> list[str] | None:
+    """What holds for a specification with a projection; None if they do not go together."""
     try:
         plan = replace(spec, projection=projection, n_projections=4).plan(POINTS, rng=0)
     except ValueError:
-        return set()
+        return None
     try:
         plan.mse(POINTS[:1])
     except bochner.NoClosedForm:
         closed = False
     else:
         closed = True
-    holds = {"positive": plan.positive, "symmetric": plan.symmetric, "closed": closed}
-    return {"works", *(fact for fact, true in holds.items() if true)}
+    holds = (plan.unbiased, plan.positive, plan.symmetric, closed)
+    return [fact for fact, true in zip(FACTS, holds, strict=True) if true]
 
 
 def _among(some: Collection[str], every: Collection[str]) -> str:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from bochner import Approximation, kernels, maps, projections, rotations
-from bochner.approximation import _feature_map
+from bochner.approximation import _feature_map, _gram
 from bochner.maps import coefficients
 from bochner.projections import IID, Orthogonal, Quadrature
 from bochner.rotations import Haar, Hadamard
@@ -219,9 +219,10 @@ def test_gram_in_chunks_is_the_same(feature_map, seed, monkeypatch):
     A, B = data(seed)
     phi = spec_of(feature_map, None, 5).fit(A, B, seed)
     whole = phi.gram(A, B)
-    monkeypatch.setattr(_feature_map, "CHUNK_BYTES", 1)
-    monkeypatch.setattr(_feature_map, "_PRODUCT_ROWS", 1)
-    monkeypatch.setattr(_feature_map, "rows_per_tile", lambda *arguments: 2)
+    monkeypatch.setattr(_gram, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(_gram, "_PRODUCT_ROWS", 1)
+    for module in (_gram, _feature_map):
+        monkeypatch.setattr(module, "rows_per_tile", lambda *arguments: 2)
     np.testing.assert_allclose(phi.gram(A, B), whole, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(phi.gram(A), phi.queries(A) @ phi.keys(A).T, rtol=1e-12, atol=1e-13)
 

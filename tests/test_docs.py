@@ -25,7 +25,6 @@ LISTS = ("search.html", "genindex.html", "py-modindex.html")
 """Pages that Sphinx writes by itself."""
 PATIENCE = 300
 """Seconds after which a page will never show what it should."""
-pytestmark = pytest.mark.xdist_group("site")  # one process builds it
 PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md") if "_build" not in path.parts)
 
 

@@ -60,6 +60,17 @@ def test_bench_prints_a_table_and_its_exit_code_tells_misses(monkeypatch, capsys
     assert "half of it" in out and ">= 2 x" in out and "NO" in out
 
 
+def test_an_interrupted_bench_prints_what_it_has(monkeypatch, capsys):
+    def stopped():
+        yield at_least("fast", 2.0, 1.0, "x", "the first line")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bench, "SUITES", {"projections": stopped})
+    assert main(["bench"]) == 130
+    out, err = capsys.readouterr()
+    assert "the first line" in out and "interrupted; what was measured before follows" in err
+
+
 def test_bench_prints_json(monkeypatch, capsys):
     monkeypatch.setattr(bench, "SUITES", {"projections": fake_suite})
     assert main(["bench", "projections", "--json"]) == 1

@@ -99,9 +99,9 @@ def test_missing_data_and_libraries_are_a_verdict(error, tmp_path):
         experiments.draw(experiments.result_path(tmp_path, "simrf-toy", "smoke"))
 
 
-def test_a_killed_run_resumes(tmp_path):
+def test_a_killed_run_resumes(tmp_path, capsys):
     """SIGKILL in the third part: finished parts stay whole, and are not computed again."""
-    arguments = ["reproduce", "run", "simrf-fig6", "--out", str(tmp_path)]
+    arguments = ["reproduce", "run", "simrf-fig6", "--profile", "smoke", "--out", str(tmp_path)]
     script = f"""
 import os, signal
 from bochner import cli, experiments
@@ -117,8 +117,7 @@ cli.main({arguments!r})
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     finished = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("parts/*.json")}
     assert len(finished) == 2
-    done = subprocess.run([sys.executable, "-m", "bochner.cli", *arguments], capture_output=True, text=True)
-    assert done.returncode == 0 and "simrf-fig6: holds. " in done.stdout
+    assert main(arguments) == 0 and "simrf-fig6: holds. " in capsys.readouterr().out
     assert all(path.stat().st_mtime_ns == when for path, when in finished.items())
     assert len(list(tmp_path.rglob("parts/*.json"))) == 4
 

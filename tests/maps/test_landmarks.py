@@ -11,7 +11,8 @@ from sklearn.kernel_approximation import Nystroem
 
 import bochner
 from bochner import Approximation, catalogue, kernels, maps
-from bochner.maps import _pivots
+from bochner.linalg.engine import single_threaded_blas
+from bochner.maps import _landmarks, _pivots
 
 PIVOTS = ("uniform", "rpcholesky", "kmeans")
 
@@ -181,3 +182,24 @@ def test_estimators_take_landmarks_by_name(name):
 def test_bad_parameters_are_explained(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+def test_tall_tiles_of_many_rows_have_the_features_of_each_row():
+    X = np.random.default_rng(0).standard_normal((4100, 3))
+    phi = Approximation(kernels.Gaussian(0.3), maps.Landmarks(), n_projections=600).fit(X, rng=0)
+    assert phi._tile_rows(4100, 600 * 8) == 256 > phi._tile_rows(800, 600 * 8)
+    some = [0, 255, 256, 2049, 4099]
+    np.testing.assert_allclose(phi.queries(X)[some], [phi.queries(X[i : i + 1])[0] for i in some], atol=1e-9)
+
+
+def test_blas_has_one_thread_while_landmarks_are_chosen(monkeypatch):
+    inside, whitening = [], _landmarks.whitening
+
+    def noted(*arguments):
+        inside.append(single_threaded_blas._inside)
+        return whitening(*arguments)
+
+    monkeypatch.setattr(_landmarks, "whitening", noted)
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    Approximation(kernels.Gaussian(1.0), maps.Landmarks(), n_projections=5).fit(X, rng=0)
+    assert inside == [1] and single_threaded_blas._inside == 0

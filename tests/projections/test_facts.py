@@ -15,7 +15,7 @@ def variants_of(module):
     return {name: value for kind in kinds if hasattr(kind, "variants") for name, value in kind.variants().items()}
 
 
-NAMES = {
+NAMES = {  # of version 0.1.0: code and saved files use them
     rotations: "butterfly haar hadamard kac multi-hadamard structured-givens unpadded-hadamard",
     geometries: "orthogonal simplex simplex+ simplex-vertices",
     radii: "coupled fixed kernel spherical-radial",
@@ -25,8 +25,8 @@ NAMES = {
 
 
 @pytest.mark.parametrize("module", NAMES, ids=lambda module: module.__name__)
-def test_names_are_those_of_the_catalogue(module):
-    assert sorted(variants_of(module)) == NAMES[module].split()
+def test_released_names_stay(module):
+    assert set(NAMES[module].split()) <= variants_of(module).keys()
 
 
 def test_names_stand_for_what_they_say():

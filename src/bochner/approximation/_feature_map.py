@@ -12,15 +12,16 @@ import numpy as np
 from .._arrays import array_namespace, cast, common_namespace, is_sparse, working_dtype
 from .._validation import check_flag, check_points, check_rows, check_sparse_rows
 from ..kernels import Kernel
-from ..linalg.engine import CHUNK_BYTES, for_each_tile, rows_per_tile
-from ..maps import Draws
-from .log_features import NOTHING, LogFeatures, key_values, log_features, query_values, stabiliser, weights_of
+from ..linalg.engine import for_each_tile, rows_per_tile
+from ..maps import Draws, Features
+from ._gram import normalized, products
+from .log_features import LogFeatures, log_features
 
 if TYPE_CHECKING:
     from ._specification import Approximation
 
-_PRODUCT_ROWS = 384
-"""Fewest rows of a tile of products: below it, BLAS is slower per number."""
+_SHARED = 8
+"""Tiles that there are at least, so that threads have something to share, before tiles are made taller."""
 
 
 class FeatureMap:
@@ -140,10 +141,10 @@ class FeatureMap:
         -------
         LogFeatures
         """
-        if is_sparse(X):
-            x = self._sparse_at_unit_scale("log_features", X)
-            return log_features(self.features, x if self.features.sparse_rows else x.toarray(), key=key)
-        return log_features(self.features, self.spec.at_unit_scale(X), key=key)
+        x = self.at_unit_scale(X)
+        return log_features(
+            self.features, x.toarray() if is_sparse(x) and not self.features.sparse_rows else x, key=key
+        )
 
     def gram(self, X: Any, Y: Any = None, *, normalize: bool = False) -> Any:
         r"""Return the estimated Gram matrix ``queries(X) @ keys(Y).T``, in tiles of bounded memory for NumPy arrays.
@@ -174,45 +175,37 @@ class FeatureMap:
         working = working_dtype(xp, dtype)
         x = cast(X, working)
         y = x if same else cast(Y, working)
-        return cast(self._normalized(xp, x, y) if normalize else self._products(xp, x, y), dtype)
+        return cast((normalized if normalize else products)(self, xp, x, y), dtype)
 
-    def factored(self, *, stable: bool = False) -> tuple[FeatureMap, np.ndarray, float] | None:
-        """Return other features of the same rows and the upper triangular matrix that turns them into these, or None.
-
-        For callers that sum over rows, and multiply with the matrix once; only landmarks have this form.
+    def with_features(self, features: Features) -> FeatureMap:
+        """Return other features of the same rows, such as those of `Features.factored`, which must not be saved.
 
         Parameters
         ----------
-        stable : bool
-            Whether the few features that make the matrix large may be among the others as they are.
+        features : Features
+            A drawn map that acts on data at unit scale.
 
         Returns
         -------
-        tuple of FeatureMap, array (p, n_features_out) and float, or None
-            The other features, which must not be saved; the matrix; the square of its largest singular value.
+        FeatureMap
         """
-        found = self.features.factored(stable=stable)
-        if found is None:
-            return None
         other = FeatureMap.__new__(FeatureMap)
-        other.__dict__.update(self.__dict__, features=found.features, n_features_out=found.features.width, derived={})
-        return other, found.matrix, found.gain
+        other.__dict__.update(self.__dict__, features=features, n_features_out=features.width, derived={})
+        return other
 
-    def at_points(self, X: Any) -> np.ndarray:
-        """Return which rows are among the points that the features were made from: landmarks, for which nothing is new.
+    def at_unit_scale(self, X: Any) -> Any:
+        """Return rows divided by the lengthscale, on which the drawn map acts; sparse rows stay sparse.
 
         Parameters
         ----------
-        X : NumPy array or CSR matrix (n, d)
+        X : array (..., n, d) or sparse matrix (n, d)
             Checked rows.
 
         Returns
         -------
-        bool array (n,)
+        array (..., n, d) or CSR matrix (n, d)
         """
-        if is_sparse(X):
-            return self.features.at_points(self._sparse_at_unit_scale("at_points", X))
-        return self.features.at_points(self.spec.at_unit_scale(X))
+        return self._sparse_at_unit_scale("at_unit_scale", X) if is_sparse(X) else self.spec.at_unit_scale(X)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return all drawn numbers as arrays under stable names.
@@ -298,7 +291,7 @@ class FeatureMap:
             return cast(self.features(self.spec.at_unit_scale(X), key=key), X.dtype)
         rows = X.reshape(-1, X.shape[-1])
         out = np.empty((len(rows), self.n_features_out), X.dtype)
-        tile = rows_per_tile(self.n_features_out * X.itemsize)
+        tile = self._tile_rows(len(rows), self.n_features_out * X.itemsize)
         for_each_tile(len(rows), tile, lambda i, j: self._fill(rows[i:j], out[i:j], key=key))
         return out.reshape(*X.shape[:-1], self.n_features_out)
 
@@ -311,8 +304,11 @@ class FeatureMap:
         def tile(i: int, j: int) -> None:
             self._fill_sparse(X[i:j], out[i:j], key=key)
 
-        for_each_tile(X.shape[0], rows_per_tile(held * X.dtype.itemsize), tile)
+        for_each_tile(X.shape[0], self._tile_rows(X.shape[0], held * X.dtype.itemsize), tile)
         return out
+
+    def _tile_rows(self, n: int, row_bytes: int) -> int:
+        return max(rows_per_tile(row_bytes), min(self.features.tall, n // _SHARED))
 
     def _fill_sparse(self, X: Any, out: np.ndarray, *, key: bool) -> None:
         self.features.fill(X if self.features.sparse_rows else X.toarray(), out, key=key)
@@ -335,62 +331,6 @@ class FeatureMap:
             self.features.fill(x, out, key=key)
         else:
             out[...] = self.features(x, key=key)
-
-    def _products(self, xp: Any, X: Any, Y: Any) -> Any:
-        """Features of a tile of queries, and their products with those of all keys that may be held, in one walk."""
-        if xp is not np or X.ndim > 2 or Y.ndim > 2:
-            x = self.spec.at_unit_scale(X)
-            y = x if Y is X else self.spec.at_unit_scale(Y)
-            return xp.matmul(self.features(x, key=False), xp.matrix_transpose(self.features(y, key=True)))
-        D, out = self.n_features_out, np.empty((len(X), len(Y)), X.dtype)
-        # keys are held as long as they take no more memory than the result
-        step = max(rows_per_tile(D * X.itemsize, CHUNK_BYTES), out.size // D)
-        for start in range(0, len(Y), step):
-            part = Y[start : start + step]
-            with np.errstate(over="ignore", invalid="ignore"):
-                held = self._evaluate("gram", part, key=True)
-                same = Y is X and self.symmetric and len(held) == len(X)
-                self._tiles_of_products(X, held, out[:, start : start + step], held if same else None)
-            if np.isnan(out[:, start : start + step].sum()):  # some features overflow where others vanish
-                out[:, start : start + step] = self._products_in_logarithms(X, part)
-        return out
-
-    def _products_in_logarithms(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Products of features that overflow: the largest of each row is factored out on both sides and restored last."""
-        queries, keys = self.log_features(X, key=False), self.log_features(Y, key=True)
-        tops = [np.clip(side.log.max(axis=1), NOTHING, None) for side in (queries, keys)]
-        x, y = (key_values(side, top[:, None]) for side, top in zip((queries, keys), tops, strict=True))
-        with np.errstate(over="ignore", invalid="ignore"):
-            products = x @ y.T
-            return np.where(products == 0, 0, products * np.exp(tops[0][:, None] + tops[1][None]))
-
-    def _tiles_of_products(self, X: np.ndarray, keys: np.ndarray, out: np.ndarray, queries: np.ndarray | None) -> None:
-        """``out`` tile by tile; ``queries`` are the features of X where they are the keys, and ``out`` is symmetric."""
-
-        def tile(i: int, j: int) -> None:
-            if queries is not None:  # the upper triangle, and its mirror image
-                np.matmul(queries[i:j], keys[i:].T, out=out[i:j, i:])
-                out[j:, i:j] = out[i:j, j:].T
-                return
-            features = np.empty((j - i, self.n_features_out), X.dtype)
-            self._fill(X[i:j], features, key=False)
-            np.matmul(features, keys.T, out=out[i:j])
-
-        tall = max(rows_per_tile(self.n_features_out * X.itemsize), _PRODUCT_ROWS)
-        for_each_tile(len(X), tall, tile)
-
-    def _normalized(self, xp: Any, X: Any, Y: Any) -> Any:
-        keys = self.log_features(Y, key=True)
-        shift = stabiliser(keys)
-        values = key_values(keys, shift)
-
-        def rows(part: Any) -> Any:
-            return weights_of(query_values(self.log_features(part, key=False), shift), values)
-
-        if xp is not np or X.ndim != 2:
-            return rows(X)
-        step = rows_per_tile(self.n_features_out * X.itemsize, CHUNK_BYTES)
-        return np.concatenate([rows(X[i : i + step]) for i in range(0, len(X), step)])
 
     def _logarithms(self, method: str, X: Any, *, key: bool) -> Any:
         if not self.positive:

@@ -83,8 +83,7 @@ def register(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measure and print; the exit code is zero if every goal was met."""
-    results: list[Result] = []
+    """Measure and print; the exit code is zero if every goal was met, and 130 if it was interrupted."""
     suites = SUITES
     for option, suite, module in (("neighbour", "attention", "attention_neighbour"), ("cg", "learn", "wide")):
         if getattr(options, option):
@@ -97,17 +96,25 @@ def run(options: argparse.Namespace) -> int:
             print(f"bochner bench: --data measures learn, not {options.suite}.", file=sys.stderr)
             return 2
         suites = {"learn": partial(import_module(f"{__package__}.bench_learn").run, options.data)}
-    for name in [options.suite] if options.suite else suites:
-        for result in suites[name]():
-            results.append(result)
-            if not options.json:
-                met = "ok  " if result.met else "MISS"
-                print(f"{met} {result.case}: {result.value:.3g} {result.unit}", file=sys.stderr)
+    results: list[Result] = []
+    interrupted = False
+    try:
+        for name in [options.suite] if options.suite else suites:
+            for result in suites[name]():
+                results.append(result)
+                if not options.json:
+                    met = "ok  " if result.met else "MISS"
+                    print(f"{met} {result.case}: {result.value:.3g} {result.unit}", file=sys.stderr)
+    except KeyboardInterrupt:
+        if not results:
+            raise
+        interrupted = True
+        print("bochner bench: interrupted; what was measured before follows.", file=sys.stderr)
     if options.json:
         print(as_json({"environment": environment(), "results": [asdict(result) for result in results]}))
     else:
         print(_table(results))
-    return 0 if all(result.met for result in results) else 1
+    return 130 if interrupted else 0 if all(result.met for result in results) else 1
 
 
 def _table(results: list[Result]) -> str:
@@ -121,15 +128,20 @@ def best_of(work: Callable[[], Any], repeats: int = 5) -> float:
     return best_of_each([work], repeats)[0]
 
 
-def best_of_each(works: Sequence[Callable[[], Any]], repeats: int = 7) -> list[float]:
-    """Shortest runs of several functions, interleaved so that noise affects all of them equally."""
+REST = 0.1
+"""Seconds until threads of BLAS sleep: after a product they spin on a core, which the next method would have to share."""
+
+
+def best_of_each(works: Sequence[Callable[[], Any]], repeats: int = 7, rest: float = 0.0) -> list[float]:
+    """Shortest runs of several functions, interleaved so that noise affects all of them equally, after a rest each."""
     for work in works:
         work()
-    times = [[_time(work) for work in works] for _ in range(repeats)]
+    times = [[_time(work, rest) for work in works] for _ in range(repeats)]
     return [min(column) for column in zip(*times, strict=True)]
 
 
-def _time(work: Callable[[], Any]) -> float:
+def _time(work: Callable[[], Any], rest: float) -> float:
+    time.sleep(rest)
     start = time.perf_counter()
     work()
     return time.perf_counter() - start

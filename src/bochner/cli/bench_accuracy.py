@@ -18,7 +18,7 @@ from .._table import seconds
 from .._validation import check_option
 from ..datasets import load
 from .accuracy_contenders import AUTOMATIC, DRAWS, NYSTROEM, SAMPLER, WIDE, Contender, Split, contenders
-from .bench import Result, at_most, measured
+from .bench import REST, Result, at_most, measured
 
 SPEED = "speed"
 """Stands for the cases of the suite without data sets."""
@@ -145,6 +145,7 @@ def _point(contender: Contender, split: Split, width: int | None) -> Point:
     found, search = contender.search(split, width or 0)
     losses, times = [], []
     for seed in range(min(contender.draws, DRAWS.get(width or 0, contender.draws))):
+        time.sleep(REST)
         start = time.perf_counter()
         predict = contender.fit(split, width or 0, found, seed)
         times.append(time.perf_counter() - start)

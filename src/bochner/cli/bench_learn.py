@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -10,11 +10,13 @@ from .._table import seconds
 from ..approximation import Approximation
 from ..kernels import Gaussian
 from ..learn import RandomFeatures
+from ..linalg.engine import for_each_tile, rows_per_tile
+from ..linalg.transforms import waves
 from ..maps import Landmarks
 from ..projections import Orthogonal, Projection
 from ..rotations import Hadamard
 from . import bench_accuracy, bench_scale, bench_wide
-from .bench import Result, at_least, at_most, best_of_each
+from .bench import REST, Result, at_least, at_most, best_of_each
 from .bench_accuracy import SPEED
 
 TRANSFORMS: tuple[tuple[int, int, int, type, Projection | None, float], ...] = (
@@ -54,10 +56,25 @@ def _transform(n: int, d: int, width: int, dtype: type, projection: Projection |
     X: np.ndarray = np.random.default_rng(0).standard_normal((n, d)).astype(dtype)
     ours = RandomFeatures(gamma=1 / d, projection=projection, n_components=width, random_state=0).fit(X)
     theirs = RBFSampler(gamma=1 / d, n_components=width, random_state=0).fit(X)
-    fast, slow = best_of_each([lambda: ours.transform(X), lambda: theirs.transform(X)], 3 if d > 1000 else 7)
+    works = [lambda: ours.transform(X), lambda: theirs.transform(X)]
+    if projection is None:
+        works.append(_bare(X, width))
+    fast, slow, *bare = best_of_each(works, 3 if d > 1000 else 7, REST)
     rows = "default rows" if projection is None else "Hadamard(3) rows"
     case = f"RBFSampler / RandomFeatures, {n} x {d} -> {width} {np.dtype(dtype)}, {rows}"
-    return at_least(case, slow / fast, goal, "x", f"{seconds(fast)}; RBFSampler {seconds(slow)}")
+    least = "".join(f"; products, cosines and sines that are not kept {seconds(time)}" for time in bare)
+    return at_least(case, slow / fast, goal, "x", f"{seconds(fast)}; RBFSampler {seconds(slow)}{least}")
+
+
+def _bare(X: np.ndarray, width: int) -> Callable[[], None]:
+    """What no transform of independent rows can do without: a product with W, and cosines and sines, left in a cache."""
+    d, m = X.shape[1], width // 2
+    W, ones = np.random.default_rng(0).standard_normal((d, m)).astype(X.dtype), np.ones(m, X.dtype)
+
+    def tile(i: int, j: int) -> None:
+        waves(X[i:j] @ W, 1.0, ones, np.empty((j - i, width), X.dtype), m)
+
+    return lambda: for_each_tile(len(X), rows_per_tile(width * X.itemsize), tile)
 
 
 def _landmarks(width: int, dtype: type, n: int = 10_000, d: int = 64) -> Iterator[Result]:
@@ -68,7 +85,7 @@ def _landmarks(width: int, dtype: type, n: int = 10_000, d: int = 64) -> Iterato
     theirs = Nystroem(gamma=1 / (2 * d), n_components=width, random_state=0)
     specs = [Approximation(Gaussian(float(np.sqrt(d))), Landmarks(one), n_projections=width) for one in PIVOTS]
     ours = [lambda spec=spec: spec.fit(X, rng=0).queries(X) for spec in specs]
-    slow, *times = best_of_each([lambda: theirs.fit(X).transform(X), *ours], 5)
+    slow, *times = best_of_each([lambda: theirs.fit(X).transform(X), *ours], 5, REST)
     for (pivots, goal), time in zip(PIVOTS.items(), times, strict=True):
         case = f"fit and transform of Landmarks({pivots!r}) / Nystroem, {n} x {d} -> {width} {np.dtype(dtype)}"
         yield at_most(case, time / slow, goal, "x", f"{seconds(time)}; Nystroem {seconds(slow)}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._estimates import BEYOND, Estimate
-from ._experiment import CANNOT_RUN, Results, experiment
+from ._experiment import CANNOT_RUN, Experiment, Results, experiment
 from ._runner import read_result
 
 if TYPE_CHECKING:
@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 MARKERS = "osD^v<>PX*"
 
 
-def draw(result: Path) -> Path:
+def draw(result: Path, one: Experiment | None = None) -> Path:
     """Draw the figure of a result, ``figure.png`` beside it; return its path.
 
     Parameters
     ----------
     result : Path
         The file that `run` wrote; nothing is computed again.
+    one : Experiment, optional
+        The experiment, if it is not one of the package.
     """
     if importlib.util.find_spec("matplotlib") is None:
         raise ValueError("figures need matplotlib; pip install 'bochner[plot]'.")
@@ -34,7 +36,7 @@ def draw(result: Path) -> Path:
     found = read_result(result)
     if found["verdict"] == CANNOT_RUN:
         raise ValueError(f"{found['experiment']} has no figure, since it could not be run: {found['missing']}")
-    one = experiment(found["experiment"])
+    one = one or experiment(found["experiment"])
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     one.plot(Results(found["parameters"], {name: part["numbers"] for name, part in found["parts"].items()}), figure)
     for ax in figure.axes:

@@ -82,33 +82,37 @@ class MovedFeatures:
     """Features of rows in other coordinates, in the place of a `FeatureMap`."""
 
     def __init__(self, coordinates: Coordinates, features: FeatureMap, n_features_in: int) -> None:
-        self.coordinates, self.features, self.n_features_in = coordinates, features, n_features_in
+        self.coordinates, self.inner, self.n_features_in = coordinates, features, n_features_in
         self.n_features_out, self.spec, self.symmetric = features.n_features_out, features.spec, features.symmetric
+
+    @property
+    def features(self) -> Any:
+        """The drawn map."""
+        return self.inner.features
 
     def queries(self, X: Any) -> Any:
         """Return the features of queries."""
-        return self.features.queries(self.coordinates(X))
+        return self.inner.queries(self.coordinates(X))
 
     def fill_queries(self, X: np.ndarray, out: np.ndarray) -> None:
         """Write the features of a tile of queries."""
-        self.features.fill_queries(self.coordinates(X), out)
+        self.inner.fill_queries(self.coordinates(X), out)
 
-    def factored(self, *, stable: bool = False) -> tuple[Any, np.ndarray, float] | None:
-        """Return other features and a matrix that turns them into these, see `FeatureMap.factored`."""
-        found = self.features.factored(stable=stable)
-        return found and (MovedFeatures(self.coordinates, found[0], self.n_features_in), *found[1:])
+    def with_features(self, features: Any) -> MovedFeatures:
+        """Return other features of the same rows, see `FeatureMap.with_features`."""
+        return MovedFeatures(self.coordinates, self.inner.with_features(features), self.n_features_in)
 
-    def at_points(self, X: Any) -> np.ndarray:
-        """Return which rows are among the points that the features were made from."""
-        return self.features.at_points(self.coordinates(X))
+    def at_unit_scale(self, X: Any) -> Any:
+        """Return rows on which the drawn map acts."""
+        return self.inner.at_unit_scale(self.coordinates(X))
 
     def keys(self, Y: Any) -> Any:
         """Return the features of keys."""
-        return self.features.keys(self.coordinates(Y))
+        return self.inner.keys(self.coordinates(Y))
 
     def log_features(self, X: Any, *, key: bool) -> Any:
         """Return features as mantissa times exponential."""
-        return self.features.log_features(self.coordinates(X), key=key)
+        return self.inner.log_features(self.coordinates(X), key=key)
 
 
 class MovedRows:

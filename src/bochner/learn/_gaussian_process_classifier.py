@@ -7,14 +7,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cholesky
-from scipy.linalg.lapack import dtrtri
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_count
 from ..approximation import FeatureMap
+from ..linalg.cholesky import Cholesky
 from ._estimator import all_or_nothing
 from ._feature_parameters import as_generator
 from ._hyperparameters import GaussianEstimator, Objective, Others, maximise, stretched
@@ -296,11 +295,11 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
     ) -> GaussianProcessClassifier:
         k = 1 if len(classes) == 2 else len(classes)
         mode = find_mode(rows, phi.n_features_out, k, amplitude)
-        L = cholesky(hessian(rows, mode.weights, amplitude), lower=True, overwrite_a=True, check_finite=False)
+        factor = Cholesky.of(hessian(rows, mode.weights, amplitude), overwrite=True)
         self.classes_, self.features_, self.amplitude_ = classes, phi, amplitude
         self.weights_, self.n_iter_ = mode.weights, mode.n_steps
-        self.log_marginal_likelihood_value_ = log_evidence(mode, L, amplitude)
-        self.root_ = np.ascontiguousarray(dtrtri(L, lower=1)[0].T)
+        self.log_marginal_likelihood_value_ = log_evidence(mode, factor, amplitude)
+        self.root_ = factor.inverse_root()
         return self
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..approximation import FeatureMap
+from ..linalg.cholesky import symmetric_product
 from ._hyperparameters import Objective, Others, maximise, stretched
 from ._linear.evidence import Evidence, Hyperparameters, SpectralEvidence, regression_evidence
 from ._linear.moments import units_of
@@ -70,7 +71,7 @@ def evidence_of(Phi: np.ndarray, sample: Sample) -> SpectralEvidence:
     rows = RowEquations.of(Phi, sample.targets, sample.weights, about_mean=False, rounding=rounding)
     equations: Equations = rows
     if len(Phi) >= Phi.shape[1]:
-        gram = rows.rows.T @ rows.rows
+        gram = symmetric_product(rows.rows.T)
         equations = NormalEquations(rows.weight, rows.units, rows.cross, rows.total, 0, rounding, gram)
     return SpectralEvidence.of(equations.spectrum())
 

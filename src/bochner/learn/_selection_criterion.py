@@ -11,11 +11,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg
+from scipy.linalg import LinAlgError
 
+from ..linalg.cholesky import Cholesky
 from ._linear.criteria import LEAST_NEW
 from ._linear.moments import Moments, left_out_of
-from ._linear.spectrum import Equations, NormalEquations, RowEquations, blas_for
+from ._linear.spectrum import Equations, NormalEquations, RowEquations, blas_for, plus
 
 STEP = math.sqrt(10)
 """Ratio of neighbouring strengths."""
@@ -72,7 +73,7 @@ class Judged(NamedTuple):
         A row that is left out of the fit remains a landmark, and nothing then holds the coefficient of its own feature: its
         error is not that of a new row.  Where all rows are landmarks the fit is one of the kernel itself, and it is.
         """
-        new = ~phi.at_points(X)
+        new = ~phi.features.at_points(phi.at_unit_scale(X))
         return self if np.count_nonzero(new) < min(LEAST_NEW, len(new)) else self.taken(new)
 
 
@@ -166,14 +167,11 @@ def best_of_many(equations: Equations, judged: Judged, alphas: np.ndarray) -> tu
 def score_of(equations: NormalEquations, judged: Judged, alpha: float) -> Score:
     """Score of one strength, by a Cholesky factor: cheaper than a decomposition where few strengths are asked for."""
     with blas_for(equations.order):
-        S = equations.gram.copy()
-        S.flat[:: len(S) + 1] += alpha
         try:
-            L = linalg.cholesky(S, lower=True, overwrite_a=True, check_finite=False)
-        except linalg.LinAlgError:  # within rounding
+            factor = Cholesky.of(plus(equations.gram, alpha), overwrite=True)
+        except LinAlgError:  # within rounding
             return Score.of(alpha, None, judged)
-        B = linalg.cho_solve((L, True), equations.cross, check_finite=False)
-        half = linalg.solve_triangular(L, judged.features.T, lower=True, check_finite=False)
+        B, half = factor.solve(equations.cross), factor.solve_lower(judged.features.T)
         leverage = np.einsum("dn,dn->n", half, half)
         return Score.of(alpha, _left_out(equations, judged, leverage, judged.targets - judged.features @ B), judged)
 

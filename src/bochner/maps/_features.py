@@ -91,12 +91,15 @@ class Features(ABC):
         Whether all features are positive.
     sparse_rows : bool
         Whether rows may be a matrix in CSR format; rows of others are made dense in tiles.
+    tall : int
+        Rows that a tile has at least, where there are many: a product with a wide matrix is slower for fewer of them.
     """
 
     width: int
     symmetric: bool
     positive: bool
     sparse_rows: ClassVar[bool] = False
+    tall: ClassVar[int] = 1
 
     @abstractmethod
     def scaled(self, X: Any, *, key: bool) -> Scaled:

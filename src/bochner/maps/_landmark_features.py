@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -64,6 +65,7 @@ class LandmarkFeatures(Features):
     symmetric = True
     positive = False
     sparse_rows = True
+    tall = 256
 
     def __init__(
         self, unit: Kernel, points: np.ndarray, jitter: float, width: int, whitened: np.ndarray | None = None
@@ -195,8 +197,7 @@ def whitening(unit: Kernel, points: np.ndarray, jitter: float | None = None) -> 
     """T with T T^T the inverse of K_SS, (m, rank), and the jitter in use.
 
     A Cholesky factor with the least jitter that gives one; where none does (duplicates, a flat kernel), the
-    eigenvectors of the eigenvalues that rounding leaves.  On one thread: the number of threads cannot change a bit, and
-    threads of a factorisation stall each other on a busy machine.
+    eigenvectors of the eigenvalues that rounding leaves.  The number of threads cannot change a bit.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         K = np.asarray(unit(points), dtype=np.float64)
@@ -207,16 +208,16 @@ def whitening(unit: Kernel, points: np.ndarray, jitter: float | None = None) -> 
 
 
 def _inverse_root(K: np.ndarray, jitters: tuple[float, ...]) -> tuple[np.ndarray, float]:
-    from scipy.linalg import lapack
+    from ..linalg.cholesky import Cholesky
 
     size = float(np.trace(K)) / len(K) or 1.0
     for share in jitters:
-        shifted = K.copy(order="F")
+        shifted = K.copy()
         shifted.flat[:: len(K) + 1] += share * size
-        upper, failed = lapack.dpotrf(shifted, lower=0, overwrite_a=True)
-        diagonal = np.diag(upper)
-        if not failed and (diagonal.min() > 1e-7 * diagonal.max() or share == _JITTERS[-1]):
-            return lapack.dtrtri(upper, overwrite_c=True)[0], share
+        with contextlib.suppress(np.linalg.LinAlgError):
+            factor = Cholesky.of(shifted, overwrite=True)
+            if factor.diagonal.min() > 1e-7 * factor.diagonal.max() or share == _JITTERS[-1]:
+                return factor.inverse_root(), share
     values, vectors = np.linalg.eigh(K)
     kept = values > len(K) * np.finfo(np.float64).eps * values.max()
     return vectors[:, kept] / np.sqrt(values[kept]), 0.0

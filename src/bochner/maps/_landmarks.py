@@ -10,6 +10,7 @@ import numpy as np
 from .._arrays import as_numpy, is_numpy
 from .._validation import check_option, shown
 from ..kernels import Kernel
+from ..linalg.engine import single_threaded_blas
 from ..projections import Projection
 from ._data import Data
 from ._drawing import Draws
@@ -149,10 +150,12 @@ class Landmarks(Map):
             return self
         assert kernel is not None  # it serves no other
         unit, numbers = _at_unit(kernel), _subset(np.arange(data.count), max(_SAMPLE, _SAMPLE_PER_LANDMARK * m), rng)
-        points = self._chosen(unit, kernel, data, numbers, rng, m)
-        T, jitter = whitening(unit, points)
-        judged = data.rows(_subset(numbers, _JUDGED, rng)).astype(np.float64)
-        planned = replace(self, points=points, jitter=jitter, trace_error=_trace_error(unit, judged, points, T))
+        with single_threaded_blas:  # its threads would go on spinning, on cores that the features of the rows need
+            points = self._chosen(unit, kernel, data, numbers, rng, m)
+            T, jitter = whitening(unit, points)
+            judged = data.rows(_subset(numbers, _JUDGED, rng)).astype(np.float64)
+            trace_error = _trace_error(unit, judged, points, T)
+        planned = replace(self, points=points, jitter=jitter, trace_error=trace_error)
         object.__setattr__(planned, "_whitening", T)  # for the draw that follows
         return planned
 
@@ -198,7 +201,8 @@ class Landmarks(Map):
             raise ValueError(f"Landmarks: they have {self.points.shape[1]} columns, the data has {draws.d}.")
         assert kernel is not None
         known = self.__dict__.get("_whitening") if draws.m >= len(self.points) else None
-        return LandmarkFeatures(_at_unit(kernel), self.points, self.jitter or 0.0, draws.m, known)
+        with single_threaded_blas:
+            return LandmarkFeatures(_at_unit(kernel), self.points, self.jitter or 0.0, draws.m, known)
 
     def mse(self, case: ErrorCase) -> np.ndarray:
         """The squared error itself, which is not random."""

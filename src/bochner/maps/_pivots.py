@@ -10,8 +10,8 @@ import numpy as np
 from ..kernels import Kernel
 from ..linalg.engine import for_each_tile, single_threaded_blas
 
-_BATCH = 64
-"""Fewest proposals at a time."""
+_BATCH, _LARGEST_BATCH = 64, 512
+"""Fewest and most proposals at a time: the cost of comparing them with each other grows with their square."""
 _TILE = 1024
 """Rows whose residuals are computed at a time."""
 
@@ -95,7 +95,7 @@ class _Search:
         self.k = added.stop
         rate = len(accepted) / tried
         wanted = (self.m - self.k) / max(rate, 0.1)
-        self.size = int(min(max(_BATCH, self.k), 1.1 * wanted + 8))
+        self.size = int(min(max(_BATCH, min(self.k, _LARGEST_BATCH)), 1.1 * wanted + 8))
         return rate
 
     def update_pays(self, rate: float) -> bool:

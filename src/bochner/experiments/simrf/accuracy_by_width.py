@@ -11,7 +11,7 @@ from .._estimates import Estimate, share
 from .._experiment import Experiment, Finding, Results, by_profile, statement
 from .._figures import curve, legend, panels
 from .._kernel_regression import DATA
-from ._accuracies import accuracy, stacked, tuned
+from ._accuracies import OWN_SPLIT, accuracy, stacked, tuned
 from ._couplings import COUPLINGS, LABELS
 
 if TYPE_CHECKING:
@@ -27,10 +27,7 @@ class AccuracyByWidth(Experiment):
     claim = "In kernel regression on eight UCI data sets SimRFs consistently perform best at every number of features."
     data = tuple(DATA.values())
     methods = COUPLINGS
-    deviations = (
-        "The split is our own: a tenth of the rows for the test, a tenth of the others for validation; columns "
-        "standardised."
-    )
+    deviations = OWN_SPLIT
     profiles = by_profile(
         smoke={
             "data": ("banknote", "wifi"),

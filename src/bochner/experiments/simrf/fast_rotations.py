@@ -11,7 +11,7 @@ from .._estimates import Estimate, share
 from .._experiment import Experiment, Finding, Results, Row, by_profile, printed, statement
 from .._figures import curve, legend
 from .._kernel_regression import DATA
-from ._accuracies import accuracy, stacked, tuned
+from ._accuracies import OWN_SPLIT, TABLES, accuracy, stacked, tuned
 from ._couplings import LABELS
 
 if TYPE_CHECKING:
@@ -32,14 +32,8 @@ class FastRotations(Experiment):
     )
     data = tuple(DATA.values())
     methods = COMPARED
-    deviations = (
-        "The split is our own: a tenth of the rows for the test, a tenth of the others for validation; columns "
-        "standardised."
-    )
-    profiles = by_profile(
-        smoke={"data": ("banknote", "wifi"), "rows": 600, "sigmas": (0.03, 3.0, 4), "tuning_draws": 2, "draws": 40},
-        full={"data": tuple(DATA), "rows": None, "sigmas": (0.01, 5.0, 14), "tuning_draws": 10, "draws": 500},
-    )
+    deviations = OWN_SPLIT
+    profiles = TABLES
     seconds = by_profile(smoke=1, full=250)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:

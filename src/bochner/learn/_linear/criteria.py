@@ -74,7 +74,7 @@ def left_out_of_chunks(
         for X, Y, weights in chunks:
             if not len(X):
                 continue
-            known = phi.at_points(X)
+            known = phi.features.at_points(phi.at_unit_scale(X))
             F, Z = about(centre, phi.queries(X), Y)
             for part, which in enumerate((~known, known)):
                 if which.any():

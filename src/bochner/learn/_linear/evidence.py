@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, cholesky
-from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize_scalar
 
+from ...linalg.cholesky import Cholesky, symmetric_product
 from ...linalg.engine import multiply
 from .spectrum import Spectrum
 
@@ -216,38 +215,27 @@ def _by_features(
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Alpha, :math:`a K^{-1} Phi` and log det K through the D x D matrix."""
     n, D = Phi.shape
-    B = Phi.T @ Phi
+    B = symmetric_product(Phi.T)
     B[np.diag_indices(D)] += noise / amplitude
-    L = cholesky(B, lower=True, overwrite_a=True, check_finite=False)
-    smooth = _smooth(Phi, L)
-    log_det = _log_det(L) + D * np.log(amplitude) + (n - D) * np.log(noise)
+    factor = Cholesky.of(B, overwrite=True)
+    smooth = _smooth(Phi, factor)
+    log_det = factor.log_determinant + D * np.log(amplitude) + (n - D) * np.log(noise)
     alpha = (Y - smooth @ (Phi.T @ Y)) / noise
     return alpha, smooth, log_det
 
 
-def _smooth(Phi: np.ndarray, L: np.ndarray) -> np.ndarray:
-    """Phi times the inverse of L L^T: by one product on all threads, or by n solutions where the inverse loses digits."""
-    diagonal = np.diag(L)
-    if diagonal.max() > _WELL_CONDITIONED * diagonal.min():
-        return np.asarray(cho_solve((L, True), Phi.T, check_finite=False).T)
-    inverse = np.tril(dpotri(L, lower=1)[0])
-    inverse += np.tril(inverse, -1).T
+def _smooth(Phi: np.ndarray, factor: Cholesky) -> np.ndarray:
+    """Phi times the inverse of B: by one product, or by n solutions where the inverse loses digits."""
+    if factor.diagonal.max() > _WELL_CONDITIONED * factor.diagonal.min():
+        return factor.solve(Phi.T).T
     smooth = np.empty_like(Phi)
-    multiply(Phi, inverse, smooth)
+    multiply(Phi, factor.inverse(), smooth)
     return smooth
 
 
 def _by_rows(Phi: np.ndarray, Y: np.ndarray, noise: float, amplitude: float) -> tuple[np.ndarray, np.ndarray, float]:
     """The same through the n x n matrix."""
-    K = amplitude * (Phi @ Phi.T)
+    K = amplitude * symmetric_product(Phi)
     K[np.diag_indices(len(K))] += noise
-    factor = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
-    return (
-        cho_solve(factor, Y, check_finite=False),
-        amplitude * cho_solve(factor, Phi, check_finite=False),
-        _log_det(factor[0]),
-    )
-
-
-def _log_det(L: np.ndarray) -> float:
-    return 2 * float(np.log(np.diag(L)).sum())
+    factor = Cholesky.of(K, overwrite=True)
+    return factor.solve(Y), amplitude * factor.solve(Phi), factor.log_determinant

@@ -54,14 +54,14 @@ def collect_moments(
     >>> collect_moments(phi, rows).scatter.shape
     (8, 8)
     """
-    factors, blur, n = phi.factored(stable=True), 0.0, rows.shape[0]  # NaN where it is not known
+    factors, blur, n = phi.features.factored(stable=True), 0.0, rows.shape[0]  # NaN where it is not known
     if factors is not None:
-        blur = factors[2] * np.finfo(np.float64 if exact else rows.dtype).eps * np.sqrt(n * phi.n_features_out)
+        blur = factors.gain * np.finfo(np.float64 if exact else rows.dtype).eps * np.sqrt(n * phi.n_features_out)
     once = factors is not None and n > 2 * phi.n_features_out and blur <= _BLUR * least_alpha
     work = partial(_moments, phi=phi, n_targets=rows.n_targets, exact=exact, factored=once)
     total: Moments = rows.reduce(work, width=phi.n_features_out, label="fit", verbose=verbose)
     rows.check_weight(total.weight)
-    return total.of_products(factors[1], float(blur)) if factors is not None and once else total
+    return total.of_products(factors.matrix, float(blur)) if factors is not None and once else total
 
 
 class _Source(NamedTuple):
@@ -75,9 +75,9 @@ class _Source(NamedTuple):
     def of(cls, phi: FeatureMap, *, factored: bool) -> _Source:
         if not factored:
             return cls(phi, phi.n_features_out, False)
-        factors = phi.factored(stable=True)
+        factors = phi.features.factored(stable=True)
         assert factors is not None
-        return cls(factors[0], len(factors[1]), _delicate(phi))
+        return cls(phi.with_features(factors.features), len(factors.matrix), _delicate(phi))
 
     def rows(self, X: Any) -> Any:
         """In the precision in which their features are computed."""
@@ -130,13 +130,14 @@ def _group_rows(n: int, D: int) -> int:
 
 
 def first_factor(phi: FeatureMap, X: Any) -> np.ndarray:
-    """The other features of `FeatureMap.factored`, in float64 where the matrix would amplify the rounding of float32."""
-    factors = phi.factored()
+    """The other features of `Features.factored`, in float64 where the matrix would amplify the rounding of float32."""
+    factors = phi.features.factored(stable=False)
     assert factors is not None
-    return np.asarray(factors[0].queries(X.astype(np.float64, copy=False) if _delicate(phi) else X))
+    rows = X.astype(np.float64, copy=False) if _delicate(phi) else X
+    return np.asarray(phi.with_features(factors.features).queries(rows))
 
 
 def _delicate(phi: FeatureMap) -> bool:
-    plain = phi.factored()
+    plain = phi.features.factored(stable=False)
     assert plain is not None
-    return bool(np.finfo(np.float32).eps * np.sqrt(plain[2]) > _ACCURATE)
+    return bool(np.finfo(np.float32).eps * np.sqrt(plain.gain) > _ACCURATE)

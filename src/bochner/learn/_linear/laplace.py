@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky, qr
-from scipy.linalg.lapack import dpotri
+from scipy.linalg import qr
 from scipy.sparse.linalg import LinearOperator, cg
 
+from ...linalg.cholesky import Cholesky
 from .evidence import Evidence
 from .likelihoods import Likelihood
 
@@ -83,9 +83,9 @@ def hessian(rows: Passes, W: np.ndarray, amplitude: float) -> np.ndarray:
     return full
 
 
-def log_evidence(mode: Mode, L: np.ndarray, amplitude: float) -> float:
-    r"""The approximate log marginal likelihood: value at the mode minus :math:`\tfrac12\log|aH|`, from H's factor L."""
-    return mode.value - float(np.log(np.diag(L)).sum()) - 0.5 * len(L) * float(np.log(amplitude))
+def log_evidence(mode: Mode, factor: Cholesky, amplitude: float) -> float:
+    r"""The approximate log marginal likelihood: value at the mode minus :math:`\tfrac12\log|aH|`, from H's factor."""
+    return mode.value - 0.5 * factor.log_determinant - 0.5 * len(factor.diagonal) * float(np.log(amplitude))
 
 
 def laplace_evidence(Phi: np.ndarray, likelihood: Likelihood, amplitude: float) -> Evidence:
@@ -113,12 +113,12 @@ def laplace_evidence(Phi: np.ndarray, likelihood: Likelihood, amplitude: float) 
     mode = find_mode(lambda: iter([(Phi, likelihood)]), D, k, amplitude)
     W = mode.weights
     H = hessian(lambda: iter([(Phi, likelihood)]), W, amplitude)
-    L = cholesky(H, lower=True, overwrite_a=True, check_finite=False)
-    inverse = _inverse(L).reshape(k, D, k, D)
+    factor = Cholesky.of(H, overwrite=True)
+    inverse = factor.inverse().reshape(k, D, k, D)
     G, V = _feature_gradient(Phi, likelihood, W, inverse)
     trace = float(np.einsum("idid->", inverse)) / amplitude
     size, mixed = float(np.vdot(W, W)) / amplitude, float(np.vdot(V, W)) / amplitude
-    return Evidence(log_evidence(mode, L, amplitude), G, np.array([0.5 * (size - D * k + trace) + mixed]))
+    return Evidence(log_evidence(mode, factor, amplitude), G, np.array([0.5 * (size - D * k + trace) + mixed]))
 
 
 def _feature_gradient(
@@ -154,11 +154,11 @@ def _newton(rows: Passes, W: np.ndarray, amplitude: float) -> tuple[np.ndarray, 
         for i in range(k):
             blocks[i] += (Phi * R[:, i, i, None]).T @ Phi
     blocks[:, np.arange(D), np.arange(D)] += 1 / amplitude
-    factors = [(cholesky(block, lower=True, check_finite=False), True) for block in blocks]
+    factors = [Cholesky.of(block, overwrite=True) for block in blocks]
 
     def by_blocks(g: np.ndarray) -> np.ndarray:
         columns = g.reshape(D, k)
-        return np.stack([cho_solve(factors[i], columns[:, i], check_finite=False) for i in range(k)], axis=1).ravel()
+        return np.hstack([factors[i].solve(columns[:, i : i + 1]) for i in range(k)]).ravel()
 
     if k == 1:
         return gradient, by_blocks(gradient).reshape(D, k)
@@ -174,10 +174,3 @@ def _product(rows: Passes, W: np.ndarray, amplitude: float, V: np.ndarray) -> np
     for Phi, likelihood in rows():
         out += Phi.T @ np.einsum("nij,nj->ni", likelihood.curvature(Phi @ W), Phi @ V)
     return out
-
-
-def _inverse(L: np.ndarray) -> np.ndarray:
-    """The inverse of a matrix, from its lower factor."""
-    lower: np.ndarray = np.tril(dpotri(L, lower=1)[0])
-    lower += np.tril(lower, -1).T
-    return lower

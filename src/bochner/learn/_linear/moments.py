@@ -11,7 +11,7 @@ from ...linalg.engine import for_each_tile, single_threaded_blas
 
 _COLUMNS = 320
 """Columns of a block of the scatter matrix: enough for BLAS to reach its speed, few enough to share among threads."""
-_ROWS = 512
+_ROWS, _MIRRORED = 512, 1024
 
 Part = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 """Features (n, D), targets (n, t), and weights (n,) or None."""
@@ -127,7 +127,10 @@ class Moments:
     def scatter(self) -> np.ndarray:
         """S in full."""
         S = np.triu(self.upper)
-        S += np.triu(S, 1).T
+        for i in range(0, len(S), _MIRRORED):  # without a copy of a large matrix
+            j = i + _MIRRORED
+            S[i:j, i:j] += np.triu(S[i:j, i:j], 1).T
+            S[j:, i:j] = S[i:j, j:].T
         return S
 
     def of_products(self, matrix: np.ndarray, blur: float) -> Moments:

@@ -8,12 +8,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
+from scipy.linalg import LinAlgError
 
 from ...approximation import FeatureMap
+from ...linalg.cholesky import Cholesky
 from ...linalg.engine import multiply
 from .._row_source import Chunk, RowSource
-from .spectrum import blas_for
+from .spectrum import plus
 from .tiles import FeatureTiles
 
 MOST_ROWS = 8192
@@ -75,8 +77,8 @@ class Preconditioner:
         Their mean, or zero without an intercept.
     roots : array (s,)
         Roots of the weights, scaled so that :math:`\tilde F^T\tilde F` has the size of S.
-    factors : dict of float to array (s, s)
-        Cholesky factors of :math:`\tilde F\tilde F^T + \mu`, by :math:`\mu`.
+    factors : dict of float to Cholesky
+        Factors of :math:`\tilde F\tilde F^T + \mu`, by :math:`\mu`.
     shift : array (t,)
         :math:`\mu`, for each target.
     stretch : array (t,)
@@ -94,7 +96,7 @@ class Preconditioner:
     tiles: FeatureTiles = field(repr=False)
     centre: np.ndarray = field(repr=False)
     roots: np.ndarray = field(repr=False)
-    factors: dict[float, np.ndarray] = field(repr=False)
+    factors: dict[float, Cholesky] = field(repr=False)
     shift: np.ndarray
     stretch: np.ndarray
 
@@ -122,20 +124,18 @@ class Preconditioner:
             share = w[:, None] / w.sum()
             centre = tiles.sums(lambda F, i, j: share[i:j], 1)[:-1, 0]
         K = _gram(tiles, centre, roots)
-        with blas_for(len(K)):
-            least, factor = _shift(K, float(alpha.min()), dimensions * len(K))
-            shift = least * _CLOSE ** np.maximum(np.floor(np.log(alpha / least) / np.log(_CLOSE)), 0.0)
-            factors = {mu: factor if mu == least else linalg.cholesky(_plus(K, mu), lower=True) for mu in set(shift)}
+        least, factor = _shift(K, float(alpha.min()), dimensions * len(K))
+        shift = least * _CLOSE ** np.maximum(np.floor(np.log(alpha / least) / np.log(_CLOSE)), 0.0)
+        factors = {mu: factor if mu == least else Cholesky.of(plus(K, mu), overwrite=True) for mu in set(shift)}
         return cls(tiles, centre, roots, factors, shift, np.maximum(shift / alpha, 1.0))
 
     def solve(self, R: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """``M^{-1} R`` for residuals (D, k) of the targets of these numbers (k,)."""
         mu = self.shift[targets]
         u = self.roots[:, None] * (self.tiles.products(R) - self.centre @ R)
-        with blas_for(len(u)):
-            for shift in set(mu):
-                which = mu == shift
-                u[:, which] = linalg.cho_solve((self.factors[shift], True), u[:, which], check_finite=False)
+        for shift in set(mu):
+            which = mu == shift
+            u[:, which] = self.factors[shift].solve(u[:, which])
         u *= self.roots[:, None]
         return np.asarray((R - self._back(u)) / mu)
 
@@ -211,7 +211,7 @@ def _drawn(chunks: Iterator[Chunk], *, pilot: Preconditioner, probes: np.ndarray
 
 
 def _gram(tiles: FeatureTiles, centre: np.ndarray, roots: np.ndarray) -> np.ndarray:
-    """Products of scaled rows with each other, in blocks of rows; the lower triangle."""
+    """Products of scaled rows with each other, in blocks of rows; the upper triangle."""
     s, step = len(roots), max(_BLOCK_NUMBERS // len(centre), 64)
 
     def block(i: int) -> np.ndarray:
@@ -226,23 +226,23 @@ def _gram(tiles: FeatureTiles, centre: np.ndarray, roots: np.ndarray) -> np.ndar
         rows = block(i)
         for j in range(0, i + 1, step):
             others = rows if i == j else block(j)
-            multiply(rows, others.T, K[i : i + step, j : j + step])
+            multiply(others, rows.T, K[j : j + step, i : i + step])
     return K
 
 
-def _shift(K: np.ndarray, alpha: float, dimensions: float) -> tuple[float, np.ndarray]:
+def _shift(K: np.ndarray, alpha: float, dimensions: float) -> tuple[float, Cholesky]:
     """The smallest shift from alpha on, up to a factor of two, that leaves K no more than these dimensions; its factor.
 
     The trace of the inverse is estimated with random signs: an error of a few per cent does not matter here.
     """
     signs = np.random.default_rng(1).choice([-1.0, 1.0], (len(K), _PROBES))
 
-    def attempt(mu: float) -> np.ndarray | None:
+    def attempt(mu: float) -> Cholesky | None:
         try:
-            factor: np.ndarray = linalg.cholesky(_plus(K, mu), lower=True, overwrite_a=True, check_finite=False)
-        except linalg.LinAlgError:  # K is singular, and the shift is within its rounding error
+            factor = Cholesky.of(plus(K, mu), overwrite=True)
+        except LinAlgError:  # K is singular, and the shift is within its rounding error
             return None
-        inverse = (linalg.solve_triangular(factor, signs, lower=True, check_finite=False) ** 2).sum() / _PROBES
+        inverse = (factor.solve_lower(signs) ** 2).sum() / _PROBES
         return factor if len(K) - mu * inverse <= dimensions else None
 
     low, high, factor = alpha, alpha, attempt(alpha)
@@ -254,9 +254,3 @@ def _shift(K: np.ndarray, alpha: float, dimensions: float) -> tuple[float, np.nd
         found = attempt(middle)
         low, high, factor = (middle, high, factor) if found is None else (low, middle, found)
     return high, factor
-
-
-def _plus(K: np.ndarray, mu: float) -> np.ndarray:
-    shifted = K.copy()
-    shifted.flat[:: len(K) + 1] += mu
-    return shifted

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky
-from scipy.linalg.lapack import dtrtri
+from scipy.linalg import LinAlgError
 
 from ...approximation import FeatureMap
+from ...linalg.cholesky import Cholesky, symmetric_product
 from .evidence import SpectralEvidence
-from .spectrum import NormalEquations, Scaling
+from .spectrum import NormalEquations, Scaling, plus
 
 
 class Posterior(NamedTuple):
@@ -62,7 +62,7 @@ class Posterior(NamedTuple):
     def covariance(self, Phi: np.ndarray) -> np.ndarray:
         """Covariance of the function at rows of features, (n, n)."""
         V = Phi @ self.kept_root
-        covariance: np.ndarray = self.noise * (V @ V.T)
+        covariance: np.ndarray = self.noise * symmetric_product(V)
         return covariance
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
@@ -78,17 +78,15 @@ def posterior(equations: NormalEquations, noise: float, amplitude: float) -> Pos
     ratio = noise / amplitude
     if ratio <= equations.floor:
         return _by_spectrum(equations, noise, amplitude)
-    B = equations.gram.copy()
-    B[np.diag_indices(len(B))] += ratio
     try:
-        L = cholesky(B, lower=True, overwrite_a=True, check_finite=False)
+        factor = Cholesky.of(plus(equations.gram, ratio), overwrite=True)
     except LinAlgError:  # the ratio is lost in the rounding of the Gram matrix
         return _by_spectrum(equations, noise, amplitude)
-    root, t = np.ascontiguousarray(dtrtri(L, lower=1)[0].T), equations.cross.shape[1]
+    root, (D, t) = factor.inverse_root(), equations.cross.shape
     mean = root @ (root.T @ equations.cross)
     residual = float(equations.total.sum() - np.vdot(equations.cross, mean))
     fit = max(residual, ratio * float(np.vdot(mean, mean))) / noise
-    log_det = 2 * float(np.log(np.diag(L)).sum()) - len(B) * float(np.log(ratio))
+    log_det = factor.log_determinant - D * float(np.log(ratio))
     value = -0.5 * (fit + t * log_det + equations.units * t * float(np.log(2 * np.pi * noise)))
     return Posterior(mean, root, noise, amplitude, value)
 
@@ -136,6 +134,6 @@ def means_and_covariance(
     covariance = fitted.covariance(Phi)
     kernel = phi.spec.kernel
     if phi.spec.map.from_below and kernel is not None:
-        covariance += fitted.amplitude * (kernel(X) - Phi @ Phi.T)
+        covariance += fitted.amplitude * (kernel(X) - symmetric_product(Phi))
     covariance[np.diag_indices(len(Phi))] += noise
     return scaling.shift + scaling.scale * (Phi @ fitted.mean), covariance[..., None] * scaling.scale**2

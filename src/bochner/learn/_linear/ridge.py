@@ -292,10 +292,10 @@ class RidgeModel:
 
     def predictor(self, phi: FeatureMap) -> Any:
         """From rows X (n, d) to predictions (n, t): a function that holds no more than it needs."""
-        factors, B = phi.factored(), self.solution.coefficients
+        factors, B = phi.features.factored(stable=False), self.solution.coefficients
         if factors is not None:
             with single_threaded_blas:
-                B = factors[1] @ B
+                B = factors.matrix @ B
         return partial(
             _predict, phi=phi, coefficients=B, intercept=self.solution.intercept, factored=factors is not None
         )

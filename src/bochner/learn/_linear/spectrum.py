@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg
 
+from ...linalg.cholesky import Cholesky, symmetric_product
 from ...linalg.engine import single_threaded_blas
 from .moments import Moments, units_of
 
@@ -157,8 +158,7 @@ class NormalEquations(Equations):
 
     def cholesky(self, alpha: float) -> np.ndarray:
         """(S + alpha) B = C."""
-        factor = linalg.cho_factor(_plus(self.gram, alpha).T, lower=True, overwrite_a=True)  # S is its own transpose
-        return np.asarray(linalg.cho_solve(factor, self.cross))
+        return Cholesky.of(plus(self.gram, alpha), overwrite=True).solve(self.cross)
 
     def eigenvectors(self) -> tuple[np.ndarray, np.ndarray]:
         """By a decomposition of S."""
@@ -196,12 +196,13 @@ class RowEquations(Equations):
 
     def cholesky(self, alpha: float) -> np.ndarray:
         r""":math:`B = F^T(FF^T + \alpha)^{-1}Z`."""
-        K = _plus(self.rows @ self.rows.T, alpha)
-        return np.asarray(self.rows.T @ linalg.solve(K, self.targets, assume_a="pos", overwrite_a=True))
+        K = symmetric_product(self.rows)
+        K.flat[:: len(K) + 1] += alpha
+        return np.asarray(self.rows.T @ Cholesky.of(K, overwrite=True).solve(self.targets))
 
     def eigenvectors(self) -> tuple[np.ndarray, np.ndarray]:
         r"""By a decomposition of the Gram matrix, :math:`FF^T = U\Lambda U^T` and :math:`V = F^TU\Lambda^{-1/2}`."""
-        values, U = linalg.eigh(self.rows @ self.rows.T, check_finite=False)
+        values, U = linalg.eigh(symmetric_product(self.rows), overwrite_a=True, check_finite=False)
         known = values > max(values[-1], 0) * len(values) * _EPS
         return values, self.rows.T @ (U * np.where(known, 1 / np.sqrt(np.where(known, values, 1.0)), 0.0))
 
@@ -247,7 +248,8 @@ class Spectrum:
         return Solved(self.coefficients(alpha, least), max(could - rank, 0))
 
 
-def _plus(matrix: np.ndarray, alpha: float) -> np.ndarray:
+def plus(matrix: np.ndarray, alpha: float) -> np.ndarray:
+    """A copy of the matrix, with alpha added to its diagonal."""
     shifted = matrix.copy()
     shifted.flat[:: len(matrix) + 1] += alpha
     return shifted
