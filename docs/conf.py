@@ -54,13 +54,14 @@ def end_code(app: Any, page: str, source: list[str]) -> None:
 
 def break_names(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     """Let long names in tables break between words (``GeneralizedExponential``), and nowhere else; copies have no break."""
+    name = re.compile(r"(?<=>)[^<>]+(?=<)")
+    between = re.compile(r"(?<=[a-z(,_])(?=[A-Z])|(?<=[(_])(?=[a-z0-9])|(?<=[a-z])(?=\d{4}\b)")
 
-    def words(cell: re.Match[str]) -> str:
-        return re.sub(r"(?<=[a-z(,_])(?=[A-Z])|(?<=[(_])(?=[a-z0-9])", "<wbr>", cell[0])
+    def cell(td: re.Match[str]) -> str:
+        return name.sub(lambda found: between.sub("<wbr>", found[0]), td[0])
 
-    cells = re.compile(r'(?<=<span class="pre">)[^<]{12,}(?=</span>)')
     if "body" in context:
-        context["body"] = re.sub(r"<td>.*?</td>", lambda td: cells.sub(words, td[0]), context["body"], flags=re.DOTALL)
+        context["body"] = re.sub(r"<td>.*?</td>", cell, context["body"], flags=re.DOTALL)
 
 
 def setup(app: Any) -> None:
