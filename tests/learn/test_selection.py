@@ -58,6 +58,17 @@ def test_the_criterion_is_leaving_out_each_row_with_outliers(width, intercept, w
             assert score_of(equations, judged, alpha).error == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize("width", (10, 60))
+def test_the_criterion_of_float32_features_is_leaving_out_each_row(width):
+    X, Y = heavy(40)
+    Y[3] = 1e5  # beside the heavy tails, a target that is another thing altogether
+    F, Y = maps_of(X, width).astype(np.float32), Y.astype(np.float32)
+    equations, judged = fitted(F, Y, None, np.ones(1), intercept=False, whole=True, classes=False)
+    for alpha in (1e-3, 10.0):
+        gaps = brute(F.astype(float), Y.astype(float), alpha, None, intercept=False, whole=True)
+        assert best_of_many(equations, judged, np.array([alpha]))[0].error == pytest.approx((gaps**2).mean(), rel=1e-6)
+
+
 @pytest.mark.parametrize("intercept", (False, True))
 @pytest.mark.parametrize("n_classes", (2, 3))
 def test_classes_are_judged_by_the_wrong_ones_that_were_left_out(n_classes, intercept):

@@ -16,6 +16,7 @@ from bochner.selection import _peers, _rivals
 from bochner.selection._budget import Budget
 from bochner.selection._contenders import Bandwidths, lowest
 from bochner.selection._cross_validation import critical, difference, run_race
+from bochner.selection._judge import _notes
 from bochner.selection._leave_one_out import ALPHAS, ridge_by_leave_one_out
 from bochner.selection._peers import peers
 from bochner.selection._task import Task
@@ -128,7 +129,7 @@ class Timed(Guess):
 def test_each_rival_is_met_by_the_best_of_ours_that_takes_no_more_time():
     task = Task.of(X, Y, None, 0, owner="test")
     ours = [Timed("quick", 0.5, 0.01, ours=True), Timed("good", 0.1, 1.0, ours=True)]
-    rivals = [Timed("slow equal", 0.1, 2.0), Timed("slow bad", 0.5, 2.0), Timed("fast good", 0.1, 0.1)]
+    rivals = [Timed("slow equal", 0.1, 2.0), Timed("slow bad", 0.5, 2.0), Timed("fast good", 0.1, 0.9)]
     rivals += [Timed("faster", 0.1, 0.001), Timed("exact", 1e-3, 1.0)]
     records = run_race(task, [*ours, *rivals], 0, Budget(PLENTY), shown=False).records
     found = verdicts(task, records, records[1], critical(6))
@@ -143,7 +144,7 @@ def test_each_rival_is_met_by_the_best_of_ours_that_takes_no_more_time():
         r"Against slow bad \(2 s\): good \(1 s\) is better, RMSE lower by 0\.\d+ \+- 0\.\d+, at no more time\.",
         found[1].sentence,
     )
-    twin = Timed("twin", 0.1, 0.9, ours=True)
+    twin = Timed("twin", 0.1, 0.95, ours=True)
     again = run_race(task, [twin, *ours, *rivals], 0, Budget(PLENTY), shown=False).records
     assert {v.ours for v in verdicts(task, again, again[0], critical(6)) if v.rival != "fast good"} == {"twin"}
     assert found[3].sentence == "Against faster (1 ms): nothing of ours fits as fast; good (1 s) is tied with it."
@@ -235,3 +236,11 @@ def test_bad_targets_are_refused(options, message):
 def test_the_task_follows_from_the_targets():
     kinds = [Task.of(X, y, None, 0, owner="test").kind for y in (Y, np.arange(160) % 4, Y > 0, np.arange(160.0))]
     assert kinds == ["regression", "classification", "classification", "regression"]
+    letters = np.arange(1000) % 26
+    guessed, given = (Task.of(np.ones((1000, 1)), letters, kind, 0, owner="test") for kind in (None, "regression"))
+    assert guessed.kind == "regression" and guessed.doubtful and not given.doubtful
+    assert not Task.of(X, np.arange(160.0), None, 0, owner="test").doubtful
+    race = run_race(guessed, [Guess("a", 0.1)], 0, Budget(PLENTY), shown=False)
+    assert (
+        "was taken for a number; give the task if it is a class." in _notes(guessed, race, 1.0, True, complete=True)[1]
+    )
