@@ -211,7 +211,10 @@ def _check_columns(owner: str, X: Any) -> None:
             try:
                 X[name].to_numpy(dtype=np.float64)
             except (TypeError, ValueError, OverflowError):
-                raise ValueError(f"{owner}: expected columns of numbers, got {shown(name)} of type {dtype}.") from None
+                raise ValueError(
+                    f"{owner}: expected columns of numbers, got {shown(name)} of type {dtype}; encode it, for instance by "
+                    f"sklearn.preprocessing.OneHotEncoder."
+                ) from None
 
 
 def _check_objects(owner: str, X: Any) -> None:

@@ -92,6 +92,31 @@ def test_every_column_and_figure_is_in_sight_at_every_width(browser):
         assert scale * min(browser.execute_script(texts)) > 11  # pixels: a figure is redrawn and not shrunk
 
 
+CONTRAST = """
+const linear = v => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;
+const light = c => { const [r, g, b] = c.match(/[\\d.]+/g).map(linear); return .2126 * r + .7152 * g + .0722 * b; };
+const paper = light(getComputedStyle(document.body).backgroundColor), found = [];
+for (const part of document.querySelectorAll("p, td, th button, figcaption, summary, pre code, svg text, .legend button")) {
+  let behind = part;
+  while (behind && getComputedStyle(behind).backgroundColor.match(/, 0\\)$/)) behind = behind.parentElement;
+  const style = getComputedStyle(part), ink = light(part.closest("svg") ? style.fill : style.color);
+  const ground = behind ? light(getComputedStyle(behind).backgroundColor) : paper;
+  found.push((Math.max(ink, ground) + .05) / (Math.min(ink, ground) + .05));
+}
+return [paper, Math.min(...found)];
+"""
+
+
+@pytest.mark.parametrize("scheme", ("light", "dark"))
+def test_text_is_readable_in_light_and_dark_mode(browser, scheme):
+    """The contrast that the accessibility guidelines ask for is 4.5."""
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    paper, contrast = browser.execute_script(CONTRAST)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert (paper > 0.9) == (scheme == "light") and (paper < 0.1) == (scheme == "dark") and contrast >= 4.5
+
+
 def test_figures_are_drawn_and_tell_their_points(browser):
     from selenium.webdriver import ActionChains
 

@@ -19,6 +19,7 @@ from bochner.learn._selection_criterion import best_of_many, fitted, score_of, u
 from bochner.learn._selection_search import weighted_median_distance
 
 RNG = np.random.default_rng(0)
+NARROW = {"n_components": 64, "map": None, "gamma": 0.1, "random_state": 0}
 
 
 def heavy(n, d=6, t=1):
@@ -55,6 +56,17 @@ def test_the_criterion_is_leaving_out_each_row_with_outliers(width, intercept, w
         assert best_of_many(equations, judged, np.array([alpha]))[0].error == pytest.approx(expected, rel=1e-6)
         if width == 10:
             assert score_of(equations, judged, alpha).error == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("width", (10, 60))
+def test_the_criterion_of_float32_features_is_leaving_out_each_row(width):
+    X, Y = heavy(40)
+    Y[3] = 1e5  # beside the heavy tails, a target that is another thing altogether
+    F, Y = maps_of(X, width).astype(np.float32), Y.astype(np.float32)
+    equations, judged = fitted(F, Y, None, np.ones(1), intercept=False, whole=True, classes=False)
+    for alpha in (1e-3, 10.0):
+        gaps = brute(F.astype(float), Y.astype(float), alpha, None, intercept=False, whole=True)
+        assert best_of_many(equations, judged, np.array([alpha]))[0].error == pytest.approx((gaps**2).mean(), rel=1e-6)
 
 
 @pytest.mark.parametrize("intercept", (False, True))
@@ -154,7 +166,7 @@ def test_what_is_given_stays(chosen):
     X, y, _ = chosen
     model = KernelRidge(gamma=0.3, standardize=True, map=maps.Trigonometric(), alpha=0.5, n_components=20).fit(X, y)
     assert model.selection_ is None and model.alpha_ == 0.5 and model.kernel_ == kernels.Gaussian(1 / np.sqrt(0.6))
-    alpha = KernelRidge(gamma=0.3, map=None, n_components=20, alphas=[0.03, 0.3, 3.0]).fit(X, y)
+    alpha = KernelRidge(gamma=0.3, map=None, n_components=20, alphas=[0.03, 0.3, 3.0, 3e4]).fit(X, y)
     assert alpha.alpha_ in (0.03, 0.3, 3.0) and alpha.coordinates_ is None and alpha.selection_.map == "given"
     assert "alpha" in repr(alpha.selection_)
     rows = KernelRidge(projection="simplex", alpha=1.0, n_components=20).fit(X, y)
@@ -208,6 +220,12 @@ def test_the_edge_of_the_search_warns(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         KernelRidge(random_state=0).fit(X, np.sin(X[:, 0]))
+        KernelRidge(alphas=[1e-6, 1e-3, 1, 1e3], **NARROW).fit(
+            X, np.sin(X[:, 0]) + X[:, 1] ** 2 + RNG.standard_normal(200)
+        )
+    for alphas, fit in (([0.1, 1e-2], "fit"), ([10.0, 100.0], "partial_fit")):
+        with pytest.warns(UserWarning, match=r"KernelRidge: alpha .* is at the edge of alphas; extend them"):
+            getattr(KernelRidge(alphas=alphas, **NARROW), fit)(X, np.sin(2 * X[:, 0]))
 
 
 @pytest.mark.parametrize("trend", (0.0, 2.0))

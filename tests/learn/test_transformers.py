@@ -108,6 +108,14 @@ def test_kernels_and_maps_can_be_searched():
     assert len(search.cv_results_["params"]) == 8
 
 
+def test_a_column_of_categories_is_refused_with_a_remedy():
+    table = pd.DataFrame({"size": [1.0, 2.0], "colour": pd.Categorical(["red", "blue"])})
+    with pytest.raises(
+        ValueError, match=r"RandomFeatures: .* got 'colour' of type category; encode it, .*OneHotEncoder"
+    ):
+        RandomFeatures().fit(table)
+
+
 def test_names_and_frames():
     fitted = RandomFeatures(n_components=4, random_state=0).set_output(transform="pandas").fit(pd.DataFrame(X))
     frame = fitted.transform(pd.DataFrame(X))

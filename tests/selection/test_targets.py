@@ -128,10 +128,10 @@ class Timed(Guess):
 def test_each_rival_is_met_by_the_best_of_ours_that_takes_no_more_time():
     task = Task.of(X, Y, None, 0, owner="test")
     ours = [Timed("quick", 0.5, 0.01, ours=True), Timed("good", 0.1, 1.0, ours=True)]
-    rivals = [Timed("slow equal", 0.1, 2.0), Timed("slow bad", 0.5, 2.0), Timed("fast good", 0.1, 0.1)]
+    rivals = [Timed("slow equal", 0.1, 2.0), Timed("slow bad", 0.5, 2.0), Timed("fast good", 0.1, 0.9)]
     rivals += [Timed("faster", 0.1, 0.001), Timed("exact", 1e-3, 1.0)]
     records = run_race(task, [*ours, *rivals], 0, Budget(PLENTY), shown=False).records
-    found = verdicts(task, records, critical(6))
+    found = verdicts(task, records, records[1], critical(6))
     assert [(v.rival, v.ours, v.result, v.in_time) for v in found] == [
         ("slow equal", "good", "tied", True),
         ("slow bad", "good", "better", True),
@@ -143,9 +143,12 @@ def test_each_rival_is_met_by_the_best_of_ours_that_takes_no_more_time():
         r"Against slow bad \(2 s\): good \(1 s\) is better, RMSE lower by 0\.\d+ \+- 0\.\d+, at no more time\.",
         found[1].sentence,
     )
+    twin = Timed("twin", 0.1, 0.95, ours=True)
+    again = run_race(task, [twin, *ours, *rivals], 0, Budget(PLENTY), shown=False).records
+    assert {v.ours for v in verdicts(task, again, again[0], critical(6)) if v.rival != "fast good"} == {"twin"}
     assert found[3].sentence == "Against faster (1 ms): nothing of ours fits as fast; good (1 s) is tied with it."
     records[2].forget(next(iter(task.parts()))[0])
-    assert verdicts(task, records, critical(6))[0].sentence.endswith("at no more time (on 4 of 5 folds).")
+    assert verdicts(task, records, records[1], critical(6))[0].sentence.endswith("at no more time (on 4 of 5 folds).")
 
 
 def test_every_mechanism_and_its_rivals_are_judged(decision):
@@ -199,6 +202,9 @@ def test_fewer_folds_are_undecided_and_not_worse(decision):
     assert found.sentences[1].startswith(f"Judged on fewer folds, {n} more are not told apart: ")
     assert sum("undecided" in row for row in found.table(None).splitlines()) == n
     assert not any("undecided" in row for row in decision.table(None).splitlines())
+    assert {line.label for line in found.chosen(14)} == {
+        line.label for line in (lowest, *few) if line.spec is None or line is lowest
+    }
 
 
 def test_the_same_seed_gives_the_same_decision(classes):

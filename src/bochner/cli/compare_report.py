@@ -119,7 +119,7 @@ def _predicted(found: Comparison) -> dict[str, Any]:
         points = [_compared(m, min(m.predicted, most)) for m in kind]
         series.append({"name": f"predicted by {source}", "points": points})
     ends = [min(measured) / 1.2, most]
-    series.append({"line": [[v, v] for v in ends], "dashed": True, "color": "#1c2733"})
+    series.append({"line": [[v, v] for v in ends], "dashed": True, "color": "currentColor"})
     return {"x": axis("predicted error", ends), "y": axis("measured error", [ends[0], max(measured)]), "series": series}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,9 @@ def _body(problem: Problem, decision: Decision) -> str:
         equal, undecided = sum(line.equal for line in hidden), sum(line.undecided for line in hidden)
         counts = {"equal to the lowest": equal, "undecided": undecided, "worse": len(hidden) - equal - undecided}
         summary = f"{len(hidden)} more mechanisms: " + ", ".join(f"{n} {what}" for what, n in counts.items() if n)
-        rest = folded(summary, table("folded", decision.header, (_row(decision, line) for line in hidden), 1))
+        rest = folded(
+            summary, table("folded", decision.header, (_row(decision, line) for line in hidden), _sorted_by(hidden))
+        )
     failed = "".join(f"<li>{escaped(label)}: {escaped(why)}</li>" for label, why in decision.failures.items())
     gaps = (
         f"{measure} above the lowest, with the {decision.critical:.2g} standard errors of the paired difference within "
@@ -46,7 +49,7 @@ def _body(problem: Problem, decision: Decision) -> str:
         figure("gaps", gaps),
         "</div>\n<h2>All estimators</h2>",
         FILTER,
-        table("mechanisms", decision.header, (_row(decision, line) for line in shown), 1),
+        table("mechanisms", decision.header, (_row(decision, line) for line in shown), _sorted_by(shown)),
         rest,
         f"<p>Not judged:</p><ul>{failed}</ul>" if failed else "",
         f"<p>Mechanisms are features of a ridge. The {measure} is that on test rows, with one standard error; mechanisms "
@@ -55,6 +58,11 @@ def _body(problem: Problem, decision: Decision) -> str:
         f"includes its search.</p>",
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _sorted_by(lines: list[Judged]) -> int | None:
+    """The column of errors, unless lines that were tested on fewer folds come after the others."""
+    return 1 if all(one.error <= other.error for one, other in pairwise(lines)) else None
 
 
 def _row(decision: Decision, line: Judged) -> Row:
@@ -124,7 +132,7 @@ def _gaps(decision: Decision) -> dict[str, Any]:
             points.append({"x": place, "y": gap, "low": gap - width, "high": gap + width, "text": text})
         series.append({"name": name, "points": points, "color": color, "large": name != "mechanisms"})
     ends = [value for one in series for point in one["points"] for value in (point["low"], point["high"])]
-    series.append({"line": [[0.5, 0], [len(shown) + 0.5, 0]], "dashed": True, "color": "#1c2733"})
+    series.append({"line": [[0.5, 0], [len(shown) + 0.5, 0]], "dashed": True, "color": "currentColor"})
     return {
         "x": axis("place in the table", [1, len(shown)], log=False),
         "y": axis(f"{decision.task.measure} above the lowest", [*ends, 0.0], log=False),

@@ -90,7 +90,7 @@ class Chart {
         this.points.push(at);
       }
     });
-    this.ring = element("circle", { r: 8, fill: "none", stroke: "#1c2733", "stroke-width": 1.5, visibility: "hidden" });
+    this.ring = element("circle", { r: 8, fill: "none", stroke: "currentColor", "stroke-width": 1.5, visibility: "hidden" });
     svg.append(this.ring);
     svg.addEventListener("pointermove", event => this.point(event, svg, width));
     svg.addEventListener("pointerdown", event => this.point(event, svg, width));

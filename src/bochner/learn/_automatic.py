@@ -113,6 +113,10 @@ class Choice:
         if selection is None:
             reason = f"alpha {alpha:.3g} by leave-one-out errors of {len(self.sample.X)} rows."
             selection = Selection(GIVEN, self.coordinates is not None, None, alpha, np.nan, np.nan, reason)
+        grid = None if self.freedom is None else self.freedom.alphas
+        if grid is not None and len(grid) > 1 and alpha in (grid[0], grid[-1]):
+            edge = f"alpha {alpha:.3g} is at the edge of alphas; extend them, or leave them out."
+            selection = replace(selection, edges=(*selection.edges, edge))
         if score is None:
             return selection
         found = {"alpha": alpha, "error": score.error, "standard_error": score.standard_error}

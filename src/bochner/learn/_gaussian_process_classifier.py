@@ -18,9 +18,8 @@ from ._estimator import all_or_nothing
 from ._feature_parameters import as_generator
 from ._hyperparameters import GaussianEstimator, Objective, Others, maximise, stretched
 from ._linear.evidence import Evidence
-from ._linear.laplace import Passes, find_mode, hessian, laplace_evidence, log_evidence
-from ._linear.likelihoods import Likelihood, expected_probabilities, likelihood_of
-from ._linear.posterior import left_out
+from ._linear.laplace import Passes, find_mode, hessian, laplace_evidence, log_evidence, probabilities, winners
+from ._linear.likelihoods import Likelihood, likelihood_of
 from ._row_source import Chunk, RowSource
 
 _MAX_ORDER = 20_000
@@ -186,7 +185,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
         array (n,)
         """
         check_is_fitted(self)
-        return self._each(X, partial(_winners, classes=self.classes_), (), self.classes_.dtype)
+        return self._each(X, partial(winners, classes=self.classes_), (), self.classes_.dtype)
 
     def predict_proba(self, X: Any) -> Any:
         """Return the probability of each class, averaged over the posterior.
@@ -201,7 +200,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
         array (n, k)
         """
         check_is_fitted(self)
-        return self._each(X, _probabilities, (len(self.classes_),), np.float64)
+        return self._each(X, probabilities, (len(self.classes_),), np.float64)
 
     def _each(self, X: Any, work: Callable[..., np.ndarray], tail: tuple[int, ...], dtype: Any) -> Any:
         rows = self._rows(X)
@@ -306,25 +305,6 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
 def _labelled(y: Any, weights: Any, *, labels: np.ndarray) -> tuple[np.ndarray, Any]:
     """Replace class labels by their indices."""
     return labels, weights
-
-
-def _probabilities(
-    X: np.ndarray, *, phi: FeatureMap, weights: np.ndarray, root: np.ndarray, amplitude: float
-) -> np.ndarray:
-    """Probabilities (n, k) of the classes, from means and covariances of the latent functions."""
-    Phi, (D, k) = phi.queries(X), weights.shape
-    V = [Phi @ root[i * D : (i + 1) * D] for i in range(k)]
-    covariance = np.empty((len(Phi), k, k))
-    for i in range(k):
-        for j in range(i + 1):
-            covariance[:, i, j] = covariance[:, j, i] = np.einsum("nd,nd->n", V[i], V[j])
-        covariance[:, i, i] += amplitude * left_out(phi, X, Phi)
-    return expected_probabilities(Phi @ weights, covariance)
-
-
-def _winners(X: np.ndarray, *, classes: np.ndarray, **fitted: Any) -> np.ndarray:
-    """The most probable classes."""
-    return np.asarray(classes[np.argmax(_probabilities(X, **fitted), axis=1)])
 
 
 def _passes(phi: FeatureMap, rows: RowSource, n_classes: int) -> Passes:

@@ -114,16 +114,23 @@ class Cholesky:
         r""":math:`R = L^{-T}` (n, n), upper triangular, with :math:`RR^T = A^{-1}`."""
         n, inverse = len(self.packed), np.zeros_like(self.packed)
         step, trtri = panels(n)[0], get_lapack_funcs("trtri", (inverse,))
-        for k in range(0, n, step):
-            panel = slice(k, min(k + step, n))
-            block = np.tril(trtri(self.packed[panel, panel], lower=1)[0])
-            inverse[panel, panel] = block
-            _below_the_inverse(self.packed[panel], block, inverse, k)
+        with single_threaded_blas:
+            for k in range(0, n, step):
+                panel = slice(k, min(k + step, n))
+                block = np.tril(trtri(self.packed[panel, panel], lower=1)[0])
+                inverse[panel, panel] = block
+                _below_the_inverse(self.packed[panel], block, inverse, k)
         return inverse.T
 
     def inverse(self) -> np.ndarray:
         r""":math:`A^{-1}` (n, n)."""
-        return symmetric_product(self.inverse_root())
+        if len(self.packed) >= BLOCKED_ORDER:
+            return symmetric_product(self.inverse_root())
+        potri = get_lapack_funcs("potri", (self.packed,))
+        with single_threaded_blas:
+            lower: np.ndarray = np.tril(potri(self.packed, lower=1)[0])
+        lower += np.tril(lower, -1).T
+        return lower
 
 
 def panels(n: int) -> tuple[int, int]:

@@ -84,10 +84,10 @@ class Decision:
     Attributes
     ----------
     lines : tuple of Judged
-        All estimators, lowest error first.
+        All estimators, lowest error first, and those that were not tested on all folds after the others.
     recommended : Judged
-        The mechanism to use: of those within one standard error and two per cent of the best mechanism, a plain one
-        among the fast.
+        The mechanism to use: of those that are equal to the best mechanism, and within two per cent or one standard error
+        of it, a plain one among the fast.
     equal_mechanisms : tuple of Judged
         The mechanisms that are equal to the best one of them.
     verdicts : tuple of Verdict
@@ -189,7 +189,7 @@ class Decision:
         complete = [line for line in self.ranking if line.n_folds == self.recommended.n_folds]
         first = {line.spec.map: line for line in reversed(complete) if line.spec is not None}
         wanted = [self.recommended, *(line for line in self.lines if line.spec is None)]
-        wanted += [line for line in complete if line in first.values()] + complete + list(self.lines)
+        wanted += [line for line in complete if line in first.values()] + complete
         kept = [line.label for line in wanted]
         allowed = set(list(dict.fromkeys(kept))[:top])
         return [line for line in self.lines if line.label in allowed]
@@ -248,21 +248,22 @@ def decide(race: Race, source: Source, notes: Sequence[str]) -> Decision:
     judged = [record for record in race.records if record.settings]
     best, width = lowest_loss(judged), critical(max(len(judged) - 1, 1))
     lines = {id(record): _line(task, record, best, width) for record in judged}
-    ordered = sorted(lines.values(), key=lambda line: (line is not lines[id(best)], line.error))
+    most = len(best.settings)
+    ordered = sorted(lines.values(), key=lambda line: (line is not lines[id(best)], line.n_folds < most, line.error))
     mechanisms = [record for record in judged if record.contender.spec is not None]
     lead = lowest_loss(mechanisms)
     gaps = {id(record): difference(task, record, lead) for record in mechanisms}
     run = len(lead.settings)
     equal = [record for record in mechanisms if _equals(gaps[id(record)], width) and len(record.settings) == run]
     close = _CLOSE * task.error(lead.losses[lead.judged]) + (_POINT if task.kind == "classification" else 0.0)
-    good = [record for record in equal if gaps[id(record)].difference <= min(close, gaps[id(record)].standard_error)]
+    good = [record for record in equal if gaps[id(record)].difference <= max(close, gaps[id(record)].standard_error)]
     chosen = _plain_and_fast(good)
     failures = {record.contender.label: record.failure for record in race.records if record.failure}
     return Decision(
         tuple(ordered),
         lines[id(chosen)],
         tuple(line for line in ordered if any(lines[id(record)] is line for record in equal)),
-        verdicts(task, judged, width),
+        verdicts(task, judged, chosen, width),
         width,
         failures,
         task,

@@ -18,7 +18,8 @@ class Verdict(NamedTuple):
     Attributes
     ----------
     rival, ours : str
-        Their labels; ours is that of the lowest error among those whose fit takes no more time, or among all.
+        Their labels; ours has the lowest error among those whose fit takes no more time, or among all.  If the recommended
+        mechanism is within one standard error of it, ours is that.
     result : {"better", "tied", "worse"}
         What ours is, by the standard error of the paired difference.
     in_time : bool
@@ -62,16 +63,19 @@ class Verdict(NamedTuple):
         return {**self._asdict(), "gap": self.gap._asdict()}
 
 
-def verdicts(task: Task, records: Sequence[Record], width: float) -> tuple[Verdict, ...]:
+def verdicts(task: Task, records: Sequence[Record], recommended: Record, width: float) -> tuple[Verdict, ...]:
     """Judge every rival against ours; errors within ``width`` standard errors are tied."""
     ours = [record for record in records if record.contender.ours]
-    return tuple(_verdict(task, record, ours, width) for record in records if not record.contender.ours)
+    return tuple(_verdict(task, record, ours, recommended, width) for record in records if not record.contender.ours)
 
 
-def _verdict(task: Task, rival: Record, ours: Sequence[Record], width: float) -> Verdict:
+def _verdict(task: Task, rival: Record, ours: Sequence[Record], recommended: Record, width: float) -> Verdict:
     limit = fit_time(rival)
     in_time = [record for record in ours if fit_time(record) <= limit]
     best = lowest_loss(in_time or ours)
+    more = difference(task, recommended, best)
+    if more.difference <= more.standard_error and (not in_time or fit_time(recommended) <= limit):
+        best = recommended
     gap = difference(task, best, rival)
     result: Literal["better", "tied", "worse"] = "tied"
     if abs(gap.difference) > width * gap.standard_error:

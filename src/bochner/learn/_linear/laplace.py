@@ -1,17 +1,19 @@
-"""Laplace's approximation: the mode of the weights' posterior, its curvature there, and the evidence."""
+"""Laplace's approximation: the mode of the weights' posterior, its curvature there, evidence, and class probabilities."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import qr
 from scipy.sparse.linalg import LinearOperator, cg
 
+from ...approximation import FeatureMap
 from ...linalg.cholesky import Cholesky
 from .evidence import Evidence
-from .likelihoods import Likelihood
+from .likelihoods import Likelihood, expected_probabilities
+from .posterior import left_out
 
 Passes = Callable[[], Iterator[tuple[np.ndarray, Likelihood]]]
 """Walks over chunks of features (n, D) with the likelihoods of their rows; called once for each pass."""
@@ -119,6 +121,25 @@ def laplace_evidence(Phi: np.ndarray, likelihood: Likelihood, amplitude: float) 
     trace = float(np.einsum("idid->", inverse)) / amplitude
     size, mixed = float(np.vdot(W, W)) / amplitude, float(np.vdot(V, W)) / amplitude
     return Evidence(log_evidence(mode, factor, amplitude), G, np.array([0.5 * (size - D * k + trace) + mixed]))
+
+
+def probabilities(
+    X: np.ndarray, *, phi: FeatureMap, weights: np.ndarray, root: np.ndarray, amplitude: float
+) -> np.ndarray:
+    """Probabilities (n, k) of the classes, from means and covariances of the latent functions."""
+    Phi, (D, k) = phi.queries(X), weights.shape
+    V = [Phi @ root[i * D : (i + 1) * D] for i in range(k)]
+    covariance = np.empty((len(Phi), k, k))
+    for i in range(k):
+        for j in range(i + 1):
+            covariance[:, i, j] = covariance[:, j, i] = np.einsum("nd,nd->n", V[i], V[j])
+        covariance[:, i, i] += amplitude * left_out(phi, X, Phi)
+    return expected_probabilities(Phi @ weights, covariance)
+
+
+def winners(X: np.ndarray, *, classes: np.ndarray, **fitted: Any) -> np.ndarray:
+    """The most probable classes."""
+    return np.asarray(classes[np.argmax(probabilities(X, **fitted), axis=1)])
 
 
 def _feature_gradient(
