@@ -93,7 +93,7 @@ def test_they_cannot_be_changed():
 
 def test_about_zero():
     about_zero = NormalEquations.of(Moments.of(PHI, Y, W), about_mean=False)
-    np.testing.assert_allclose(about_zero.gram, (PHI.T * W) @ PHI)
+    np.testing.assert_allclose(np.triu(about_zero.gram), np.triu((PHI.T * W) @ PHI))
     np.testing.assert_allclose(about_zero.cross, (PHI.T * W) @ Y)
     np.testing.assert_allclose(about_zero.total, W @ Y**2)
 

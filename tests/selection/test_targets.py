@@ -16,6 +16,7 @@ from bochner.selection import _peers, _rivals
 from bochner.selection._budget import Budget
 from bochner.selection._contenders import Bandwidths, lowest
 from bochner.selection._cross_validation import critical, difference, run_race
+from bochner.selection._judge import _notes
 from bochner.selection._leave_one_out import ALPHAS, ridge_by_leave_one_out
 from bochner.selection._peers import peers
 from bochner.selection._task import Task
@@ -235,3 +236,11 @@ def test_bad_targets_are_refused(options, message):
 def test_the_task_follows_from_the_targets():
     kinds = [Task.of(X, y, None, 0, owner="test").kind for y in (Y, np.arange(160) % 4, Y > 0, np.arange(160.0))]
     assert kinds == ["regression", "classification", "classification", "regression"]
+    letters = np.arange(1000) % 26
+    guessed, given = (Task.of(np.ones((1000, 1)), letters, kind, 0, owner="test") for kind in (None, "regression"))
+    assert guessed.kind == "regression" and guessed.doubtful and not given.doubtful
+    assert not Task.of(X, np.arange(160.0), None, 0, owner="test").doubtful
+    race = run_race(guessed, [Guess("a", 0.1)], 0, Budget(PLENTY), shown=False)
+    assert (
+        "was taken for a number; give the task if it is a class." in _notes(guessed, race, 1.0, True, complete=True)[1]
+    )

@@ -114,6 +114,10 @@ def _notes(task: Task, race: Race, budget: float, searched: bool, *, complete: b
         f"{FOLDS}-fold cross-validation on {sampled} in {seconds(race.seconds)}; {chosen}, and all settings of the others, "
         f"were chosen on the training rows of each fold."
     ]
+    if task.doubtful:
+        notes.append(
+            "The target, whole numbers of few different values, was taken for a number; give the task if it is a class."
+        )
     kept = [f"{n} rows were used in place of {asked}"] if n < asked else []
     kept += [f"{race.n_cut} of the estimators had fewer folds"] if race.n_cut else []
     if kept or race.left_out or not complete:

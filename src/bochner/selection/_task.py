@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -16,6 +16,8 @@ MOST_ROWS = 3000
 """Rows that are sampled for cross-validation from larger data."""
 _FEW_VALUES = 20
 """Whole numbers with at most this many different values are taken for classes."""
+_MANY_VALUES = 100
+"""Up to so many, they may be classes all the same."""
 _LEAST_ROWS = 20
 
 
@@ -47,6 +49,8 @@ class Task:
         Number of leading columns that are standardised, by their statistics on the training rows of each fold.
     n_given : int
         Number of rows before sampling.
+    doubtful : bool
+        Whether targets that may be labels of classes were taken for numbers.
     """
 
     X: np.ndarray = field(repr=False)
@@ -56,6 +60,7 @@ class Task:
     fold: np.ndarray = field(repr=False)
     scaled: int
     n_given: int
+    doubtful: bool = False
 
     @classmethod
     def of(
@@ -63,13 +68,15 @@ class Task:
     ) -> Task:
         """Check the targets, sample rows, and deal them into folds; classes are spread evenly over the folds."""
         y = _targets(owner, y, len(X))
+        doubtful = kind is None and _looks_like_labels(y)
         if kind is None:
             kind = _kind(y)
         check_option(owner, "task", kind, ("regression", "classification"))
         _check_values(owner, y, kind)
         rng = np.random.default_rng(seed)
         chosen = rng.permutation(len(X))[:rows]
-        return cls._dealt(np.asarray(X[chosen], dtype=np.float64), y[chosen], kind, scaled, len(X))
+        dealt = cls._dealt(np.asarray(X[chosen], dtype=np.float64), y[chosen], kind, scaled, len(X))
+        return replace(dealt, doubtful=doubtful)
 
     @classmethod
     def _dealt(cls, X: np.ndarray, y: np.ndarray, kind: Kind, scaled: int, n_given: int) -> Task:
@@ -158,6 +165,13 @@ def _kind(y: np.ndarray) -> Kind:
         return "classification"
     values = np.unique(y)
     return "classification" if len(values) <= _FEW_VALUES and (values == np.round(values)).all() else "regression"
+
+
+def _looks_like_labels(y: np.ndarray) -> bool:
+    """Whether targets are whole numbers with more values than are taken for classes, but still few for so many rows."""
+    if _kind(y) == "classification" or (y != np.round(y)).any():
+        return False
+    return bool(len(np.unique(y)) <= min(_MANY_VALUES, len(y) // 20))
 
 
 def _check_values(owner: str, y: np.ndarray, kind: Kind) -> None:

@@ -129,14 +129,14 @@ class Equations(ABC):
 
 @dataclass(frozen=True)
 class NormalEquations(Equations):
-    """Given S, (D, D)."""
+    """Given S, (D, D), on and above the diagonal; what is below it means nothing."""
 
     gram: np.ndarray
 
     @classmethod
     def of(cls, moments: Moments, *, about_mean: bool, scaling: Scaling | None = None) -> NormalEquations:
         """From moments: features about their mean or zero, and targets likewise, or as they are scaled."""
-        S, C, T = moments.scatter, moments.cross, moments.target_scatter
+        S, C, T = moments.upper, moments.cross, moments.target_scatter
         phi, w = moments.feature_mean, moments.weight
         if not about_mean:
             gap = moments.target_mean - (0 if scaling is None else scaling.shift)
@@ -162,7 +162,7 @@ class NormalEquations(Equations):
 
     def eigenvectors(self) -> tuple[np.ndarray, np.ndarray]:
         """By a decomposition of S."""
-        values, vectors = linalg.eigh(self.gram, check_finite=False)
+        values, vectors = linalg.eigh(self.gram.T, check_finite=False)  # of which the lower triangle is read
         return values, vectors
 
 
