@@ -363,7 +363,9 @@ def _against(one: Trial, other: Trial | None) -> str:
     return f"{one.error:.3g} +- {one.score.standard_error:.1g} against {other.error:.3g} +- {other.score.standard_error:.1g}"
 
 
-def refined_alpha(model: RidgeModel, phi: Any, sample: Chunk, start: float | None, freedom: Freedom) -> Score:
+def refined_alpha(
+    model: RidgeModel, phi: Any, sample: Chunk, start: float | None, freedom: Freedom, *, at_least_start: bool = False
+) -> Score:
     """The strength of a fit to all rows, by leave-one-out errors of a sample of them.
 
     Parameters
@@ -376,6 +378,8 @@ def refined_alpha(model: RidgeModel, phi: Any, sample: Chunk, start: float | Non
     start : float or None
         Where to look first.
     freedom : Freedom
+    at_least_start : bool
+        Whether not to look below it: where outliers are landmarks, the rows to judge by have none, and allow too little.
     """
     (X, Y, weights), equations = sample, model.equations
     if not isinstance(equations, NormalEquations) and equations.order > LARGEST_ORDER:
@@ -386,6 +390,8 @@ def refined_alpha(model: RidgeModel, phi: Any, sample: Chunk, start: float | Non
     offset = np.zeros(Y.shape[1]) if means is None else means[1]
     judged = Judged(features, targets, weights, units, freedom.whole, offset if freedom.alike else None).new_to(phi, X)
     grid = strengths(equations) if freedom.alphas is None else freedom.alphas
+    if at_least_start and start is not None:
+        grid = grid[grid >= min(0.9 * start, grid[-1])]
     if isinstance(model.data, Moments):  # not where rounding decides; one strength is left at least
         grid = grid[grid >= min(10 * model.data.blur, grid[-1])]
     if isinstance(equations, NormalEquations) and (start is not None or equations.order > LARGEST_ORDER):
