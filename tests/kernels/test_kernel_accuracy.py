@@ -209,6 +209,14 @@ def test_dot_products_that_overflow_in_parts_are_numbers(kernel):
     assert K[0, 1] == np.inf
 
 
+@pytest.mark.parametrize("rows", [slice(None), slice(None, None, 2)])
+def test_many_rows_with_themselves_and_with_others_of_the_same_memory(rows, monkeypatch):
+    monkeypatch.setattr(_distances, "LARGE", 2)
+    X = np.random.default_rng(0).standard_normal((9, 4))[rows]
+    for one, other in ((X, X), (X, X[::-1]), (X[:-1], X[1:]), (X, X.copy()), (X[:, ::2], X[:, 1::2])):
+        np.testing.assert_allclose(Linear()(one, other), one.copy() @ other.copy().T, rtol=1e-13, atol=1e-15)
+
+
 def test_inputs_that_overflow_at_unit_scale_are_refused():
     with pytest.raises(
         ValueError, match="inputs at unit bandwidth must be finite in float32, got an overflow with Matern"

@@ -24,6 +24,7 @@ NARROW = 8  # the width up to which differences cost no more than the matrix pro
 GATHERED = 2**18  # how many numbers the close pairs gather at a time
 CENTRED = 2**17  # how many numbers are centred at a time, which are still in a cache when they are multiplied
 FEWEST = 64  # rows that are multiplied at a time
+LARGE = 8192  # rows from which on their products with themselves are made in blocks, where OpenBLAS ends the process
 STORED = 16  # cost of a stored number of a sparse row, in numbers of a dense one
 
 
@@ -140,11 +141,22 @@ def dot_products(xp: Any, X: Any, Y: Any) -> Any:
     if xp is not np:
         return X @ xp.matrix_transpose(Y)
     with np.errstate(over="ignore", invalid="ignore"):
-        K = X @ np.matrix_transpose(Y)
+        K = _with_themselves(X) if _same(X, Y) and len(X) >= LARGE else X @ np.matrix_transpose(Y)
         if not np.isfinite(K.sum()) and np.any(np.isnan(K)):
             x, y = (np.maximum(np.abs(Z).max(axis=-1, keepdims=True), 1.0) for Z in (X, Y))
             K = (X / x) @ np.matrix_transpose(Y / y) * x * np.matrix_transpose(y)
     return K
+
+
+def _same(X: np.ndarray, Y: np.ndarray) -> bool:
+    """Whether two arrays (n, d) are the same numbers in memory, so that NumPy takes their product for a symmetric one."""
+    return X.ndim == 2 and (X.ctypes.data, X.shape, X.strides) == (Y.ctypes.data, Y.shape, Y.strides)
+
+
+def _with_themselves(X: np.ndarray) -> np.ndarray:
+    from ..linalg.cholesky import symmetric_product
+
+    return symmetric_product(X)
 
 
 def _expansion(xp: Any, X: Any, Y: Any, lengthscale: Lengthscale) -> tuple[Any, Any]:
