@@ -13,10 +13,11 @@ from sklearn.linear_model import Ridge
 
 from bochner import kernels, maps
 from bochner.learn import GaussianProcess, KernelClassifier, KernelRidge, _selection_search
+from bochner.learn._feature_parameters import FeatureParameters
 from bochner.learn._linear.criteria import left_out_of_chunks, new_rows
 from bochner.learn._row_source import Chunk
 from bochner.learn._selection_criterion import best_of_many, fitted, score_of, units_of
-from bochner.learn._selection_search import weighted_median_distance
+from bochner.learn._selection_search import Freedom, refined_alpha, weighted_median_distance
 
 RNG = np.random.default_rng(0)
 NARROW = {"n_components": 64, "map": None, "gamma": 0.1, "random_state": 0}
@@ -201,6 +202,10 @@ def test_more_rows_have_a_second_round(chosen, monkeypatch):
     monkeypatch.setattr(_selection_search, "FIRST_ROWS", 500)
     found = KernelRidge(n_components=100, random_state=0).fit(X, y).selection_
     assert set(found.candidates["n_rows"]) == {500, 1500}
+    X = X / X.std(axis=0) * [1.0, 1.0, 1.0, 1.6]  # nearly the same, standardised or not: judged by more rows again
+    found = KernelRidge(n_components=100, random_state=0).fit(X, y).selection_
+    tried = zip(found.candidates["standardize"], found.candidates["n_rows"], strict=True)
+    assert {standardize for standardize, n in tried if n == 1500} == {True, False}
 
 
 def test_sparse_rows_and_classes(chosen):
@@ -253,6 +258,17 @@ def test_weights_that_are_no_counts_mean_the_same_at_any_scale(alpha):
     small, large = (KernelRidge(**options).fit(X, y, c * w) for c in (0.1, 100 * np.sqrt(10)))
     assert large.alpha_ / small.alpha_ == pytest.approx(1000 * np.sqrt(10))
     np.testing.assert_allclose(small.predict(X), large.predict(X), rtol=1e-5, atol=1e-7)
+
+
+def test_where_outliers_are_landmarks_the_other_rows_do_not_lower_the_strength():
+    X = np.random.default_rng(6).standard_normal((300, 2))
+    model = KernelRidge(map="landmarks", gamma=0.1, alpha=1.0, n_components=32, random_state=0).fit(X, np.sin(X[:, 0]))
+    freedom = Freedom("", FeatureParameters(), False, ("given",), {False: None}, None, True, False, False, False)
+    rows = Chunk(X, np.sin(X[:, :1]), None)
+    free, bounded = (
+        refined_alpha(model.model_, model.features_, rows, 1.0, freedom, at_least_start=b) for b in (False, True)
+    )
+    assert free.alpha < 0.9 <= bounded.alpha
 
 
 def test_whole_numbers_that_are_hardly_counts_warn():

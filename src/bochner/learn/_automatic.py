@@ -24,6 +24,7 @@ from ._selection_search import (
     JUDGED_ROWS,
     LANDMARKS,
     LARGEST_ORDER,
+    PIVOTS,
     RANDOM,
     SECOND_ROWS,
     Freedom,
@@ -101,7 +102,8 @@ class Choice:
                 return wide, self._selection(alpha, score, spent)
         model = _prepared(method, start).collected(phi, rows, verbose=verbose)
         begun = perf_counter()
-        score = refined_alpha(model, phi, self.sample, start, self.freedom)
+        pivoted = self.selection is not None and self.selection.map == PIVOTS
+        score = refined_alpha(model, phi, self.sample, start, self.freedom, at_least_start=pivoted)
         spent = perf_counter() - begun
         model = replace(model, options=replace(method, alpha=score.alpha), found=None).solved()
         return model, self._selection(score.alpha, score, spent)

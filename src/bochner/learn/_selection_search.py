@@ -205,6 +205,12 @@ class Search:
             if rival is not None and rival.error < 1.25 * first.error:
                 found = self._trial(name, first.standardize, rival.step, n, width, rival.score.alpha)
                 best = found if found.error < (1 - _MATERIAL) * best.error else best
+        for columns in self.freedom.columns:  # on fewer rows, outliers may have decided between them
+            others = [t for t in self.tried if t.standardize == columns != first.standardize]
+            rival = min(others, key=lambda trial: trial.error, default=None)
+            if rival is not None and rival.error < 1.5 * first.error:
+                found = self._trial(rival.map, columns, rival.step, n, width, rival.score.alpha)
+                best = found if found.error < (1 - _MATERIAL) * best.error else best
         if best.map == LANDMARKS:  # outliers may deserve landmarks of their own
             found = self._trial(PIVOTS, best.standardize, best.step, n, width, best.score.alpha)
             best = found if found.error < (1 - _MATERIAL) * best.error else best
@@ -316,9 +322,12 @@ class Search:
         if freedom.bandwidth:
             parts.append(f"bandwidth {best.bandwidth:.3g}, {2**best.step:.3g} times the median distance")
         if len(freedom.columns) > 1:
-            other = self._least(lambda t: t.standardize != best.standardize)
+            rivals = {t.n_rows for t in self.tried if t.standardize != best.standardize}
+            n = best.n_rows if best.n_rows in rivals else min(rivals)
+            other = self._least(lambda t: t.standardize != best.standardize and t.n_rows == n)
+            own = self._least(lambda t: t.standardize == best.standardize and t.n_rows == n)
             word = ("standardised", "as they are")[:: 1 if best.standardize else -1]
-            parts.append(f"columns {word[0]}, error {_against(best, other)} {word[1]}")
+            parts.append(f"columns {word[0]}, error {_against(own or best, other)} {word[1]}")
         return "; ".join(parts) + "."
 
     def _reason_of_map(self, best: Trial) -> str:
@@ -363,7 +372,9 @@ def _against(one: Trial, other: Trial | None) -> str:
     return f"{one.error:.3g} +- {one.score.standard_error:.1g} against {other.error:.3g} +- {other.score.standard_error:.1g}"
 
 
-def refined_alpha(model: RidgeModel, phi: Any, sample: Chunk, start: float | None, freedom: Freedom) -> Score:
+def refined_alpha(
+    model: RidgeModel, phi: Any, sample: Chunk, start: float | None, freedom: Freedom, *, at_least_start: bool = False
+) -> Score:
     """The strength of a fit to all rows, by leave-one-out errors of a sample of them.
 
     Parameters
@@ -376,6 +387,8 @@ def refined_alpha(model: RidgeModel, phi: Any, sample: Chunk, start: float | Non
     start : float or None
         Where to look first.
     freedom : Freedom
+    at_least_start : bool
+        Whether not to look below it: where outliers are landmarks, the rows to judge by have none, and allow too little.
     """
     (X, Y, weights), equations = sample, model.equations
     if not isinstance(equations, NormalEquations) and equations.order > LARGEST_ORDER:
@@ -386,6 +399,8 @@ def refined_alpha(model: RidgeModel, phi: Any, sample: Chunk, start: float | Non
     offset = np.zeros(Y.shape[1]) if means is None else means[1]
     judged = Judged(features, targets, weights, units, freedom.whole, offset if freedom.alike else None).new_to(phi, X)
     grid = strengths(equations) if freedom.alphas is None else freedom.alphas
+    if at_least_start and start is not None:
+        grid = grid[grid >= min(0.9 * start, grid[-1])]
     if isinstance(model.data, Moments):  # not where rounding decides; one strength is left at least
         grid = grid[grid >= min(10 * model.data.blur, grid[-1])]
     if isinstance(equations, NormalEquations) and (start is not None or equations.order > LARGEST_ORDER):
