@@ -202,6 +202,10 @@ def test_more_rows_have_a_second_round(chosen, monkeypatch):
     monkeypatch.setattr(_selection_search, "FIRST_ROWS", 500)
     found = KernelRidge(n_components=100, random_state=0).fit(X, y).selection_
     assert set(found.candidates["n_rows"]) == {500, 1500}
+    X = X / X.std(axis=0) * [1.0, 1.0, 1.0, 1.6]  # nearly the same, standardised or not: judged by more rows again
+    found = KernelRidge(n_components=100, random_state=0).fit(X, y).selection_
+    tried = zip(found.candidates["standardize"], found.candidates["n_rows"], strict=True)
+    assert {standardize for standardize, n in tried if n == 1500} == {True, False}
 
 
 def test_sparse_rows_and_classes(chosen):

@@ -205,6 +205,12 @@ class Search:
             if rival is not None and rival.error < 1.25 * first.error:
                 found = self._trial(name, first.standardize, rival.step, n, width, rival.score.alpha)
                 best = found if found.error < (1 - _MATERIAL) * best.error else best
+        for columns in self.freedom.columns:  # on fewer rows, outliers may have decided between them
+            others = [t for t in self.tried if t.standardize == columns != first.standardize]
+            rival = min(others, key=lambda trial: trial.error, default=None)
+            if rival is not None and rival.error < 1.5 * first.error:
+                found = self._trial(rival.map, columns, rival.step, n, width, rival.score.alpha)
+                best = found if found.error < (1 - _MATERIAL) * best.error else best
         if best.map == LANDMARKS:  # outliers may deserve landmarks of their own
             found = self._trial(PIVOTS, best.standardize, best.step, n, width, best.score.alpha)
             best = found if found.error < (1 - _MATERIAL) * best.error else best
@@ -316,9 +322,12 @@ class Search:
         if freedom.bandwidth:
             parts.append(f"bandwidth {best.bandwidth:.3g}, {2**best.step:.3g} times the median distance")
         if len(freedom.columns) > 1:
-            other = self._least(lambda t: t.standardize != best.standardize)
+            rivals = {t.n_rows for t in self.tried if t.standardize != best.standardize}
+            n = best.n_rows if best.n_rows in rivals else min(rivals)
+            other = self._least(lambda t: t.standardize != best.standardize and t.n_rows == n)
+            own = self._least(lambda t: t.standardize == best.standardize and t.n_rows == n)
             word = ("standardised", "as they are")[:: 1 if best.standardize else -1]
-            parts.append(f"columns {word[0]}, error {_against(best, other)} {word[1]}")
+            parts.append(f"columns {word[0]}, error {_against(own or best, other)} {word[1]}")
         return "; ".join(parts) + "."
 
     def _reason_of_map(self, best: Trial) -> str:
