@@ -18,6 +18,8 @@ _NOISE_FLOOR = 1e-8
 """Of the mean square of the targets: below it the targets are interpolated, and rounding decides."""
 _WELL_CONDITIONED = 1e3
 """Ratio of diagonal entries of a Cholesky factor up to which the inverse is used: a condition of about 1e6."""
+_ROUNDING = 8 * float(np.finfo(np.float64).eps)
+"""Share of the squares of the targets that sums over rows do not know."""
 _LOG_2PI = float(np.log(2 * np.pi))
 
 
@@ -33,6 +35,22 @@ class Nodes(NamedTuple):
 
     values: np.ndarray
     weights: np.ndarray
+
+
+def penalised_residual(total: float, explained: float, penalty: float) -> float:
+    """Squared residuals plus the penalty of the weights, which the total less what is explained says of least squares.
+
+    Residuals within the rounding error of the total count as none: divided by a tiny noise, the error would be large.
+
+    Examples
+    --------
+    >>> penalised_residual(1.0, 0.75, 0.125)
+    0.25
+    >>> penalised_residual(1.0, 1.0 - 2e-16, 1e-16)
+    1e-16
+    """
+    residual = total - explained - penalty
+    return penalty + (residual if residual > _ROUNDING * total else 0.0)
 
 
 class SpectralEvidence:
@@ -124,11 +142,10 @@ class SpectralEvidence:
         return noise, noise / ratio
 
     def _residual(self, ratio: float) -> float:
-        """Squared residuals plus ratio times squared weights; never below the latter, whatever the rounding."""
         values, squares = self.fit
         shifted = values + ratio
         weights = float((squares / shifted / shifted).sum())
-        return max(self._total - float((squares / shifted).sum()), ratio * weights)
+        return penalised_residual(self._total, float((squares / shifted).sum()), ratio * weights)
 
     def _search(self, unit: float, pair: Callable[[float], tuple[float, float]]) -> tuple[float, float]:
         """Maximise over one number on a logarithmic scale: a grid, then a refinement about its best point."""

@@ -9,7 +9,7 @@ from scipy.linalg import LinAlgError
 
 from ...approximation import FeatureMap
 from ...linalg.cholesky import Cholesky, symmetric_product
-from .evidence import SpectralEvidence
+from .evidence import SpectralEvidence, penalised_residual
 from .spectrum import NormalEquations, Scaling, plus
 
 
@@ -84,8 +84,8 @@ def posterior(equations: NormalEquations, noise: float, amplitude: float) -> Pos
         return _by_spectrum(equations, noise, amplitude)
     root, (D, t) = factor.inverse_root(), equations.cross.shape
     mean = root @ (root.T @ equations.cross)
-    residual = float(equations.total.sum() - np.vdot(equations.cross, mean))
-    fit = max(residual, ratio * float(np.vdot(mean, mean))) / noise
+    explained, penalty = float(np.vdot(equations.cross, mean)), ratio * float(np.vdot(mean, mean))
+    fit = penalised_residual(float(equations.total.sum()), explained, penalty) / noise
     log_det = factor.log_determinant - D * float(np.log(ratio))
     value = -0.5 * (fit + t * log_det + equations.units * t * float(np.log(2 * np.pi * noise)))
     return Posterior(mean, root, noise, amplitude, value)
