@@ -13,9 +13,9 @@ from scipy.optimize import minimize
 from .._progress import progress
 from .._validation import check_count, check_flag, check_positive, shown
 from ..approximation import Approximation, FeatureMap
+from ..linalg.engine import blas_for
 from ._estimator import Compactable, FeatureEstimator
 from ._linear.evidence import Evidence
-from ._linear.spectrum import blas_for
 
 _LENGTH_RANGE = np.log(1e3)
 """Largest distance of a lengthscale from its initial value, in logarithms."""

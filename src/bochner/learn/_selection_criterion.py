@@ -14,9 +14,10 @@ import numpy as np
 from scipy.linalg import LinAlgError
 
 from ..linalg.cholesky import Cholesky
+from ..linalg.engine import blas_for
 from ._linear.criteria import LEAST_NEW
 from ._linear.moments import Moments, left_out_of
-from ._linear.spectrum import Equations, NormalEquations, RowEquations, blas_for, plus
+from ._linear.spectrum import Equations, NormalEquations, RowEquations, plus
 
 STEP = math.sqrt(10)
 """Ratio of neighbouring strengths."""

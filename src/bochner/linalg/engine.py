@@ -27,6 +27,8 @@ TILE_BYTES = 1 << 20
 """Size of what one thread writes once: the results of a tile, which are still in a cache when they are used."""
 CHUNK_BYTES = 1 << 26
 """Size of what is held at a time if a result need not fit a cache: 64 MB."""
+_THREADED_ORDER = 2048
+"""From here on a factorisation gains from the threads of BLAS; below, they wait for each other."""
 
 
 def rows_per_tile(row_bytes: int, tile_bytes: int = TILE_BYTES) -> int:
@@ -144,6 +146,12 @@ def _set_threads(libraries: list[Any], limits: list[int]) -> None:
 
 
 single_threaded_blas = _SingleThreadedBlas()
+
+
+def blas_for(order: int) -> contextlib.AbstractContextManager[None]:
+    """One thread of BLAS for matrices below order 2048, so that their solutions depend on no number of threads."""
+    return single_threaded_blas if order < _THREADED_ORDER else contextlib.nullcontext()
+
 
 _pools: dict[int, ThreadPoolExecutor] = {}
 _pools_lock = threading.Lock()

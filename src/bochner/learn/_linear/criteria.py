@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from ...approximation import FeatureMap
+from ...linalg.engine import blas_for
 from .._row_source import Chunk
 from .moments import left_out_of
-from .spectrum import Spectrum, blas_for
+from .spectrum import Spectrum
 
 DEFAULT_ALPHAS = np.logspace(-6, 3, 19)
 CRITERIA = ("gcv", "loo")

@@ -12,13 +12,13 @@ from scipy.linalg import LinAlgWarning
 
 from ..._validation import check_option, shown
 from ...approximation import FeatureMap
-from ...linalg.engine import multiply, single_threaded_blas
+from ...linalg.engine import blas_for, multiply, single_threaded_blas
 from .._row_source import RowSource
 from .conjugate_gradients import direct_cost, iterated_ridge
 from .criteria import CRITERIA, DEFAULT_ALPHAS, about, best_alpha, gcv, left_out, left_out_of_chunks, new_rows
 from .feature_moments import collect_moments, first_factor
 from .moments import Moments
-from .spectrum import Equations, NormalEquations, RowEquations, Solved, Spectrum, blas_for
+from .spectrum import Equations, NormalEquations, RowEquations, Solved, Spectrum
 
 SOLVERS = ("auto", "primal", "dual", "cg")
 SAFE_ALPHA = 1e-3

@@ -11,17 +11,10 @@ import numpy as np
 from scipy import linalg
 
 from ...linalg.cholesky import Cholesky, symmetric_product
-from ...linalg.engine import single_threaded_blas
+from ...linalg.engine import blas_for
 from .moments import Moments, units_of
 
-_THREADED_ORDER = 2048
-"""From here on a factorisation gains from the threads of BLAS; below, they wait for each other."""
 _EPS = float(np.finfo(np.float64).eps)
-
-
-def blas_for(order: int) -> contextlib.AbstractContextManager[None]:
-    """One thread of BLAS for matrices below order 2048, so that their solutions depend on no number of threads."""
-    return single_threaded_blas if order < _THREADED_ORDER else contextlib.nullcontext()
 
 
 class Scaling(NamedTuple):
