@@ -201,7 +201,7 @@ PEERS = {
     "attention.md": r"softmax with its cache / LinearCache.* context 8192",
 }
 """Rows of the committed benchmarks that compare with other libraries, by page; those of estimators are in a file."""
-LESSER = r"Landmarks.*(-> 256|float64)"
+LESSER = r"Landmarks.*(-> 256|float64)|conjugate gradients|of this fit|of coefficients|of predictions"
 """Cases of that file which the README leaves to the page on accuracy."""
 
 
