@@ -17,7 +17,8 @@ from bochner.learn._feature_parameters import FeatureParameters
 from bochner.learn._linear.criteria import left_out_of_chunks, new_rows
 from bochner.learn._row_source import Chunk
 from bochner.learn._selection_criterion import best_of_many, fitted, score_of, units_of
-from bochner.learn._selection_search import Freedom, refined_alpha, weighted_median_distance
+from bochner.learn._selection_search import Freedom, weighted_median_distance
+from bochner.learn._strength_search import refined_alpha
 
 RNG = np.random.default_rng(0)
 NARROW = {"n_components": 64, "map": None, "gamma": 0.1, "random_state": 0}

@@ -23,15 +23,13 @@ from ._selection_search import (
     GIVEN,
     JUDGED_ROWS,
     LANDMARKS,
-    LARGEST_ORDER,
     PIVOTS,
     RANDOM,
     SECOND_ROWS,
     Freedom,
     Search,
-    refined_alpha,
-    sampled_alpha,
 )
+from ._strength_search import LARGEST_ORDER, refined_alpha, sampled_alpha
 
 _SAMPLE_NUMBERS = 1 << 24
 """Numbers of a sample of rows, and of landmarks: 128 MB."""
