@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from bochner import kernels
 from bochner.kernels import (
     Angular,
     ArcCosine,
@@ -20,7 +21,9 @@ from bochner.kernels import (
     Laplacian,
     Linear,
     Matern,
+    Radial,
     RationalQuadratic,
+    ShiftInvariant,
     Softmax,
 )
 from support.kernel_references import KERNELS, points
@@ -30,7 +33,7 @@ X = points(4, 3)
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_repr_rebuilds(kernel):
-    assert eval(repr(kernel)) == kernel
+    assert eval(repr(kernel), vars(kernels)) == kernel
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
@@ -57,9 +60,9 @@ def test_fields_are_frozen_and_plain(kernel):
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_facts_are_declared(kernel):
     assert isinstance(kernel, Kernel) and kernel.references
-    assert kernel.shift_invariant is isinstance(kernel, Gaussian | Laplacian | Cauchy | Matern | RationalQuadratic)
+    assert kernel.shift_invariant is isinstance(kernel, ShiftInvariant)
     assert kernel.dot_product is isinstance(kernel, Softmax | Linear | ArcCosine | Angular)
-    assert kernel.spectrum == ("product" if isinstance(kernel, Laplacian) else "radial")
+    assert kernel.spectrum == ("radial" if isinstance(kernel, Radial) or kernel.dot_product else "product")
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
@@ -95,6 +98,16 @@ def test_import_is_light():
         (lambda: Matern(np.inf), ValueError, r"^Matern: nu must be a positive number, got inf\.$"),
         (lambda: Matern(1.5, -1.0), ValueError, r"^Matern: lengthscale must be a positive number, got -1\.0\.$"),
         (lambda: RationalQuadratic(-1), ValueError, r"^RationalQuadratic: alpha must be a positive number, got -1\.$"),
+        (
+            lambda: kernels.ExponentialPower(2.1),
+            ValueError,
+            r"^ExponentialPower: power must be at most 2, above which the function is not a kernel, got 2\.1\.$",
+        ),
+        (
+            lambda: kernels.LpExponential(1.0, 1.5),
+            ValueError,
+            r"^LpExponential: power must be at most 1, .* got 1\.5\.$",
+        ),
         (lambda: Softmax(0.0), ValueError, r"^Softmax: scale must be a positive number, got 0\.0\.$"),
         (lambda: ArcCosine(3), ValueError, r"^ArcCosine: order must be one of 0, 1, 2, got 3\.$"),
         (lambda: ArcCosine(1.0), TypeError, r"^ArcCosine: order must be an integer of at least 0, got 1\.0\.$"),

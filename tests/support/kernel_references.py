@@ -12,10 +12,14 @@ from bochner.kernels import (
     Angular,
     ArcCosine,
     Cauchy,
+    ExponentialPower,
     Gaussian,
+    GeneralizedCauchy,
+    GeneralizedMatern,
     Kernel,
     Laplacian,
     Linear,
+    LpExponential,
     Matern,
     RationalQuadratic,
     Softmax,
@@ -64,6 +68,25 @@ def matern(x, y, nu, lengthscale):
     return np.exp(-z) * math.factorial(p) / math.factorial(2 * p) * total
 
 
+def exponential_power(x, y, power, lengthscale):
+    return np.exp(-(distance(x, y, lengthscale) ** np.longdouble(power)))
+
+
+def generalized_cauchy(x, y, power, decay, lengthscale):
+    r = distance(x, y, lengthscale) ** np.longdouble(power)
+    return (1 + r) ** (-np.longdouble(decay) / np.longdouble(power))
+
+
+def generalized_matern(x, y, nu, power, lengthscale):
+    r = distance(x, y, lengthscale) ** (np.longdouble(power) / 2)
+    return matern(np.array([r]), np.zeros(1, np.longdouble), nu, 1.0)
+
+
+def lp_exponential(x, y, norm, power, lengthscale):
+    z = np.abs(x - y) / np.asarray(lengthscale, np.longdouble)
+    return np.exp(-((z ** np.longdouble(norm)).sum() ** (np.longdouble(power) / np.longdouble(norm))))
+
+
 def softmax(x, y, scale):
     return np.exp(np.longdouble(scale) * (x @ y))
 
@@ -95,6 +118,16 @@ REFERENCES: dict[Kernel, Callable] = {
     Matern(0.3): lambda x, y: matern(x, y, 0.3, 1.0),
     Matern(1.0, SCALES): lambda x, y: matern(x, y, 1.0, SCALES),
     Matern(4.5, 1.7): lambda x, y: matern(x, y, 4.5, 1.7),
+    ExponentialPower(0.5): lambda x, y: exponential_power(x, y, 0.5, 1.0),
+    ExponentialPower(1.4, 1.7): lambda x, y: exponential_power(x, y, 1.4, 1.7),
+    ExponentialPower(2.0, SCALES): lambda x, y: exponential_power(x, y, 2.0, SCALES),
+    GeneralizedCauchy(1.0, 0.7, 1.7): lambda x, y: generalized_cauchy(x, y, 1.0, 0.7, 1.7),
+    GeneralizedCauchy(1.5, 3.0, SCALES): lambda x, y: generalized_cauchy(x, y, 1.5, 3.0, SCALES),
+    GeneralizedMatern(1.5, 1.0): lambda x, y: generalized_matern(x, y, 1.5, 1.0, 1.0),
+    GeneralizedMatern(2.5, 1.6, SCALES): lambda x, y: generalized_matern(x, y, 2.5, 1.6, SCALES),
+    LpExponential(1.0, 0.7): lambda x, y: lp_exponential(x, y, 1.0, 0.7, 1.0),
+    LpExponential(1.3, 1.3, 1.7): lambda x, y: lp_exponential(x, y, 1.3, 1.3, 1.7),
+    LpExponential(0.6, 0.4, SCALES): lambda x, y: lp_exponential(x, y, 0.6, 0.4, SCALES),
     Softmax(): lambda x, y: softmax(x, y, 1.0),
     Softmax(0.4): lambda x, y: softmax(x, y, 0.4),
     Linear(): lambda x, y: x @ y,

@@ -6,7 +6,8 @@ in linear time.  Each kernel declares the law of its random rows (``spectrum``, 
 inputs they act on (``scaled``) and its bandwidth (``has_bandwidth``, ``bandwidth``, ``with_bandwidth``, ``from_gamma``,
 ``metric``).
 
-- functions of the difference x - y: `Gaussian`, `Matern`, `RationalQuadratic`, `Cauchy`, `Laplacian`;
+- functions of the difference x - y: `Gaussian`, `Matern`, `RationalQuadratic`, `Cauchy`, `Laplacian`, and those of a power
+  of the distance, `ExponentialPower`, `GeneralizedCauchy`, `GeneralizedMatern`, `LpExponential`;
 - functions of the dot product and the norms: `Softmax`, `Linear`, `Angular`, `ArcCosine`;
 - base classes for your own kernels: `Radial` (functions of the Euclidean distance), `ShiftInvariant`, `Kernel`;
 - bandwidths: `resolve_bandwidth`, which the whole library uses to choose them, and `median_distance`.
@@ -17,16 +18,21 @@ from ._bandwidth import median_distance, resolve_bandwidth
 from ._dot_product import Angular, ArcCosine, Linear, Softmax
 from ._kernel import Kernel
 from ._matern import Matern
+from ._scale_mixtures import ExponentialPower, GeneralizedCauchy, GeneralizedMatern, LpExponential
 from ._shift_invariant import Cauchy, Gaussian, Laplacian, Radial, RationalQuadratic, ShiftInvariant
 
 __all__ = [
     "Angular",
     "ArcCosine",
     "Cauchy",
+    "ExponentialPower",
     "Gaussian",
+    "GeneralizedCauchy",
+    "GeneralizedMatern",
     "Kernel",
     "Laplacian",
     "Linear",
+    "LpExponential",
     "Matern",
     "Radial",
     "RationalQuadratic",
