@@ -145,7 +145,10 @@ class Nodes:
 
     def project(self, X: Any) -> Any:
         """Return the products w . x for all nodes, (..., len(self))."""
-        u = self.operator.apply(X)
+        return self.spread(self.operator.apply(X))
+
+    def spread(self, u: Any) -> Any:
+        """Return the products for all nodes, (..., len(self)), from those with the rows of W."""
         xp = array_namespace(u)
         parts = [u, -u] if self.reflect else [u]
         if self.origin:
@@ -200,6 +203,6 @@ class Directions(Nodes):
             self.radii = np.tile(operator.radii, copies)
             self.scale = 1 / self.radii
 
-    def project(self, X: Any) -> Any:
-        u = super().project(X)
+    def spread(self, u: Any) -> Any:
+        u = super().spread(u)
         return u if self.scale is None else u * like(self.scale, u)

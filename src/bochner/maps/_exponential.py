@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cmath
 import math
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from .._validation import shown
 from ..kernels import Gaussian, Kernel, Softmax
 from ..projections import Projection
 from ._drawing import Nodes
-from ._features import Exponent, Features, Quadratic, QuadraticSide, Scaled, squared_norms
+from ._features import Exponent, Features, Quadratic, QuadraticSide, Scaled, combine, squared_norms
 from ._map import Layout, Map
 
 
@@ -87,6 +88,7 @@ class ExponentialFeatures(Features):
 
     def __init__(self, nodes: Nodes, A: complex, s: int, c: float, offset: float | None = None) -> None:
         self.nodes, self.A, self.c, self.s, self.offset = nodes, complex(A), c, s, offset
+        self.operator = nodes.operator
         A = self.A
         self.b = cmath.sqrt(s * (1 - 4 * A))
         if abs(self.b.imag) < 1e-300:
@@ -109,8 +111,10 @@ class ExponentialFeatures(Features):
 
     def scaled(self, X: Any, *, key: bool) -> Scaled:
         """One logarithm per node; cosines and sines of the phase, if there is one, as mantissa."""
+        return self._scaled(X, self.nodes.project(X), key=key)
+
+    def _scaled(self, X: Any, u: Any, *, key: bool) -> Scaled:
         b = self.s * self.b if key else self.b
-        u = self.nodes.project(X)
         logarithm = self._logarithm(X, u, b.real)
         if self.real:
             signs = key and self.nodes.negative_origin
@@ -128,14 +132,31 @@ class ExponentialFeatures(Features):
         Keys have :math:`s = -1` in their phase and again before their sines, so they differ from queries only in the
         sign of the node at zero.
         """
-        if self.b.real or self.phase.any() or self.nodes.reflect:
+        if not self._waves:
             super().fill(X, out, key=key)
             return
+        self._fill_waves(X, self.nodes.operator.apply_parts(X), out, key=key)
+
+    def at_projections(self, X: Any, u: Any, *, key: bool) -> Any:
+        """Exponentials or waves of the products."""
+        if not (self._waves and isinstance(u, np.ndarray) and u.ndim == 2):
+            return combine(*self._scaled(X, self.nodes.spread(u), key=key))
+        out = np.empty((len(u), self.width), u.dtype)
+        self._fill_waves(X, [(0, u)], out, key=key)
+        return out
+
+    @property
+    def _waves(self) -> bool:
+        """Whether the logarithm of a node does not depend on its projection."""
+        return not (self.b.real or self.phase.any() or self.nodes.reflect)
+
+    def _fill_waves(self, X: Any, parts: Iterable[tuple[int, np.ndarray]], out: np.ndarray, *, key: bool) -> None:
+        """Cosines and sines of products with W, which come in parts: the first row of each, and the products."""
         from ..linalg.transforms import waves
 
         amplitudes, m = np.exp(self.constant).astype(X.dtype), self.nodes.operator.shape[0]
         pairs = m if self.offset is None else m - 1
-        for first, u in self.nodes.operator.apply_parts(X):
+        for first, u in parts:
             waves(u, self.b.imag, amplitudes[first : min(first + u.shape[1], pairs)], out, len(self.nodes), first)
         if self.offset is not None:  # the last column of the last part
             phase = X.dtype.type(self.b.imag) * u[:, -1] + X.dtype.type(self.offset)

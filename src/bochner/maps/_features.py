@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from .._arrays import array_namespace, is_sparse, like
+from ..projections import Operator
 
 Scaled = tuple[Any, Any]
 """Mantissa and logarithm of the scale, either of them None (one, zero); the feature is mantissa * exp(logarithm)."""
@@ -93,6 +94,8 @@ class Features(ABC):
         Whether rows may be a matrix in CSR format; rows of others are made dense in tiles.
     tall : int
         Rows that a tile has at least, where there are many: a product with a wide matrix is slower for fewer of them.
+    operator : Operator or None
+        The W of features that follow from its products with the rows, see `at_projections`; None for others.
     """
 
     width: int
@@ -100,6 +103,7 @@ class Features(ABC):
     positive: bool
     sparse_rows: ClassVar[bool] = False
     tall: ClassVar[int] = 1
+    operator: Operator | None = None
 
     @abstractmethod
     def scaled(self, X: Any, *, key: bool) -> Scaled:
@@ -112,6 +116,13 @@ class Features(ABC):
     def fill(self, X: Any, out: np.ndarray, *, key: bool) -> None:
         """Write the features of the rows of X (n, d) into ``out`` (n, width): one tile of many."""
         out[...] = self(X, key=key)
+
+    def at_projections(self, X: Any, u: Any, *, key: bool) -> Any:
+        """Features of the rows of X, (..., width), from their products ``u`` with ``operator``, if there is one.
+
+        Hybrids project once for all bases that share a W.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no operator.")
 
     def quadratic(self) -> Quadratic | None:
         """The features as exponentials of quadratic functions, or None if they do not have this form."""

@@ -174,25 +174,56 @@ class HybridFeatures(Features):
         """Concatenate the blocks; the logarithms are those of the bases, since coefficients are of order one."""
         xp = array_namespace(X)
         parts = [parts_of(base, X, key=key) for base in self.bases]
-        rho = [c.features(X, key=key) for c in self.coefficients]
-        mantissas, logarithms = [], []
+        mantissas = self._products([mantissa for mantissa, _ in parts], X, key=key)
+        copies = [1 if k is None else self.coefficients[k].width for _, _, k in self.blocks]
+        logarithms = [parts[base][1] for (base, _, _), n in zip(self.blocks, copies, strict=True) for _ in range(n)]
+        return mantissas, xp.concat(logarithms, axis=-1)
+
+    def __call__(self, X: Any, *, key: bool) -> Any:
+        """Features of the bases first, then their products with the coefficients: no exponential is computed twice."""
+        return self._products(self._values(X, key=key), X, key=key)
+
+    def fill(self, X: Any, out: np.ndarray, *, key: bool) -> None:
+        """Write the products directly into ``out``."""
+        values, rho, start = self._values(X, key=key), [c.features(X, key=key) for c in self.coefficients], 0
         for base, constant, k in self.blocks:
-            mantissa, logarithm = parts[base]
-            factor = math.sqrt(abs(constant)) * (math.copysign(1.0, constant) if key else 1.0)
-            if k is not None:
-                mantissa, logarithm = outer(xp, rho[k], mantissa, logarithm)
-            mantissas.append(factor * mantissa)
-            logarithms.append(logarithm)
-        return xp.concat(mantissas, axis=-1), xp.concat(logarithms, axis=-1)
+            weights = np.full((len(X), 1), _factor(constant, key=key), out.dtype)
+            weights = weights if k is None else weights * rho[k]
+            stop = start + weights.shape[1] * values[base].shape[1]
+            room = out[:, start:stop].reshape(len(X), weights.shape[1], -1)  # a view: only the last axis is divided
+            np.einsum("ni,nj->nij", weights, values[base], out=room)
+            start = stop
+
+    def _values(self, X: Any, *, key: bool) -> list[Any]:
+        """Features of each base; rows are projected once for all bases that share a W."""
+        projected: dict[int, Any] = {}
+        values = []
+        for base in self.bases:
+            if base.operator is None:
+                values.append(base(X, key=key))
+                continue
+            if id(base.operator) not in projected:
+                projected[id(base.operator)] = base.operator.apply(X)
+            values.append(base.at_projections(X, projected[id(base.operator)], key=key))
+        return values
+
+    def _products(self, values: Sequence[Any], X: Any, *, key: bool) -> Any:
+        """The blocks: ``values`` of the bases times their constants and coefficients, side by side."""
+        xp, rho = array_namespace(X), [c.features(X, key=key) for c in self.coefficients]
+        parts = []
+        for base, constant, k in self.blocks:
+            factor, part = _factor(constant, key=key), values[base]
+            if k is None:
+                parts.append(factor * part)
+            else:
+                product = (factor * rho[k])[..., :, None] * part[..., None, :]
+                parts.append(xp.reshape(product, (*part.shape[:-1], rho[k].shape[-1] * part.shape[-1])))
+        return xp.concat(parts, axis=-1)
 
 
-def outer(xp: Any, rho: Any, mantissa: Any, logarithm: Any) -> Scaled:
-    """All products of an entry of rho and a feature, flattened."""
-    lead = tuple(mantissa.shape[:-1])
-    width = rho.shape[-1] * mantissa.shape[-1]
-    product = rho[..., :, None] * mantissa[..., None, :]
-    repeated = xp.broadcast_to(logarithm[..., None, :], product.shape)
-    return xp.reshape(product, (*lead, width)), xp.reshape(repeated, (*lead, width))
+def _factor(constant: float, *, key: bool) -> float:
+    """Each side has the root of a constant, and the keys its sign."""
+    return math.sqrt(abs(constant)) * (math.copysign(1.0, constant) if key else 1.0)
 
 
 @dataclass(frozen=True)
