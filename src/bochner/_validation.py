@@ -206,10 +206,12 @@ def as_host_rows(owner: str, X: Any) -> Any:
 
 def _check_columns(owner: str, X: Any) -> None:
     """Raise a ValueError if a table has a column that does not contain numbers."""
-    for name, dtype in X.dtypes.items():
+    # polars has a list of types, pandas a series that also has two columns of one name
+    types = X.dtypes.items() if hasattr(X.dtypes, "items") else zip(X.columns, X.dtypes, strict=True)
+    for name, dtype in types:
         if getattr(dtype, "kind", "O") not in "fiub":
             try:
-                X[name].to_numpy(dtype=np.float64)
+                np.asarray(X[name]).astype(np.float64)
             except (TypeError, ValueError, OverflowError):
                 raise ValueError(
                     f"{owner}: expected columns of numbers, got {shown(name)} of type {dtype}; encode it, for instance by "

@@ -16,7 +16,7 @@ from dask.delayed import Delayed
 from sklearn.utils import check_array
 
 from ..learn._column_moments import ColumnMoments
-from ..learn._row_source import Chunk, check_some_weight, named, rows_in_memory
+from ..learn._row_source import Chunk, check_present, check_sizes, check_some_weight, named, rows_in_memory
 from ..linalg.engine import threads
 
 SPLIT_EVERY = 8
@@ -206,6 +206,7 @@ def _checked(X: Any, y: Any, weights: Any, *, n_columns: int, dtypes: tuple[Any,
     if X.shape[1] != n_columns:
         raise ValueError(f"X has {X.shape[1]} columns, and the collection says {n_columns}.")
     if y is not None:
+        check_present(y)
         y = check_array(y, dtype=None, ensure_2d=False, ensure_min_samples=0, input_name="y")
         _check_length("y", y, X)
     if weights is not None:
@@ -213,6 +214,7 @@ def _checked(X: Any, y: Any, weights: Any, *, n_columns: int, dtypes: tuple[Any,
         _check_length("sample_weight", weights, X)
         if (weights < 0).any():
             raise ValueError("sample_weight has negative numbers.")
+    check_sizes(y, weights)
     return X, y, weights
 
 

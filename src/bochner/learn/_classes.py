@@ -44,6 +44,19 @@ class Labels:
         return Labels(tuple(_merged(*pair) for pair in zip(self.columns, other.columns, strict=True)))
 
 
+def check_one_kind(owner: str, y: Any) -> None:
+    """Raise a ValueError for labels that cannot be sorted, such as numbers beside texts."""
+    kinds = {type(value).__name__ for value in np.ravel(y)} if np.asarray(y).dtype == object else set()
+    if len(kinds) < 2:
+        return
+    try:
+        np.unique(y)
+    except TypeError:
+        raise ValueError(
+            f"{owner}: y must have labels of one kind, got {' and '.join(sorted(kinds))}; convert them, for instance to str."
+        ) from None
+
+
 def _merged(one: Any, other: Any) -> tuple[np.ndarray, np.ndarray]:
     if not len(one[0]):  # of no rows, and so of no type
         return other  # type: ignore[no-any-return]

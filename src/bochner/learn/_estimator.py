@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self, TypeVar, cast
 import numpy as np
 import sklearn
 from joblib import effective_n_jobs
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
 
@@ -19,7 +20,7 @@ from ..approximation import Approximation, FeatureMap
 from ..kernels import Kernel
 from ..linalg.engine import available_threads, threads
 from ._feature_parameters import FeatureParameters, draw_features
-from ._row_source import RowSource, rows_in_memory
+from ._row_source import RowSource, check_present, check_sizes, check_some_weight, named, rows_in_memory
 from ._state import from_plain, to_plain
 
 FLOATS = (np.float64, np.float32)
@@ -88,18 +89,33 @@ class RowEstimator(BaseEstimator):
         (X, origin), (y, _) = _in_numpy(owner, X), _in_numpy(owner, y)
         if isinstance(y, str) and y == NO_TARGETS:
             return rows_in_memory(owner, validate_data(self, X, **options), origin=origin)
+        y = self._dense_targets(y)
+        with named(owner):
+            check_present([] if y is None else y)
         X, y = validate_data(self, X, y, **options, **self._target_options)
         weights = None
         if sample_weight is not None:
             sample_weight, _ = _in_numpy(owner, sample_weight)
             weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        return rows_in_memory(owner, X, self._checked_targets(y), weights, origin=origin)
+        y = self._checked_targets(y)
+        with named(owner):
+            check_sizes(y, weights)
+        rows = rows_in_memory(owner, X, y, weights, origin=origin)
+        if weights is not None:
+            check_some_weight(rows, float(weights.sum()))
+        return rows
 
     def _other_rows(self, X: Any) -> RowSource:
         """Return checked rows whose columns are not those of the fit."""
         X, origin = _in_numpy(type(self).__name__, X)
         X = check_array(X, dtype=list(self._dtypes), accept_sparse="csr")
         return rows_in_memory(type(self).__name__, X, origin=origin)
+
+    def _dense_targets(self, y: Any) -> Any:
+        """Targets that the checks of scikit-learn can read."""
+        if sparse.issparse(y):
+            raise TypeError(f"{type(self).__name__}: y must be dense, got a sparse matrix; pass y.toarray().")
+        return y
 
     def _checked_targets(self, y: np.ndarray) -> np.ndarray:
         """Check targets beyond what scikit-learn checks."""

@@ -14,13 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 from .._validation import check_count
 from ..approximation import FeatureMap
 from ..linalg.cholesky import Cholesky
+from ._classes import check_one_kind
 from ._estimator import all_or_nothing
 from ._feature_parameters import as_generator
 from ._hyperparameters import GaussianEstimator, Objective, Others, maximise, stretched
 from ._linear.evidence import Evidence
 from ._linear.laplace import Passes, find_mode, hessian, laplace_evidence, log_evidence, probabilities, winners
 from ._linear.likelihoods import Likelihood, likelihood_of
-from ._row_source import Chunk, RowSource
+from ._row_source import Chunk, RowSource, check_finite
 
 _MAX_ORDER = 20_000
 """Largest order of the covariance matrix of the weights: 3.2 GB."""
@@ -271,6 +272,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
             )
 
     def _checked_targets(self, y: np.ndarray) -> np.ndarray:
+        check_one_kind(type(self).__name__, y)
         check_classification_targets(y)
         return y
 
@@ -311,7 +313,10 @@ def _passes(phi: FeatureMap, rows: RowSource, n_classes: int) -> Passes:
     """Passes over features and likelihoods, which are kept for few rows and recomputed for many."""
 
     def walk(chunks: Iterator[Chunk]) -> Iterator[tuple[np.ndarray, Likelihood]]:
-        return ((np.asarray(phi.queries(X)), likelihood_of(labels, n_classes)) for X, labels, _ in chunks)
+        return (
+            (check_finite(rows.owner, np.asarray(phi.queries(X))), likelihood_of(labels, n_classes))
+            for X, labels, _ in chunks
+        )
 
     if rows.count() * phi.n_features_out > _KEPT_NUMBERS:
         return lambda: rows.reduce(walk, width=phi.n_features_out)

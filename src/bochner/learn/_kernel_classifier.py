@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._validation import shown
-from ._classes import Labels, class_targets, row_weights
+from ._classes import Labels, check_one_kind, class_targets, row_weights
 from ._estimator import all_or_nothing
 from ._kernel_machine import KernelMachine, streams
 from ._row_source import RowSource
@@ -282,8 +282,11 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
                 f"got {shown(classes)}."
             )
 
+    def _dense_targets(self, y: Any) -> Any:
+        return y.toarray() if sparse.issparse(y) else y  # labels of rows, as scikit-learn's encoders give them
+
     def _checked_targets(self, y: Any) -> np.ndarray:
-        y = y.toarray() if sparse.issparse(y) else y  # labels of rows, as scikit-learn's encoders give them
+        check_one_kind("KernelClassifier", y)
         check_classification_targets(y)
         labels = type_of_target(y) == "multilabel-indicator" and np.isin(y, (0, 1)).all()
         if y.ndim == 2 and not labels:

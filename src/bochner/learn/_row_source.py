@@ -136,6 +136,58 @@ def named(name: str) -> Iterator[None]:
         raise type(error)(f"{name}: {error}") from None
 
 
+def check_present(y: Any) -> None:
+    """Raise a ValueError for a missing target: None, NaN or a missing value of pandas in an array of objects.
+
+    scikit-learn looks for NaN only, and converts None to it afterwards.
+    """
+    values = np.asarray(y)
+    if values.dtype != object:
+        return
+    missing = [i for i, value in enumerate(values.reshape(len(values), -1)) if any(map(_is_missing, value))]
+    if missing:
+        raise ValueError(
+            f"y has no value in row {missing[0]}, and {len(missing)} of {len(values)} rows have none; leave those rows out."
+        )
+
+
+def _is_missing(value: Any) -> bool:
+    return (
+        value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
+    )
+
+
+def check_sizes(y: Any, weights: Any) -> None:
+    """Raise a ValueError for numbers whose squares would overflow or vanish in sums: targets (n,) or (n, t), and weights."""
+    for name, values, power in (("y", y, 120), ("sample_weight", weights, 60)):
+        array = np.asarray([] if values is None else values)
+        if array.dtype.kind not in "fiu" or not array.size:
+            continue
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} must be finite numbers, got {array[~np.isfinite(array)][0]}.")
+        largest = float(np.abs(array).max())
+        if largest and not 10.0**-power < largest < 10.0**power:
+            what = "overflow" if largest > 1 else "vanish"
+            raise ValueError(
+                f"{name} has numbers of at most {largest:.1e} in size, whose squares would {what}; it must be between "
+                f"1e-{power} and 1e{power}. Multiply it by a constant."
+            )
+
+
+def check_finite(owner: str, values: np.ndarray) -> np.ndarray:
+    """Return what was computed from the features of rows, or raise a ValueError where it is not finite.
+
+    Finite rows can have features that are not: their product with the frequencies overflows, and its cosine is NaN.
+    """
+    if not np.isfinite(values).all():
+        row = int(np.argwhere(~np.isfinite(values))[0][0])
+        raise ValueError(
+            f"{owner}: the features of row {row} are not finite: its numbers are too large for the bandwidth of the kernel. "
+            f"Rescale the columns, or leave such rows out."
+        )
+    return values
+
+
 def check_some_weight(rows: RowSource, weight: float) -> None:
     """Raise a ValueError for a fit without rows."""
     if not weight > 0:

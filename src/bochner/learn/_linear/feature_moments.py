@@ -61,6 +61,11 @@ def collect_moments(
     work = partial(_moments, phi=phi, n_targets=rows.n_targets, exact=exact, factored=once)
     total: Moments = rows.reduce(work, width=phi.n_features_out, label="fit", verbose=verbose)
     rows.check_weight(total.weight)
+    if not np.isfinite(total.feature_mean).all():
+        raise ValueError(
+            f"{rows.owner}: some rows have features that are not finite: their numbers are too large for the bandwidth of "
+            f"the kernel. Rescale the columns, or leave such rows out."
+        )
     return total.of_products(factors.matrix, float(blur)) if factors is not None and once else total
 
 

@@ -11,6 +11,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from ...approximation import FeatureMap
 from ...linalg.cholesky import Cholesky
+from .._row_source import check_finite
 from .evidence import Evidence
 from .likelihoods import Likelihood, expected_probabilities
 from .posterior import left_out
@@ -127,7 +128,7 @@ def probabilities(
     X: np.ndarray, *, phi: FeatureMap, weights: np.ndarray, root: np.ndarray, amplitude: float
 ) -> np.ndarray:
     """Probabilities (n, k) of the classes, from means and covariances of the latent functions."""
-    Phi, (D, k) = phi.queries(X), weights.shape
+    Phi, (D, k) = check_finite("GaussianProcessClassifier", phi.queries(X)), weights.shape
     V = [Phi @ root[i * D : (i + 1) * D] for i in range(k)]
     covariance = np.empty((len(Phi), k, k))
     for i in range(k):

@@ -9,8 +9,11 @@ from scipy.linalg import LinAlgError
 
 from ...approximation import FeatureMap
 from ...linalg.cholesky import Cholesky, symmetric_product
+from .._row_source import check_finite
 from .evidence import SpectralEvidence, penalised_residual
 from .spectrum import NormalEquations, Scaling, plus
+
+_OWNER = "GaussianProcess"
 
 
 class Posterior(NamedTuple):
@@ -113,7 +116,7 @@ def left_out(phi: FeatureMap, X: np.ndarray, Phi: np.ndarray) -> Any:
 
 def means(X: np.ndarray, *, phi: FeatureMap, fitted: Posterior, scaling: Scaling, single: bool) -> np.ndarray:
     """Means at rows, (n, t) or (n,), in the units of the targets."""
-    values = scaling.shift + scaling.scale * (phi.queries(X) @ fitted.mean)
+    values = check_finite(_OWNER, scaling.shift + scaling.scale * (phi.queries(X) @ fitted.mean))
     return np.asarray(values[:, 0] if single else values)
 
 
@@ -123,7 +126,8 @@ def means_and_spreads(
     """Means and standard deviations side by side, (n, 2t), in the units of the targets."""
     Phi = phi.queries(X)
     spread = np.sqrt(fitted.variance(Phi) + fitted.amplitude * left_out(phi, X, Phi) + noise)
-    return np.hstack([scaling.shift + scaling.scale * (Phi @ fitted.mean), spread[:, None] * scaling.scale])
+    found = np.hstack([scaling.shift + scaling.scale * (Phi @ fitted.mean), spread[:, None] * scaling.scale])
+    return check_finite(_OWNER, found)
 
 
 def means_and_covariance(
@@ -136,4 +140,5 @@ def means_and_covariance(
     if phi.spec.map.from_below and kernel is not None:
         covariance += fitted.amplitude * (kernel(X) - symmetric_product(Phi))
     covariance[np.diag_indices(len(Phi))] += noise
-    return scaling.shift + scaling.scale * (Phi @ fitted.mean), covariance[..., None] * scaling.scale**2
+    mean = check_finite(_OWNER, scaling.shift + scaling.scale * (Phi @ fitted.mean))
+    return mean, covariance[..., None] * scaling.scale**2

@@ -13,7 +13,7 @@ from scipy.linalg import LinAlgWarning
 from ..._validation import check_option, shown
 from ...approximation import FeatureMap
 from ...linalg.engine import blas_for, multiply, single_threaded_blas
-from .._row_source import RowSource
+from .._row_source import RowSource, check_finite
 from .conjugate_gradients import direct_cost, iterated_ridge
 from .criteria import CRITERIA, DEFAULT_ALPHAS, about, best_alpha, gcv, left_out, left_out_of_chunks, new_rows
 from .feature_moments import collect_moments, first_factor
@@ -127,7 +127,7 @@ class Ridge:
         )
         if few:  # fewer numbers than the moments, which they become when more rows come
             X, Y, weights = rows.gathered()
-            return RidgeModel(self, FewRows(phi.queries(X), Y, weights))
+            return RidgeModel(self, FewRows(check_finite(self.owner, phi.queries(X)), Y, weights))
         return self._summed(phi, rows, verbose)
 
     def extend(self, model: RidgeModel, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel:
@@ -297,18 +297,23 @@ class RidgeModel:
             with single_threaded_blas:
                 B = factors.matrix @ B
         return partial(
-            _predict, phi=phi, coefficients=B, intercept=self.solution.intercept, factored=factors is not None
+            _predict,
+            phi=phi,
+            coefficients=B,
+            intercept=self.solution.intercept,
+            factored=factors is not None,
+            owner=self.options.owner,
         )
 
 
 def _predict(
-    X: np.ndarray, *, phi: FeatureMap, coefficients: np.ndarray, intercept: np.ndarray, factored: bool
+    X: np.ndarray, *, phi: FeatureMap, coefficients: np.ndarray, intercept: np.ndarray, factored: bool, owner: str
 ) -> np.ndarray:
     features = first_factor(phi, X) if factored else phi.queries(X)
     found = np.empty((len(X), len(intercept)), features.dtype)
     multiply(features, coefficients.astype(features.dtype), found)
     found += intercept.astype(features.dtype)
-    return found.astype(X.dtype, copy=False)
+    return check_finite(owner, found).astype(X.dtype, copy=False)
 
 
 def _strengths(owner: str, name: str, value: Any) -> np.ndarray:
