@@ -25,6 +25,7 @@ GATHERED = 2**18  # how many numbers the close pairs gather at a time
 CENTRED = 2**17  # how many numbers are centred at a time, which are still in a cache when they are multiplied
 FEWEST = 64  # rows that are multiplied at a time
 LARGE = 8192  # rows from which on their products with themselves are made in blocks, where OpenBLAS ends the process
+POINTS = 1024  # whose coordinates are read again for each row
 STORED = 16  # cost of a stored number of a sparse row, in numbers of a dense one
 
 
@@ -196,7 +197,7 @@ def _from_differences(xp: Any, X: Any, Y: Any, lengthscale: Lengthscale, power: 
         if 1 in (X.shape[-2], Y.shape[-2]):
             return _sum_of_terms(xp, X[..., :, None, :] - Y[..., None, :, :], scale, power)
         if xp is np:
-            return _by_scipy(X, Y, lengthscale, power)
+            return _compiled(X, Y, scale, power) if _is_tame(X, Y) else _by_scipy(X, Y, lengthscale, power)
         scale = xp.broadcast_to(scale, X.shape[-1:])
         columns = [slice(i, i + 1) for i in range(X.shape[-1])]
         return sum(_sum_of_terms(xp, X[..., :, None, i] - Y[..., None, :, i], scale[i], power) for i in columns)
@@ -205,6 +206,29 @@ def _from_differences(xp: Any, X: Any, Y: Any, lengthscale: Lengthscale, power: 
 def _sum_of_terms(xp: Any, differences: Any, scale: Any, power: int) -> Any:
     z = differences / scale
     return xp.sum(z * z if power == 2 else xp.abs(z), axis=-1)
+
+
+def _is_tame(X: np.ndarray, Y: np.ndarray) -> bool:
+    """Whether no difference overflows; it may in the type of X although its quotient by the lengthscale is a number."""
+    half = np.finfo(X.dtype).max / 2
+    return all(not Z.size or max(Z.max(), -Z.min()) < half for Z in (X, Y))
+
+
+def _compiled(X: np.ndarray, Y: np.ndarray, scale: np.ndarray, power: int) -> np.ndarray:
+    """Sums in tiles of points that stay in the cache."""
+    from ..linalg.compiled.distances import manhattan, squared
+
+    fill, (n, d), p = (manhattan, squared)[power - 1], X.shape[-2:], Y.shape[-2]
+    inverse = np.broadcast_to(1 / scale, (d,)).astype(X.dtype)
+    batch = np.broadcast_shapes(X.shape[:-2], Y.shape[:-2])
+    X_all, Y_all = np.broadcast_to(X, (*batch, n, d)), np.broadcast_to(Y, (*batch, p, d))
+    sums = np.empty((*batch, n, p), X.dtype)
+    for index in np.ndindex(batch):
+        rows = np.ascontiguousarray(X_all[index])
+        for start in range(0, p, POINTS):
+            points = np.ascontiguousarray(Y_all[index][start : start + POINTS].T)
+            fill(rows, points, inverse, sums[index][:, start : start + POINTS])
+    return sums
 
 
 def _by_scipy(X: np.ndarray, Y: np.ndarray, lengthscale: Lengthscale, power: int) -> np.ndarray:
