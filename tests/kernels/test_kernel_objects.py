@@ -52,7 +52,9 @@ def test_equality_and_hash():
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_fields_are_frozen_and_plain(kernel):
     for field in dataclasses.fields(kernel):
-        assert type(getattr(kernel, field.name)) in (int, float, tuple)
+        assert type(getattr(kernel, field.name)) in (int, float, tuple) or isinstance(
+            getattr(kernel, field.name), Kernel
+        )
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(kernel, field.name, 1.0)
 
@@ -108,6 +110,33 @@ def test_import_is_light():
             ValueError,
             r"^LpExponential: power must be at most 1, .* got 1\.5\.$",
         ),
+        (lambda: kernels.Periodic(-1.0), ValueError, r"^Periodic: period must be a positive number, got -1\.0\.$"),
+        (
+            lambda: kernels.Periodic(1.0, 1e-9),
+            ValueError,
+            r"^Periodic: lengthscale must be at least 1e-6, .* got 1e-09\.$",
+        ),
+        (
+            lambda: kernels.Product(Gaussian()),
+            TypeError,
+            r"^Product: factors must be a sequence of kernels, got Gaussian",
+        ),
+        (lambda: kernels.Sum([]), ValueError, r"^Sum: terms must be at least one kernel, got none\.$"),
+        (lambda: kernels.Sum([Gaussian()], [1, 2]), ValueError, r"^Sum: weights must be 1 numbers, .* got 2\.$"),
+        (
+            lambda: kernels.Product([Linear()]),
+            TypeError,
+            r"^Product: factors must be kernels of the difference .* got Lin",
+        ),
+        (
+            lambda: kernels.Columns(Gaussian(), [1, 1]),
+            ValueError,
+            r"^Columns: indices must be different columns, .* \(1, 1\)",
+        ),
+        (lambda: kernels.Columns(Gaussian(), [3])(X), ValueError, r"^Columns: indices must be below 3, .* got 3\.$"),
+        (lambda: kernels.Additive(Gaussian(), 4)(X), ValueError, r"^Additive: order must be at most 3, .* got 4\.$"),
+        (lambda: kernels.Periodic((1, 2))(X), ValueError, r"^Periodic: period has 2 entries, .* last axis is 3\.$"),
+        (lambda: kernels.Sum([Gaussian()]).sample_scales(3, 0), ValueError, r"^Sum: its rows .* use sample_rows\("),
         (lambda: Softmax(0.0), ValueError, r"^Softmax: scale must be a positive number, got 0\.0\.$"),
         (lambda: ArcCosine(3), ValueError, r"^ArcCosine: order must be one of 0, 1, 2, got 3\.$"),
         (lambda: ArcCosine(1.0), TypeError, r"^ArcCosine: order must be an integer of at least 0, got 1\.0\.$"),

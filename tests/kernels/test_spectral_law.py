@@ -10,9 +10,11 @@ import pytest
 from scipy import stats
 
 from bochner.kernels import (
+    Additive,
     Angular,
     ArcCosine,
     Cauchy,
+    Columns,
     ExponentialPower,
     Gaussian,
     GeneralizedCauchy,
@@ -21,8 +23,11 @@ from bochner.kernels import (
     Linear,
     LpExponential,
     Matern,
+    Periodic,
+    Product,
     RationalQuadratic,
     Softmax,
+    Sum,
 )
 from support.checks import check_law, check_mean, probes
 
@@ -55,6 +60,11 @@ PRODUCT_LAWS = [
     LpExponential(1.3),
     LpExponential(2.0, 0.5),
     LpExponential(0.4, 0.3),
+    Periodic(1.0, 0.6),
+    Product((Periodic(2.0), Gaussian(1.7))),
+    Sum((Gaussian(0.4), Laplacian(2.0)), (1.0, 3.0)),
+    Sum((Columns(Gaussian(0.5), (0,)), Cauchy())),
+    Additive(Matern(1.5, 0.6)),
 ]
 STEP = [lambda t: (np.sign(t) + 1) / 2, lambda t: np.maximum(t, 0), lambda t: np.maximum(t, 0) ** 2]
 PRODUCTS = [  # a kernel, and what its estimator makes of (w . x, w . y, x, y)
@@ -89,6 +99,16 @@ def test_scaled_inputs_carry_the_lengthscale(kernel, seed):
     W = rows(kernel, 3, seed)
     x, y = np.random.default_rng(seed).standard_normal((2, 1, 3))
     check_mean(np.cos((kernel.scaled(x) - kernel.scaled(y))[0] @ W.T), kernel(x, y).item())
+
+
+@pytest.mark.parametrize("order", (1, 2, 3))
+def test_rows_of_sets_of_columns(order, seed):
+    """Every row has as many entries as the order, and the mean of cosines is the kernel."""
+    kernel = Additive(Gaussian(0.7), order)
+    W = kernel.sample_rows(3, N, seed)
+    assert np.all(np.count_nonzero(W, axis=1) == order)
+    for name, z in probes(3, 1.5, seed).items():
+        check_mean(np.cos(W @ z), kernel([z], [np.zeros(3)]).item(), label=name)
 
 
 @pytest.mark.parametrize("kernel, estimate", PRODUCTS, ids=lambda value: repr(value) if not callable(value) else "")

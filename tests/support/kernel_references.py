@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 
@@ -9,9 +10,11 @@ import numpy as np
 from scipy.special import gamma, kv
 
 from bochner.kernels import (
+    Additive,
     Angular,
     ArcCosine,
     Cauchy,
+    Columns,
     ExponentialPower,
     Gaussian,
     GeneralizedCauchy,
@@ -21,8 +24,11 @@ from bochner.kernels import (
     Linear,
     LpExponential,
     Matern,
+    Periodic,
+    Product,
     RationalQuadratic,
     Softmax,
+    Sum,
 )
 
 D = 3  # inputs of the instances with one lengthscale for each dimension
@@ -87,6 +93,17 @@ def lp_exponential(x, y, norm, power, lengthscale):
     return np.exp(-((z ** np.longdouble(norm)).sum() ** (np.longdouble(power) / np.longdouble(norm))))
 
 
+def periodic(x, y, period, lengthscale):
+    period, lengthscale = (np.asarray(value, np.longdouble) for value in (period, lengthscale))
+    return np.exp(-2 * (np.sin(PI * (x - y) / period) ** 2 / lengthscale**2).sum())
+
+
+def additive(x, y, order, lengthscale):
+    z = (x - y) / np.asarray(lengthscale, np.longdouble)
+    sets = list(itertools.combinations(range(len(z)), order))
+    return sum(np.exp(-(z[list(chosen)] ** 2).sum() / 2) for chosen in sets) / len(sets)
+
+
 def softmax(x, y, scale):
     return np.exp(np.longdouble(scale) * (x @ y))
 
@@ -128,6 +145,21 @@ REFERENCES: dict[Kernel, Callable] = {
     LpExponential(1.0, 0.7): lambda x, y: lp_exponential(x, y, 1.0, 0.7, 1.0),
     LpExponential(1.3, 1.3, 1.7): lambda x, y: lp_exponential(x, y, 1.3, 1.3, 1.7),
     LpExponential(0.6, 0.4, SCALES): lambda x, y: lp_exponential(x, y, 0.6, 0.4, SCALES),
+    Periodic(2.5, 0.8): lambda x, y: periodic(x, y, 2.5, 0.8),
+    Periodic(SCALES, SCALES): lambda x, y: periodic(x, y, SCALES, SCALES),
+    Product((Periodic(2.5), Gaussian(1.7))): lambda x, y: periodic(x, y, 2.5, 1.0) * gaussian(x, y, 1.7),
+    Product((Matern(1.5, SCALES), Laplacian()), SCALES): lambda x, y: (
+        matern(x, y, 1.5, np.square(SCALES)) * laplacian(x, y, SCALES)
+    ),
+    Sum((Gaussian(1.7), Cauchy(), Gaussian(0.3)), (1.0, 2.0, 5.0)): lambda x, y: (
+        (gaussian(x, y, 1.7) + 2 * cauchy(x, y, 1.0) + 5 * gaussian(x, y, 0.3)) / 8
+    ),
+    Sum((Columns(Gaussian(2.0), (1,)), Laplacian()), None, SCALES): lambda x, y: (
+        (gaussian(x[1:2], y[1:2], 2.0) + laplacian(x, y, SCALES)) / 2
+    ),
+    Columns(Gaussian((0.5, 2.0)), (2, 0), SCALES): lambda x, y: gaussian(x[[2, 0]], y[[2, 0]], (1.5, 1.0)),
+    Additive(Gaussian(2.0)): lambda x, y: additive(x, y, 1, 2.0),
+    Additive(Gaussian(), 2, SCALES): lambda x, y: additive(x, y, 2, SCALES),
     Softmax(): lambda x, y: softmax(x, y, 1.0),
     Softmax(0.4): lambda x, y: softmax(x, y, 0.4),
     Linear(): lambda x, y: x @ y,

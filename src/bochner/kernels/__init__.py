@@ -8,6 +8,7 @@ inputs they act on (``scaled``) and its bandwidth (``has_bandwidth``, ``bandwidt
 
 - functions of the difference x - y: `Gaussian`, `Matern`, `RationalQuadratic`, `Cauchy`, `Laplacian`, and those of a power
   of the distance, `ExponentialPower`, `GeneralizedCauchy`, `GeneralizedMatern`, `LpExponential`;
+- kernels made of others: `Periodic`, `Product`, `Sum`, `Columns`, `Additive`;
 - functions of the dot product and the norms: `Softmax`, `Linear`, `Angular`, `ArcCosine`;
 - base classes for your own kernels: `Radial` (functions of the Euclidean distance), `ShiftInvariant`, `Kernel`;
 - bandwidths: `resolve_bandwidth`, which the whole library uses to choose them, and `median_distance`.
@@ -15,6 +16,8 @@ inputs they act on (``scaled``) and its bandwidth (``has_bandwidth``, ``bandwidt
 
 from .._facts import publish
 from ._bandwidth import median_distance, resolve_bandwidth
+from ._columnwise import Additive, Columns
+from ._composite import Periodic, Product, Sum
 from ._dot_product import Angular, ArcCosine, Linear, Softmax
 from ._kernel import Kernel
 from ._matern import Matern
@@ -22,9 +25,11 @@ from ._scale_mixtures import ExponentialPower, GeneralizedCauchy, GeneralizedMat
 from ._shift_invariant import Cauchy, Gaussian, Laplacian, Radial, RationalQuadratic, ShiftInvariant
 
 __all__ = [
+    "Additive",
     "Angular",
     "ArcCosine",
     "Cauchy",
+    "Columns",
     "ExponentialPower",
     "Gaussian",
     "GeneralizedCauchy",
@@ -34,10 +39,13 @@ __all__ = [
     "Linear",
     "LpExponential",
     "Matern",
+    "Periodic",
+    "Product",
     "Radial",
     "RationalQuadratic",
     "ShiftInvariant",
     "Softmax",
+    "Sum",
     "median_distance",
     "resolve_bandwidth",
 ]
