@@ -15,7 +15,7 @@ NAMES = {
     "gaussian", "rbf", "softmax", "arc-cosine-0", "arc-cosine-1", "arc-cosine-2", "angular", "linear", "matern-1/2",
     "matern-3/2", "matern-5/2", "laplacian", "cauchy", "rational-quadratic", "exponential-power-1/2",
     "exponential-power-3/2", "generalized-cauchy", "generalized-matern", "lp-exponential",
-    "periodic", "locally-periodic", "additive",
+    "periodic", "locally-periodic", "additive", "gaussian-sum", "first-column",
 }  # fmt: skip
 
 

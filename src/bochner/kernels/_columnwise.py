@@ -11,7 +11,7 @@ from .._random import RNG, as_generator
 from .._validation import check_count
 from ._composite import Composite, check_part, rows_at_own_scale
 from ._distances import Lengthscale
-from ._shift_invariant import ShiftInvariant
+from ._shift_invariant import Gaussian, ShiftInvariant
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class Columns(Composite):
 
     @classmethod
     def variants(cls) -> dict[str, Columns]:
-        """Return none: which columns are meant depends on the data."""
-        return {}
+        """Return the Gaussian kernel of the first column."""
+        return {"first-column": cls(Gaussian(), (0,))}
 
     def check_columns(self, d: int) -> None:
         """Raise a ValueError if the lengthscale does not fit d columns, or one of the columns is not there."""
@@ -144,8 +144,6 @@ class Additive(Composite):
     @classmethod
     def variants(cls) -> dict[str, Additive]:
         """Return the additive Gaussian kernel."""
-        from ._shift_invariant import Gaussian
-
         return {"additive": cls(Gaussian())}
 
     def check_columns(self, d: int) -> None:

@@ -18,7 +18,7 @@ from .._random import RNG, as_generator
 from .._validation import check_count, check_positive, shown
 from ._distances import Lengthscale, scale_like
 from ._kernel import Bandwidth
-from ._shift_invariant import ShiftInvariant, check_lengthscale
+from ._shift_invariant import Gaussian, ShiftInvariant, check_lengthscale
 
 
 class Composite(ShiftInvariant):
@@ -191,8 +191,6 @@ class Product(Composite):
     @classmethod
     def variants(cls) -> dict[str, Product]:
         """Return the locally periodic kernel."""
-        from ._shift_invariant import Gaussian
-
         return {"locally-periodic": cls((Periodic(), Gaussian(2.0)))}
 
     def check_columns(self, d: int) -> None:
@@ -272,8 +270,8 @@ class Sum(Composite):
 
     @classmethod
     def variants(cls) -> dict[str, Sum]:
-        """Return none: there is no sum by default."""
-        return {}
+        """Return the sum of two Gaussian kernels of different lengths."""
+        return {"gaussian-sum": cls((Gaussian(), Gaussian(0.25)))}
 
     def check_columns(self, d: int) -> None:
         """Raise a ValueError if the lengthscale or a term does not fit data of d columns."""
