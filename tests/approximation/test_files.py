@@ -185,6 +185,8 @@ def test_every_array_is_needed(tmp_path, projection):
     with np.load(path) as file:
         names = [name for name in file.files if name.startswith("arrays/")]
     for name in names:
+        if name.endswith("/order"):
+            continue  # files of version 1 have none: their cut blocks keep the first rows
         saved(tmp_path, projection=projection)
         with pytest.raises(ValueError, match=r"these arrays do not belong to"):
             bochner.load(rewritten(path, **{name: None}))

@@ -33,17 +33,31 @@ def test_names_are_stable():
         IID(): {"W", "radii"},
         Quadrature(): {"W", "radii", "weights"},
         SimplexPlus(Hadamard(3)): {"W", "radii"},
-        Orthogonal(Hadamard(2)): {"radii", "stages.0.signs", "stages.1.signs"},
-        Orthogonal(Kac()): {"radii", "stages.0.first", "stages.0.second", "stages.0.angles"},
-        Orthogonal(StructuredGivens()): {"radii", "stages.0.signs", "stages.1.angles", "stages.2.angles"},
+        Orthogonal(Hadamard(2)): {"radii", "order", "stages.0.signs", "stages.1.signs"},
+        Orthogonal(Kac()): {"radii", "order", "stages.0.first", "stages.0.second", "stages.0.angles"},
+        Orthogonal(StructuredGivens()): {"radii", "order", "stages.0.signs", "stages.1.angles", "stages.2.angles"},
         Orthogonal(Butterfly(mix=False, products=2)): {
             "radii",
+            "order",
             *(f"stages.{k}.angles" for k in (0, 1, 3, 4)),
             *(f"stages.{k}.order" for k in (2, 5)),
         },
     }
     for projection, expected in names.items():
         assert set(projection.sample(4, 6, 0).to_arrays()) == expected
+        if "order" in expected:
+            assert set(projection.sample(4, 8, 0).to_arrays()) == expected - {"order"}  # no block is cut
+
+
+def test_a_cut_block_without_an_order_keeps_the_first_rows():
+    """Files of version 1 hold no order."""
+    P = Orthogonal(Hadamard(2)).sample(4, 6, 0)
+    arrays = P.to_arrays()
+    arrays.pop("order")
+    first = Orthogonal(Hadamard(2)).restore(4, 6, arrays)
+    whole = first.rotation.to_dense()[1]
+    np.testing.assert_allclose(first.to_dense()[4:], first.radii[4:, None] * whole[:2])
+    np.testing.assert_allclose(P.to_dense()[4:], P.radii[4:, None] * whole[P.order[:2]])
 
 
 def test_a_restored_operator_does_not_share_its_arrays():
@@ -86,6 +100,8 @@ TAMPERED = [
     (Quadrature(), "weights", first_entry(-0.5), r"the stored array 'weights' must not be negative\."),
     (Orthogonal(Hadamard(1)), "stages.0.signs", first_entry(3), r"stage 0, SignedWalsh, are not orthogonal\."),
     (Orthogonal(Hadamard(1)), "stages.0.signs", lambda a: a.astype(float), r"'stages\.0\.signs' must be int8"),
+    (Orthogonal(Hadamard(1)), "order", first_entry(4), r"the stored array 'order' must hold each coordinate once\."),
+    (Orthogonal(Hadamard(1)), "order", lambda a: a[:3], r"'order' must be int32 of shape \(4,\)"),
     (Orthogonal(Kac()), "stages.0.first", first_entry(4), r"stage 0, GivensWalk, are not orthogonal\."),
     (Orthogonal(Kac()), "stages.0.second", first_entry(-1), r"stage 0, GivensWalk, are not orthogonal\."),
     (Orthogonal(Kac()), "stages.0.angles", lambda a: a[:, :-1], r"'stages\.0\.angles' must be float64 of shape"),

@@ -50,7 +50,7 @@ PAIRS = theory.Pairs.of(X, X)
             r"the rows of X and Y must broadcast, got shapes \(3, 2\) and \(2, 2\)",
         ),
         (lambda: theory.dot_product_mse(X, X[:, :1], 4), "expected an array whose last axis is 2, got shape .2, 1."),
-        (lambda: theory.subsampled_dot_product_mse(X, X, 3), "m must be at most the 2 coordinates there are, got 3"),
+        (lambda: theory.subsampled_dot_product_mse(X, X, 3, lengths="chi"), "lengths must be"),
         (lambda: theory.kac_fourth_moment(X[:, :1], X[:, :1], 3), "Kac's walk rotates pairs of coordinates, got d = 1"),
         (lambda: theory.tree_fourth_moment(X, X, "gamma"), "angles must be one of 'uniform', 'beta', got 'gamma'"),
         (lambda: theory.complex_argument(X, X, np.ones(3)), r"A must be a number, a diagonal \(2,\) or a matrix"),

@@ -10,11 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import theory
-from .._arrays import array_namespace, like
+from .._arrays import array_namespace, like, pad_last
 from .._validation import check_option, shown
 from ..kernels import Angular, ArcCosine, Kernel, Linear
-from ..projections import Orthogonal, Projection
-from ..rotations import Haar
+from ..projections import Projection
+from ..projections._blocks import BlockProjection
+from ..radii import Chi, Fixed
 from ._drawing import Directions, Draws, Nodes
 from ._error import ErrorCase, NoClosedForm
 from ._features import Features, Scaled
@@ -226,10 +227,19 @@ class Identity(HomogeneousMap):
         return u
 
     def mse(self, case: ErrorCase) -> np.ndarray:
-        """Error with Gaussian lengths, or with rows of one Haar matrix, which are a sample without replacement."""
-        if case.projection == Orthogonal(Haar(), radii="fixed") and case.m <= case.d:
-            return theory.subsampled_dot_product_mse(case.X[:, None, :], case.Y[None], case.m)
+        """Error with independent and simplex rows, and with random rows of every rotation whose fourth moment is known."""
+        rows = case.projection
+        if isinstance(rows, BlockProjection) and rows.geometry.axes:
+            share, lengths = rows.rotation.fourth_moment_share(case.dim), _LENGTHS.get(type(rows.radial_law))
+            if share is not None and lengths is not None:
+                X, Y = (pad_last(Z, case.dim) for Z in (case.X[:, None, :], case.Y[None]))
+                T = theory.rotated_fourth_moment(X, Y, share)
+                return theory.subsampled_dot_product_mse(X, Y, case.m, T, lengths=lengths)
         return theory.dot_product_mse(case.X[:, None, :], case.Y[None], case.m, case.coupling)
+
+
+_LENGTHS = {Chi: "gaussian", Fixed: "fixed"}
+"""Laws of the lengths whose error of dot products is known, by their names in `bochner.theory`."""
 
 
 @dataclass(frozen=True, repr=False)

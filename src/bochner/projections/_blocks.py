@@ -13,15 +13,15 @@ import numpy as np
 from .. import geometries
 from .. import radii as laws
 from .._facts import classes, registered
-from .._random import RNG
-from .._validation import check_instance, check_option
+from .._random import RNG, streams
+from .._validation import check_instance, check_option, stored_array
 from ..geometries import FastGeometry, Geometry
 from ..kernels import Kernel
 from ..radii import RadialLaw
 from ..rotations import DrawnRotation, FastRotation, Haar, Rotation
 from ..rotations._drawn_rotation import DrawnMatrices, DrawnStages
 from ._operator import DenseOperator, Operator
-from ._projection import Projection, named_streams
+from ._projection import Projection
 from ._structured import StructuredOperator, groups_of
 
 
@@ -102,17 +102,24 @@ class BlockProjection(Projection):
         return super()._bytes(0 if self._fast() else d, m)
 
     def _draw(self, d: int, m: int, rng: RNG, kernel: Kernel | None) -> Operator:
-        directions, lengths = named_streams(rng)
+        directions, lengths, chosen = streams(rng, "directions", "lengths", "rows")
         sizes = self.block_sizes(d, m)
         radii, weights = self.radial_law.draw(self.padded(d), sizes, lengths, kernel)
         rotation, geometry = self._rotations(d, sizes, directions), self.geometry
+        order = chosen.permutation(rotation.dim) if self._has_order(d, m) else None
         if isinstance(rotation, DrawnStages) and isinstance(geometry, FastGeometry):
-            return StructuredOperator(self, d, rotation, geometry, radii, weights)
-        rows = [_rows_of(rotation, geometry, blocks, radii[own].reshape(-1, r)) for blocks, own, r in groups_of(sizes)]
+            return StructuredOperator(self, d, rotation, geometry, radii, weights, order)
         W = np.empty((len(radii), d))
-        for (_, own, _), part in zip(groups_of(sizes), rows, strict=True):
-            np.multiply(radii[own, None], part[:, :d], out=W[own])
+        for blocks, own, r in groups_of(sizes):
+            cut = order if r < geometry.rows_per_block(rotation.dim) else None
+            rows = _rows_of(rotation, geometry, blocks, radii[own].reshape(-1, r), cut)
+            np.multiply(radii[own, None], rows[:, :d], out=W[own])
         return DenseOperator(self, W, radii, weights)
+
+    def _has_order(self, d: int, m: int) -> bool:
+        """Whether the last block is cut and keeps coordinates of its rotation in a random order (OMC Eq. 6)."""
+        cut = bool(m % self.geometry.rows_per_block(self.padded(d)))
+        return cut and not self.rotation.exchangeable and self.padded(d) > 1
 
     def _rotations(self, d: int, sizes: tuple[int, ...], rng: np.random.Generator) -> DrawnRotation:
         """Draw one rotation per block; a single incomplete block only gets the rows that it needs."""
@@ -128,13 +135,27 @@ class BlockProjection(Projection):
             return super()._restored(d, m, arrays, radii, weights)
         rotation, geometry = fast
         drawn = rotation.restored(self.padded(d), len(self.block_sizes(d, m)), arrays)
-        return StructuredOperator(self, d, drawn, geometry, radii, weights)
+        return StructuredOperator(self, d, drawn, geometry, radii, weights, self._stored_order(d, m, arrays))
+
+    def _stored_order(self, d: int, m: int, arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:
+        """The order of the coordinates of a cut block; draws made before version 2 have none, and keep the first rows."""
+        if "order" not in arrays or not self._has_order(d, m):
+            return None
+        order = stored_array(repr(self), arrays, "order", (self.padded(d),), np.dtype(np.int32))
+        if not (np.sort(order) == np.arange(len(order))).all():
+            raise ValueError(f"{self!r}: the stored array 'order' must hold each coordinate once.")
+        return order
 
 
-def _rows_of(rotation: DrawnRotation, geometry: Geometry, blocks: slice, radii: np.ndarray) -> np.ndarray:
-    """S R of several blocks with lengths ``radii`` (b, r), stacked; computed by products in O(d) if S has them."""
+def _rows_of(
+    rotation: DrawnRotation, geometry: Geometry, blocks: slice, radii: np.ndarray, order: np.ndarray | None
+) -> np.ndarray:
+    """S R of several blocks with lengths ``radii`` (b, r), stacked; computed by products in O(d) if S has them.
+
+    The rows of R are taken in ``order``, if there is one.
+    """
     if isinstance(rotation, DrawnMatrices):
-        matrices = rotation.matrices[blocks]
+        matrices = rotation.matrices[blocks] if order is None else rotation.matrices[blocks][:, order]
         if isinstance(geometry, FastGeometry):
             columns = matrices.transpose(2, 0, 1)  # (dim, b, rows): columns of R
             rows = np.asarray(geometry.product(columns, radii.shape[1])).transpose(1, 2, 0)
@@ -142,6 +163,7 @@ def _rows_of(rotation: DrawnRotation, geometry: Geometry, blocks: slice, radii: 
             rows = _directions(geometry, radii, matrices.shape[1]) @ matrices
     else:
         S = _directions(geometry, radii, rotation.dim)
+        S = S if order is None else S[..., np.argsort(order)]
         rows = np.moveaxis(rotation.rows(np.moveaxis(S, 0, 1), blocks, back=True), 0, 1)
     return rows.reshape(-1, rotation.dim)
 
@@ -202,6 +224,9 @@ class Blocks(BlockProjection):
 
     Notes
     -----
+    A last block that is cut keeps random coordinates of its rotation (OMC Eq. 6), unless any order of the rows has the same
+    law (``Rotation.exchangeable``).
+
     If R makes the directions of S uniform and the lengths follow the kernel's law, each row follows that law exactly
     and every average over rows is unbiased; see ``gaussian_rows`` and ``unbiased``.  If both R and S are fast, W is
     never formed: memory O(m) and time O(m log d) per row.

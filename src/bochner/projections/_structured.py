@@ -46,13 +46,17 @@ class StructuredOperator(Operator):
         geometry: FastGeometry,
         radii: np.ndarray,
         weights: np.ndarray | None = None,
+        order: np.ndarray | None = None,
     ) -> None:
         super().__init__(projection, d, radii, weights)
         self.rotation, self.geometry = rotation, geometry
+        self.order = None if order is None else order.astype(np.int32)  # of the coordinates of the last block
+        self._back = None if order is None else np.argsort(order)
 
     @property
     def nbytes(self) -> int:
-        return self.rotation.nbytes + int(self.radii.nbytes + self.weights.nbytes)
+        order = 0 if self.order is None else self.order.nbytes
+        return self.rotation.nbytes + int(self.radii.nbytes + self.weights.nbytes + order)
 
     def to_dense(self) -> np.ndarray:
         return np.ascontiguousarray(self._apply_rows(np.eye(self.shape[1])).T)
@@ -71,6 +75,7 @@ class StructuredOperator(Operator):
                 lanes[:] = 0
                 lanes[k // LANES, first - own.start + k, k % LANES] = self.radii[first + k]  # each an axis of the block
                 self.geometry.adjoint_lanes(lanes, self.block_sizes[block], self.dim)
+                self._reorder(lanes, block, self._back)
                 self.rotation.lanes(lanes, block, back=True)
                 store_scaled(lanes, ones, out[first - start : first - start + len(k)])
         return out
@@ -88,7 +93,12 @@ class StructuredOperator(Operator):
         return np.ascontiguousarray(rows.T)
 
     def _own_arrays(self) -> dict[str, np.ndarray]:
-        return self.rotation.to_arrays()
+        return self.rotation.to_arrays() | ({} if self.order is None else {"order": self.order})
+
+    def _reorder(self, lanes: np.ndarray, block: int, order: np.ndarray | None) -> None:
+        """Put the coordinates of a cut block into another order, in place."""
+        if order is not None and block == len(self.block_sizes) - 1:
+            lanes[:, : self.dim] = lanes[:, order]
 
     def _blocks(self) -> list[tuple[int, slice]]:
         ends = np.cumsum(self.block_sizes).tolist()
@@ -117,7 +127,10 @@ class StructuredOperator(Operator):
         X = pad_last(X, self.dim)[..., None, :]
         parts = []
         for blocks, rows, r in groups_of(self.block_sizes):
-            y = self.geometry.product(self.rotation.rows(X, blocks, back=False), r)
+            turned = self.rotation.rows(X, blocks, back=False)
+            if self.order is not None and blocks.stop == len(self.block_sizes):
+                turned = turned[..., self.order]
+            y = self.geometry.product(turned, r)
             parts.append(like(self.radii[rows], X) * xp.reshape(y, (*lead, rows.stop - rows.start)))
         return xp.concat(parts, axis=-1)
 
@@ -127,7 +140,10 @@ class StructuredOperator(Operator):
         total = like(np.zeros((*lead, self.dim)), Z)
         for blocks, rows, r in groups_of(self.block_sizes):
             y = xp.reshape(like(self.radii[rows], Z) * Z[..., rows], (*lead, blocks.stop - blocks.start, r))
-            turned = self.rotation.rows(self.geometry.adjoint(y, self.dim), blocks, back=True)
+            y = self.geometry.adjoint(y, self.dim)
+            if self._back is not None and blocks.stop == len(self.block_sizes):
+                y = y[..., self._back]
+            turned = self.rotation.rows(y, blocks, back=True)
             total = total + xp.sum(turned, axis=-2)
         return total[..., : self.shape[1]]
 
@@ -163,6 +179,7 @@ class StructuredOperator(Operator):
             for block, rows in self._blocks():
                 load(X[start:stop], lanes, self.dim)
                 self.rotation.lanes(lanes, block, back=False)
+                self._reorder(lanes, block, self.order)
                 self.geometry.product_lanes(lanes, self.block_sizes[block], self.dim)
                 store_scaled(lanes, radii[rows], out[start:stop, rows])
 
@@ -179,6 +196,7 @@ class StructuredOperator(Operator):
             for block, rows in self._blocks():
                 load(radii[rows] * Z[start:stop, rows], lanes, self.dim)
                 self.geometry.adjoint_lanes(lanes, self.block_sizes[block], self.dim)
+                self._reorder(lanes, block, self._back)
                 self.rotation.lanes(lanes, block, back=True)
                 add_to(lanes, out[start:stop])
 

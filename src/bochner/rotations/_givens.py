@@ -247,6 +247,15 @@ class Kac(FastRotation):
     def uniform_directions(self) -> Directions:
         return "none"
 
+    @property
+    def safe(self) -> bool:
+        """True from C = 4 on (OMC Theorem 5.5, where the constant is not given)."""
+        return self.constant >= 4
+
+    def fourth_moment_share(self, dim: int) -> float | None:
+        """OMC Theorem 5.2; in one dimension a rotation is a sign, and changes nothing."""
+        return 1.0 if dim == 1 else float(((dim - 2) * (2 * dim + 1) / (2 * dim * (dim - 1))) ** self.steps(dim))
+
     def steps(self, d: int) -> int:
         """Number of plane rotations in dimension ``d``."""
         return math.ceil(self.constant * d * math.log(d))

@@ -48,6 +48,7 @@ class Haar(DenseRotation):
     """
 
     name: ClassVar[str] = "haar"
+    exchangeable: ClassVar[bool] = True
     references: ClassVar[tuple[str, ...]] = ("mezzadri2007", "omc")
 
     @property

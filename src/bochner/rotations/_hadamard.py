@@ -60,6 +60,15 @@ class Hadamard(FastRotation):
     def uniform_directions(self) -> Directions:
         return "none"
 
+    @property
+    def safe(self) -> bool:
+        r"""True: the independent signs of a row give :math:`T \le (|x|^2|y|^2 + 2(x\cdot y)^2)/d` in OMC Theorem 5.1."""
+        return True
+
+    def fourth_moment_share(self, dim: int) -> float | None:
+        """Each HD block multiplies it by -2/d."""
+        return float((-2 / dim) ** self.blocks)
+
     def stages(self, dim: int, n_blocks: int, rng: np.random.Generator) -> Sequence[Stage]:
         """Return the HD blocks in order."""
         return [hd_block(rng, n_blocks, dim) for _ in range(self.blocks)]
@@ -104,6 +113,15 @@ class MultiHadamard(FastRotation):
     @property
     def uniform_directions(self) -> Directions:
         return "none"
+
+    @property
+    def safe(self) -> bool:
+        r"""True: the independent signs of a row give :math:`T \le (|x|^2|y|^2 + 2(x\cdot y)^2)/d` in OMC Theorem 5.1."""
+        return True
+
+    def fourth_moment_share(self, dim: int) -> float | None:
+        """Each product multiplies it by -2/d, like one HD block."""
+        return float((-2 / dim) ** self.blocks)
 
     def stages(self, dim: int, n_blocks: int, rng: np.random.Generator) -> Sequence[Stage]:
         """Return random signs and one Walsh level, for each level."""

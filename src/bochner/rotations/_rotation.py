@@ -23,7 +23,7 @@ _REMEDY = "use fewer rows or dimensions"
 
 
 class Rotation(Catalogued, ABC):
-    """Base class of rotations, laws of random orthogonal matrices.
+    r"""Base class of rotations, laws of random orthogonal matrices.
 
     To add your own rotation, write a frozen dataclass that derives from `FastRotation` and returns its stages, or from
     `DenseRotation` and returns its matrices.  Each class declares
@@ -32,10 +32,28 @@ class Rotation(Catalogued, ABC):
       ``"all"`` of them (Haar), the coordinate ``"axes"`` (each row of R is uniform, which is sufficient for an
       orthogonal coupling), or ``"none"`` (approximate);
     - ``powers_of_two``: whether other dimensions are padded with zeros;
+    - ``exchangeable``: whether any order of the rows has the same law.  Blocks of other rotations that are cut keep random
+      rows (OMC Eq. 6), since the first rows of a structured matrix can repeat each other;
+    - ``safe``: whether it is proved that random rows of length :math:`\sqrt d` never have a larger error of the dot product
+      than independent Gaussian rows, for all inputs and every number of rows;
     - ``name`` and ``references``, like every class in `bochner.catalogue`.
     """
 
     powers_of_two: ClassVar[bool] = False
+    exchangeable: ClassVar[bool] = False
+
+    @property
+    def safe(self) -> bool:
+        """Whether random rows never have a larger error of the dot product than independent rows: uniform rows do not."""
+        return self.uniform_directions != "none"
+
+    def fourth_moment_share(self, dim: int) -> float | None:
+        r"""Share :math:`\theta` of an input's own fourth moment that the rotation leaves, or None if it is not known.
+
+        :math:`E\sum_i(Rx)_i^2(Ry)_i^2 = T^* + \theta\,(\sum_i x_i^2y_i^2 - T^*)` with :math:`T^*` of a Haar matrix, from
+        which the error of dot products follows (OMC Theorems 5.1 and 5.2).  Uniform rows leave nothing.
+        """
+        return None if self.uniform_directions == "none" else 0.0
 
     @property
     @abstractmethod
@@ -75,7 +93,9 @@ class Rotation(Catalogued, ABC):
         return self._draw(dim, n_blocks, stream)
 
     def sample_rows(self, d: int, n_rows: int, rng: RNG = None) -> DrawnRotation:
-        """Draw one rotation of which only the first ``n_rows`` rows are used; the others need not be drawn.
+        """Draw one rotation of which only ``n_rows`` rows are used: the first ones, if any order of rows has the same law.
+
+        Rows that are not needed are then not drawn.
 
         Parameters
         ----------

@@ -18,8 +18,8 @@ and ``d`` the dimension.
   `optimal_geometric_p`;
 - hybrids: `angular_hybrid_log_relative_mse`, `gaussian_hybrid_log_relative_mse`;
 - quadrature and rows that are not Gaussian: `spherical_radial_variance`, `origin_weight`, `fixed_norm_bias`;
-- dot products: `dot_product_mse`, `subsampled_dot_product_mse` with `hadamard_fourth_moment`, `kac_fourth_moment` or
-  `tree_fourth_moment`;
+- dot products: `dot_product_mse`, `subsampled_dot_product_mse` with `hadamard_fourth_moment`, `kac_fourth_moment`,
+  `tree_fourth_moment` or `rotated_fourth_moment`;
 - smoothed gradients and discrepancy: `smoothing_gradient_mse`, `fixed_length_gradient_mse`, `uniform_mmd` and its result
   `UniformDiscrepancy`, `log_uniform_similarity`;
 - bounds: `log_tail_bound`, `log_orthogonal_tail_bound`, `log_uniform_tail_bound` and `uniform_projections` of bounded
@@ -52,6 +52,7 @@ from ._orthogonal_monte_carlo import (
     fixed_length_gradient_mse,
     hadamard_fourth_moment,
     kac_fourth_moment,
+    rotated_fourth_moment,
     smoothing_gradient_mse,
     subsampled_dot_product_mse,
     tree_fourth_moment,
@@ -92,6 +93,7 @@ __all__ = [
     "origin_weight",
     "poisson_log_relative_mse",
     "positive_log_relative_mse",
+    "rotated_fourth_moment",
     "smoothing_gradient_mse",
     "spherical_radial_variance",
     "subsampled_dot_product_mse",

@@ -46,9 +46,8 @@ def hadamard_fourth_moment(X: Any, Y: Any, blocks: int) -> np.ndarray:
     but the :math:`d = 2^L` coordinates are :math:`F_2^L`.
     """
     blocks = check_count("hadamard_fourth_moment", "blocks", blocks, minimum=0)
-    _, _, T0, d = _moments(X, Y)
-    T = haar_fourth_moment(X, Y)
-    return np.asarray(T + (-2 / d) ** blocks * (T0 - T))
+    *_, d = _moments(X, Y)
+    return rotated_fourth_moment(X, Y, (-2 / d) ** blocks)
 
 
 def kac_fourth_moment(X: Any, Y: Any, steps: int) -> np.ndarray:
@@ -73,11 +72,10 @@ def kac_fourth_moment(X: Any, Y: Any, steps: int) -> np.ndarray:
     No smaller C achieves this at large d; in particular, the paper's C = 2 does not.
     """
     steps = check_count("kac_fourth_moment", "steps", steps, minimum=0)
-    _, _, T0, d = _moments(X, Y)
+    *_, d = _moments(X, Y)
     if d == 1:
         raise ValueError("kac_fourth_moment: Kac's walk rotates pairs of coordinates, got d = 1.")
-    T = haar_fourth_moment(X, Y)
-    return np.asarray(T + ((d - 2) * (2 * d + 1) / (2 * d * (d - 1))) ** steps * (T0 - T))
+    return rotated_fourth_moment(X, Y, ((d - 2) * (2 * d + 1) / (2 * d * (d - 1))) ** steps)
 
 
 def tree_fourth_moment(X: Any, Y: Any, angles: str = "uniform") -> np.ndarray:
@@ -118,7 +116,27 @@ def tree_fourth_moment(X: Any, Y: Any, angles: str = "uniform") -> np.ndarray:
     return np.asarray(d * q4[..., 0])
 
 
-def subsampled_dot_product_mse(X: Any, Y: Any, m: int, T: Any = None) -> np.ndarray:
+def rotated_fourth_moment(X: Any, Y: Any, share: float) -> np.ndarray:
+    r"""Fourth moment T of a rotation that leaves a share of the input's own, for `subsampled_dot_product_mse`.
+
+    Parameters
+    ----------
+    X, Y : array of shape (..., d)
+        Paired rows.
+    share : float
+        The share :math:`\theta`, see `bochner.rotations.Rotation.fourth_moment_share`.
+
+    Returns
+    -------
+    ndarray of shape (...)
+        :math:`T^* + \theta(T_0 - T^*)` with :math:`T^*` of a Haar matrix and :math:`T_0 = \sum_i x_i^2y_i^2`.
+    """
+    _, _, T0, _ = _moments(X, Y)
+    T = haar_fourth_moment(X, Y)
+    return np.asarray(T + share * (T0 - T))
+
+
+def subsampled_dot_product_mse(X: Any, Y: Any, m: int, T: Any = None, *, lengths: str = "fixed") -> np.ndarray:
     r"""Mean squared error of a dot product estimated from m coordinates of randomly rotated vectors.
 
     Parameters
@@ -126,41 +144,43 @@ def subsampled_dot_product_mse(X: Any, Y: Any, m: int, T: Any = None) -> np.ndar
     X, Y : array of shape (..., d)
         Paired rows.
     m : int
-        Number of coordinates, drawn without replacement; at most d.
+        Number of coordinates, drawn without replacement; beyond d they belong to further, independent rotations.
     T : array, optional
         Fourth moment of the rotation M, from `hadamard_fourth_moment`, `kac_fourth_moment` or `tree_fourth_moment`.
         The default is that of a Haar matrix.
+    lengths : {"fixed", "gaussian"}, default "fixed"
+        Whether each coordinate is multiplied by :math:`\sqrt d`, or by an independent :math:`\chi_d`.
 
     Returns
     -------
     ndarray of shape (...)
-        Mean squared errors; zero at m = d.
+        Mean squared errors; zero where d divides m and lengths are fixed.
 
     Notes
     -----
-    The estimator :math:`\frac dm\sum_i(Mx)_i(My)_i` has the error :math:`\frac dm\frac{d-m}{d-1}(T - (x\cdot y)^2/d)`.
+    The estimator :math:`\frac dm\sum_i(Mx)_i(My)_i` of :math:`m \le d` coordinates has the error
+    :math:`\frac dm\frac{d-m}{d-1}(T - (x\cdot y)^2/d)` (OMC Theorem 5.1).  Whole blocks contribute nothing, and a last
+    block of r rows :math:`(r/m)^2` of its own error.  Lengths :math:`\chi_d` add :math:`2T/m`.
 
     Examples
     --------
     >>> import numpy as np
     >>> from bochner.theory import subsampled_dot_product_mse
     >>> x, y = np.array([1.0, 2, 0, -1]), np.array([0.5, -1, 2, 1])
-    >>> float(subsampled_dot_product_mse(x, y, 4))
-    0.0
+    >>> float(subsampled_dot_product_mse(x, y, 4)), float(subsampled_dot_product_mse(x, y, 8))
+    (0.0, 0.0)
     """
+    owner = "subsampled_dot_product_mse"
     _, q, _, d = _moments(X, Y)
-    if check_count("subsampled_dot_product_mse", "m", m) > d:
-        raise ValueError(f"subsampled_dot_product_mse: m must be at most the {d} coordinates there are, got {m}.")
-    T = (
-        haar_fourth_moment(X, Y)
-        if T is None
-        else check_numbers("subsampled_dot_product_mse", "T", T, "positive", lambda v: v >= 0)
-    )
+    m = check_count(owner, "m", m)
+    check_option(owner, "lengths", lengths, ("fixed", "gaussian"))
+    T = haar_fourth_moment(X, Y) if T is None else check_numbers(owner, "T", T, "positive", lambda v: v >= 0)
     if T.shape not in ((), q.shape):
-        raise ValueError(
-            f"subsampled_dot_product_mse: T must be one number or one for each pair, {q.shape}, got shape {T.shape}."
-        )
-    return np.asarray(d / m * (d - m) / max(d - 1, 1) * (T - q**2 / d))
+        raise ValueError(f"{owner}: T must be one number or one for each pair, {q.shape}, got shape {T.shape}.")
+    r = m % d
+    # chi_d has E r^4 = d^2 + 2d in place of d^2: 2 T for each row, whatever block it belongs to
+    cut = d * r / m**2 * (d - r) / max(d - 1, 1) * (T - q**2 / d)
+    return np.asarray(cut + (2 * T / m if lengths == "gaussian" else 0.0))
 
 
 def dot_product_mse(X: Any, Y: Any, m: int, coupling: str = "iid") -> np.ndarray:
