@@ -239,6 +239,6 @@ def test_arrays_have_stable_names():
     hybrid = Approximation(kernels.Softmax(), maps.AngularHybrid(2), n_projections=3).draw(4, rng=0)
     assert sorted(hybrid.to_arrays()) == ["base/W", "base/radii", "coefficient-0/tau/W", "coefficient-0/tau/radii"]
     fast = Approximation(kernels.Gaussian(), projection=Orthogonal(Hadamard(2)), n_projections=3).draw(4, rng=0)
-    assert sorted(fast.to_arrays()) == ["base/radii", "base/stages.0.signs", "base/stages.1.signs"]
+    assert sorted(fast.to_arrays()) == ["base/order", "base/radii", "base/stages.0.signs", "base/stages.1.signs"]
     assert hybrid.nbytes == (3 * 4 + 2 * 4) * 8
     assert FeatureMap.from_arrays(fast.spec, 4, fast.to_arrays()).nbytes == fast.nbytes
