@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._arrays import array_namespace, cast, common_namespace, is_sparse, working_dtype
+from .._arrays import array_namespace, cast, common_namespace, is_numpy, is_sparse, working_dtype
 from .._validation import check_flag, check_points, check_rows, check_sparse_rows
 from ..kernels import Kernel
 from ..linalg.engine import for_each_tile, rows_per_tile
 from ..maps import Draws, Features
 from ._gram import normalized, products
+from ._overflow import check_overflow, noticing
 from .log_features import LogFeatures, log_features
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class FeatureMap:
         self.features = spec.map.draw(draws, spec.kernel)
         self.n_features_in, self.n_features_out = draws.d, self.features.width
         self.symmetric, self.positive = self.features.symmetric, self.features.positive
+        self._longest_at_unit_scale = draws.longest_row * _largest_factor(spec, draws.d)
         self.derived: dict[Any, Any] = {}
 
     @property
@@ -83,7 +85,9 @@ class FeatureMap:
         out : array (n, n_features_out)
             Of the precision of X.
         """
-        self._fill(X, out, key=False)
+        if is_sparse(X):
+            X = check_sparse_rows("FeatureMap.fill_queries", X, self.n_features_in)
+        self._noticing_overflow(lambda: self._fill(X, out, key=False), X, out, key=False, refuse=True)
 
     def keys(self, Y: Any) -> Any:
         """Return the features of keys.
@@ -141,10 +145,18 @@ class FeatureMap:
         -------
         LogFeatures
         """
-        x = self.at_unit_scale(X)
-        return log_features(
-            self.features, x.toarray() if is_sparse(x) and not self.features.sparse_rows else x, key=key
-        )
+
+        def compute() -> LogFeatures:
+            x = self.at_unit_scale(X)
+            dense = is_sparse(x) and not self.features.sparse_rows
+            return log_features(self.features, x.toarray() if dense else x, key=key)
+
+        found, suspicious = noticing(compute, X, self._longest_at_unit_scale)
+        if suspicious and is_numpy(found.log):
+            for part in found:
+                if part is not None:
+                    check_overflow("FeatureMap.log_features", part, X, self.spec.kernel, accepted=(-np.inf,))
+        return found
 
     def gram(self, X: Any, Y: Any = None, *, normalize: bool = False) -> Any:
         r"""Return the estimated Gram matrix ``queries(X) @ keys(Y).T``, in tiles of bounded memory for NumPy arrays.
@@ -157,9 +169,9 @@ class FeatureMap:
             Keys; None means X.
         normalize : bool
             Whether rows are divided by their sums, as in softmax attention.  The logarithms are stabilised by factors
-            that cancel exactly, so the result is finite for data of any size.  If features are not all positive, a row
-            sum can be zero or close to it, which stabilisation cannot prevent.  All features of the keys are held in
-            memory.
+            that cancel exactly, so exponentials do not overflow; data so large that their squares do are refused.  If
+            features are not all positive, a row sum can be zero or close to it, which stabilisation cannot prevent.
+            All features of the keys are held in memory.
 
         Returns
         -------
@@ -205,7 +217,9 @@ class FeatureMap:
         -------
         array (..., n, d) or CSR matrix (n, d)
         """
-        return self._sparse_at_unit_scale("at_unit_scale", X) if is_sparse(X) else self.spec.at_unit_scale(X)
+        if is_sparse(X):
+            return self._sparse_at_unit_scale(check_sparse_rows("FeatureMap.at_unit_scale", X, self.n_features_in))
+        return self.spec.at_unit_scale(X)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return all drawn numbers as arrays under stable names.
@@ -285,37 +299,47 @@ class FeatureMap:
 
     def _evaluate(self, method: str, X: Any, *, key: bool) -> Any:
         if is_sparse(X):
-            return self._evaluate_sparse(method, X, key=key)
+            X = check_sparse_rows(f"FeatureMap.{method}", X, self.n_features_in)
+            return self.evaluate(X, key=key, refuse=True)
         X = check_rows(f"FeatureMap.{method}", X, self.n_features_in)
         if not isinstance(X, np.ndarray):
             return cast(self.features(self.spec.at_unit_scale(X), key=key), X.dtype)
-        rows = X.reshape(-1, X.shape[-1])
-        out = np.empty((len(rows), self.n_features_out), X.dtype)
-        tile = self._tile_rows(len(rows), self.n_features_out * X.itemsize)
-        for_each_tile(len(rows), tile, lambda i, j: self._fill(rows[i:j], out[i:j], key=key))
-        return out.reshape(*X.shape[:-1], self.n_features_out)
+        features = self.evaluate(X.reshape(-1, X.shape[-1]), key=key, refuse=True)
+        return features.reshape(*X.shape[:-1], self.n_features_out)
 
-    def _evaluate_sparse(self, method: str, X: Any, *, key: bool) -> np.ndarray:
-        """Features of a sparse matrix, in tiles that are made dense only for maps that need it."""
-        X = self._sparse_at_unit_scale(method, X)
-        out = np.empty((X.shape[0], self.n_features_out), X.dtype)
-        held = self.n_features_out if self.features.sparse_rows else max(self.n_features_out, self.n_features_in)
+    def evaluate(self, rows: Any, *, key: bool, refuse: bool) -> np.ndarray:
+        """Return the features of checked rows, in tiles that are made dense only for maps that need it.
 
-        def tile(i: int, j: int) -> None:
-            self._fill_sparse(X[i:j], out[i:j], key=key)
+        Parameters
+        ----------
+        rows : NumPy array or CSR matrix (n, d)
+            Points as rows.
+        key : bool
+            Whether the rows are keys.
+        refuse : bool
+            Whether features that overflow are refused.
 
-        for_each_tile(X.shape[0], self._tile_rows(X.shape[0], held * X.dtype.itemsize), tile)
+        Returns
+        -------
+        array (n, n_features_out)
+        """
+        n, held = rows.shape[0], self.n_features_out
+        if is_sparse(rows) and not self.features.sparse_rows:
+            held = max(held, self.n_features_in)
+        out = np.empty((n, self.n_features_out), rows.dtype)
+
+        def compute() -> None:
+            tile = self._tile_rows(n, held * rows.dtype.itemsize)
+            for_each_tile(n, tile, lambda i, j: self._fill(rows[i:j], out[i:j], key=key))
+
+        self._noticing_overflow(compute, rows, out, key=key, refuse=refuse)
         return out
 
     def _tile_rows(self, n: int, row_bytes: int) -> int:
         return max(rows_per_tile(row_bytes), min(self.features.tall, n // _SHARED))
 
-    def _fill_sparse(self, X: Any, out: np.ndarray, *, key: bool) -> None:
-        self.features.fill(X if self.features.sparse_rows else X.toarray(), out, key=key)
-
-    def _sparse_at_unit_scale(self, method: str, X: Any) -> Any:
+    def _sparse_at_unit_scale(self, X: Any) -> Any:
         """Checked rows in CSR format, divided by the lengthscale, which leaves zeros as they are."""
-        X = check_sparse_rows(f"FeatureMap.{method}", X, self.n_features_in)
         if self.spec.kernel is None:
             return X
         factors = self.spec.kernel.at_unit_scale(np.ones((1, X.shape[1]), X.dtype))[0]
@@ -323,14 +347,20 @@ class FeatureMap:
 
     def _fill(self, rows: Any, out: np.ndarray, *, key: bool) -> None:
         """Write the features of a tile of rows; half precision is computed in float32."""
-        if is_sparse(rows):
-            self._fill_sparse(self._sparse_at_unit_scale("queries", rows), out, key=key)
-            return
-        x = self.spec.at_unit_scale(rows)
+        x = self._sparse_at_unit_scale(rows) if is_sparse(rows) else self.spec.at_unit_scale(rows)
+        if is_sparse(x) and not self.features.sparse_rows:
+            x = x.toarray()
         if x.dtype == out.dtype:
             self.features.fill(x, out, key=key)
         else:
             out[...] = self.features(x, key=key)
+
+    def _noticing_overflow(
+        self, compute: Callable[[], None], rows: Any, out: np.ndarray, *, key: bool, refuse: bool
+    ) -> None:
+        _, suspicious = noticing(compute, rows, self._longest_at_unit_scale)
+        if refuse and suspicious:
+            check_overflow(f"FeatureMap.{'keys' if key else 'queries'}", out, rows, self.spec.kernel)
 
     def _logarithms(self, method: str, X: Any, *, key: bool) -> Any:
         if not self.positive:
@@ -339,10 +369,22 @@ class FeatureMap:
                 f"use a positive map, such as Positive() with Simplex()."
             )
         X = check_rows(f"FeatureMap.{method}", X, self.n_features_in)
-        mantissa, logarithm = self.features.scaled(self.spec.at_unit_scale(X), key=key)
+        (mantissa, logarithm), suspicious = noticing(
+            lambda: self.features.scaled(self.spec.at_unit_scale(X), key=key), X, self._longest_at_unit_scale
+        )
+        if suspicious and is_numpy(logarithm):
+            check_overflow(f"FeatureMap.{method}", logarithm, X, self.spec.kernel, accepted=(-np.inf,))
         if mantissa is not None:
             raise ValueError(
                 f"FeatureMap.{method}: some rows fall below the data that {self.spec.map!r} was fitted to, and their "
                 f"features are not positive; fit on data that reaches as low."
             )
         return cast(logarithm, X.dtype)
+
+
+def _largest_factor(spec: Approximation, d: int) -> float:
+    """By how much a column is multiplied at most on the way to unit scale."""
+    if spec.kernel is None:
+        return 1.0
+    with np.errstate(over="ignore", divide="ignore"):
+        return float(np.max(spec.kernel.at_unit_scale(np.ones((1, d)))))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..linalg.engine import CHUNK_BYTES, for_each_tile, rows_per_tile
+from ._overflow import check_overflow
 from .log_features import NOTHING, key_values, query_values, stabiliser, weights_of
 
 if TYPE_CHECKING:
@@ -27,12 +28,15 @@ def products(phi: FeatureMap, xp: Any, X: Any, Y: Any) -> Any:
     step = max(rows_per_tile(D * X.itemsize, CHUNK_BYTES), out.size // D)
     for start in range(0, len(Y), step):
         part = Y[start : start + step]
+        held = phi.evaluate(part, key=True, refuse=False)
         with np.errstate(over="ignore", invalid="ignore"):
-            held = phi.keys(part)
             same = Y is X and phi.symmetric and len(held) == len(X)
             _fill(phi, X, held, out[:, start : start + step], held if same else None)
-        if np.isnan(out[:, start : start + step].sum()):  # some features overflow where others vanish
+            total = out[:, start : start + step].sum()
+        if np.isnan(total):  # some features overflow where others vanish
             out[:, start : start + step] = _in_logarithms(phi, X, part)
+            found = out[:, start : start + step]
+            check_overflow("FeatureMap.gram", found, X, phi.spec.kernel, accepted=(-np.inf, np.inf))
     return out
 
 
@@ -44,9 +48,9 @@ def _fill(phi: FeatureMap, X: np.ndarray, keys: np.ndarray, out: np.ndarray, que
             np.matmul(queries[i:j], keys[i:].T, out=out[i:j, i:])
             out[j:, i:j] = out[i:j, j:].T
             return
-        features = np.empty((j - i, phi.n_features_out), X.dtype)
-        phi.fill_queries(X[i:j], features)
-        np.matmul(features, keys.T, out=out[i:j])
+        features = phi.evaluate(X[i:j], key=False, refuse=False)
+        with np.errstate(over="ignore", invalid="ignore"):  # in this thread, to which the caller's state does not reach
+            np.matmul(features, keys.T, out=out[i:j])
 
     for_each_tile(len(X), max(rows_per_tile(phi.n_features_out * X.itemsize), _PRODUCT_ROWS), tile)
 
@@ -68,7 +72,11 @@ def normalized(phi: FeatureMap, xp: Any, X: Any, Y: Any) -> Any:
     values = key_values(keys, shift)
 
     def rows(part: Any) -> Any:
-        return weights_of(query_values(phi.log_features(part, key=False), shift), values)
+        with np.errstate(invalid="ignore"):  # zero by zero, where all features vanish
+            found = weights_of(query_values(phi.log_features(part, key=False), shift), values)
+        if xp is np and np.isnan(found.sum()):
+            check_overflow("FeatureMap.gram", found, part, phi.spec.kernel)
+        return found
 
     if xp is not np or X.ndim != 2:
         return rows(X)

@@ -88,6 +88,11 @@ class Draws:
         return arrays
 
     @property
+    def longest_row(self) -> float:
+        """Length of the longest row of every W that was drawn; zero without one."""
+        return max((float(kept.radii.max()) for kept in self._kept.values() if isinstance(kept, Operator)), default=0.0)
+
+    @property
     def nbytes(self) -> int:
         """Size of everything that was drawn, in bytes."""
         return sum(int(kept.nbytes) for kept in self._kept.values())
