@@ -196,10 +196,10 @@ def test_blas_has_one_thread_while_landmarks_are_chosen(monkeypatch):
     inside, whitening = [], _landmarks.whitening
 
     def noted(*arguments):
-        inside.append(single_threaded_blas._inside)
+        inside.append(single_threaded_blas.inside)
         return whitening(*arguments)
 
     monkeypatch.setattr(_landmarks, "whitening", noted)
     X = np.random.default_rng(0).standard_normal((30, 2))
     Approximation(kernels.Gaussian(1.0), maps.Landmarks(), n_projections=5).fit(X, rng=0)
-    assert inside == [1] and single_threaded_blas._inside == 0
+    assert inside == [1] and single_threaded_blas.inside == 0

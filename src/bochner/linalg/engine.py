@@ -9,10 +9,13 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from functools import partial
+from queue import SimpleQueue
+from types import FrameType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -91,10 +94,21 @@ def threads(n: int) -> Iterator[None]:
         _limit.reset(token)
 
 
+class _Holder(NamedTuple):
+    """Who is inside of `single_threaded_blas`: a thread, and the call in it that entered."""
+
+    thread: int
+    frame: FrameType
+
+
 class _SingleThreadedBlas:
     """Limits BLAS to one thread while any caller is inside; the first to enter sets the limit, the last to leave removes it.
 
-    The limit holds for the whole process, and any thread may be first or last.
+    The limit holds for the whole process, and any thread may be first or last.  Ctrl-C can raise between any two
+    instructions, so the former limits are noted before they are changed and forgotten after they are restored, and what
+    an interruption cuts short is done again before it goes on.  Python offers no way to protect the first instruction of
+    ``__exit__``; a holder that was lost there is recognised by its call, which is no longer running, when its thread
+    enters again.
     """
 
     def __init__(self) -> None:
@@ -104,27 +118,56 @@ class _SingleThreadedBlas:
     def reset(self) -> None:
         """Forget which callers are inside, for a forked child process, in which there are none."""
         self._lock = threading.Lock()
-        self._inside = 0
-        self._limits: list[int] = []
+        self._holders: list[_Holder] = []
+        self._limits: list[int] | None = None
+
+    @property
+    def inside(self) -> int:
+        """Number of callers inside."""
+        return len(self._holders)
 
     def __enter__(self) -> None:
-        with self._lock:
-            if self._inside == 0:
-                libraries = self._find()
-                limits = [library.get_num_threads() for library in libraries]
-                try:
-                    _set_threads(libraries, [1] * len(libraries))
-                except BaseException:  # an interruption on the way in leaves the limits as they were
-                    _set_threads(libraries, limits)
-                    raise
-                self._limits = limits
-            self._inside += 1
+        holder = _Holder(threading.get_ident(), sys._getframe(1))
+        try:
+            self._add(holder)
+        except BaseException:
+            self._remove(holder)
+            raise
 
     def __exit__(self, *exception: object) -> None:
+        holder = None
+        try:
+            holder = self._mine(sys._getframe(1))
+            self._remove(holder)
+        except BaseException:
+            self._remove(holder or self._mine(sys._getframe(1)))
+            raise
+
+    def _add(self, holder: _Holder) -> None:
+        libraries = self._find()
         with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
+            if self._holders:
+                self._holders = [old for old in self._holders if old.thread != holder.thread or _is_running(old.frame)]
+            if not self._holders:
+                if self._limits is None:
+                    self._limits = [library.get_num_threads() for library in libraries]
+                self._holders.append(holder)
+                _set_threads(libraries, [1] * len(libraries))
+            else:
+                self._holders.append(holder)
+
+    def _remove(self, holder: _Holder | None) -> None:
+        """Remove a holder if it is there, and the limit with the last one; to be called again if it was interrupted."""
+        with self._lock:
+            self._holders = [old for old in self._holders if old is not holder]
+            if not self._holders and self._limits is not None:
                 _set_threads(self._find(), self._limits)
+                self._limits = None
+
+    def _mine(self, frame: FrameType) -> _Holder | None:
+        """The last holder of this call; a call may be inside more than once."""
+        mine = [old for old in self._holders if old.frame is frame]
+        return mine[-1] if mine else None
 
     def _find(self) -> list[Any]:
         if self._libraries is None:
@@ -132,6 +175,14 @@ class _SingleThreadedBlas:
 
             self._libraries = list(threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers)
         return self._libraries
+
+
+def _is_running(frame: FrameType) -> bool:
+    """Whether a call is among those that lead to this one."""
+    caller: FrameType | None = sys._getframe(1)
+    while caller is not None and caller is not frame:
+        caller = caller.f_back
+    return caller is frame
 
 
 def _set_threads(libraries: list[Any], limits: list[int]) -> None:
@@ -153,15 +204,28 @@ def blas_for(order: int) -> contextlib.AbstractContextManager[None]:
     return single_threaded_blas if order < _THREADED_ORDER else contextlib.nullcontext()
 
 
-_pools: dict[int, ThreadPoolExecutor] = {}
+_pools: dict[int, SimpleQueue[Callable[[], None]]] = {}
 _pools_lock = threading.Lock()
 
 
-def _pool(n: int) -> ThreadPoolExecutor:
+def _pool(n: int) -> SimpleQueue[Callable[[], None]]:
+    """The tasks that n threads wait for.
+
+    A queue of this kind is one step of C, which an interruption comes before or after.  The pools of the standard library
+    are Python code with locks: Ctrl-C inside of ``submit`` left one of them held, and the next call waited for ever.
+    """
     with _pools_lock:
         if n not in _pools:
-            _pools[n] = ThreadPoolExecutor(n, thread_name_prefix="bochner")
+            tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
+            for _ in range(n):
+                threading.Thread(target=_serve, args=(tasks,), name="bochner", daemon=True).start()
+            _pools[n] = tasks
         return _pools[n]
+
+
+def _serve(tasks: SimpleQueue[Callable[[], None]]) -> None:
+    while True:
+        tasks.get()()
 
 
 if hasattr(os, "register_at_fork"):  # a forked child has the pools' records but none of their threads
@@ -172,32 +236,55 @@ if hasattr(os, "register_at_fork"):  # a forked child has the pools' records but
 def for_each_tile(n_rows: int, tile_rows: int, work: Callable[[int, int], None]) -> None:
     """Call ``work(start, stop)`` for every tile of ``tile_rows`` consecutive rows, in parallel.
 
-    A nested call runs in its own thread: all threads are busy, and waiting for them would deadlock.
+    A nested call runs in its own thread: all threads are busy, and waiting for them would deadlock.  Functions called see
+    the context of the caller, its `numpy.errstate` included.  After an error or an interruption, tiles that have not begun
+    are left, and it is raised when those that have are done.
     """
-    bounds = [(start, min(start + tile_rows, n_rows)) for start in range(0, n_rows, tile_rows)]
-    n_threads = min(available_threads(), len(bounds))
+    waiting = [(start, min(start + tile_rows, n_rows)) for start in range(0, n_rows, tile_rows)]
+    n_threads = min(available_threads(), len(waiting))
     with single_threaded_blas:
         if n_threads <= 1:
-            for start, stop in bounds:
+            for start, stop in waiting:
                 work(start, stop)
             return
-        queue, lock = iter(bounds), threading.Lock()
+        waiting.reverse()
+        done: SimpleQueue[BaseException | None] = SimpleQueue()
 
         def drain() -> None:
-            with threads(1):
-                while True:
-                    with lock:
-                        tile = next(queue, None)
-                    if tile is None:
-                        return
-                    work(*tile)
+            _limit.set(1)  # in a context of its own: nothing to reset, whatever happens
+            while waiting:
+                try:
+                    tile = waiting.pop()  # one step of C: no two threads get one tile
+                except IndexError:  # another thread took the last one
+                    return
+                work(*tile)
 
-        others = [_pool(n_threads - 1).submit(drain) for _ in range(n_threads - 1)]
+        def help_out(context: contextvars.Context) -> None:
+            error = None
+            try:
+                context.run(drain)
+            except BaseException as raised:
+                error = raised
+                waiting.clear()
+            finally:
+                done.put(error)
+
+        helpers, errors = 0, []
         try:
-            drain()
+            pool = _pool(n_threads - 1)
+            for _ in range(n_threads - 1):
+                pool.put(partial(help_out, contextvars.copy_context()))
+                helpers += 1
+            contextvars.copy_context().run(drain)
+        except BaseException:
+            waiting.clear()
+            raise
         finally:
-            for other in others:
-                other.result()
+            for _ in range(helpers):
+                errors.append(done.get())
+        for error in errors:
+            if error is not None:
+                raise error
 
 
 def for_each_tile_of_lanes(
