@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PROJECTS := pyproject.toml lab/pyproject.toml constraints.txt
 
 .PHONY: demo test fuzz lint bench docs package clean
 
@@ -21,10 +22,10 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md docs examples src tests
+	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md docs examples src tests lab/README.md lab/src lab/tests
 
-bench: $(VENV)/.demo
-	$(BIN)/bochner bench
+bench: $(VENV)/.bench
+	$(BIN)/bochner-lab bench
 
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
@@ -33,23 +34,28 @@ docs: $(VENV)/.docs
 package: $(VENV)/.test
 	rm -rf dist
 	$(BIN)/python -m build
+	$(BIN)/python -m build lab --outdir dist
 	@packaging/smoke_test.sh $(BIN)/python
 
 clean:
 	rm -rf $(VENV) demo dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	find src tests -name __pycache__ -prune -exec rm -rf {} +
+	find src tests lab -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.demo: $(PROJECTS) | $(BIN)/python
 	$(PIP) -e ".[plot]"
 	@touch $@
 
-$(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e ".[dev]"
+$(VENV)/.bench: $(PROJECTS) | $(BIN)/python
+	$(PIP) -e . -e lab
 	@touch $@ $(VENV)/.demo
 
-$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e ".[docs]"
-	@touch $@ $(VENV)/.demo
+$(VENV)/.docs: $(PROJECTS) | $(BIN)/python
+	$(PIP) -e ".[docs]" -e lab
+	@touch $@ $(VENV)/.bench $(VENV)/.demo
+
+$(VENV)/.test: $(PROJECTS) tests/requirements.txt | $(BIN)/python
+	$(PIP) -e ".[dev]" -e "lab[experiments]" -r tests/requirements.txt
+	@touch $@ $(VENV)/.docs $(VENV)/.bench $(VENV)/.demo

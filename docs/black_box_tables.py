@@ -7,8 +7,8 @@ from pathlib import Path
 
 from reproduction_pages import table
 
-from bochner import experiments
-from bochner.experiments.ours import black_box
+import bochner_lab as experiments
+from bochner_lab.papers.ours import black_box
 
 MARKERS = ("black-box couplings", "black-box values", "black-box evaluations")
 

@@ -13,9 +13,8 @@ DOCS = Path(__file__).parent
 WIDTH, ROW, GAP, LEFT, TOP = 900, 46, 8, 150, 16
 
 ROLES = {
-    "cli": "the commands compare, recommend, reproduce, bench and info",
-    "experiments": "experiments of the papers, with figures and verdicts",
-    "datasets": "data sets by name, and tables read from files",
+    "cli": "the commands compare, recommend and info",
+    "datasets": "tables read from files, and small embedded data sets",
     "_environment": "versions and processor",
     "distributed": "the estimators on Dask collections",
     "learn": "estimators for scikit-learn",
@@ -45,7 +44,7 @@ BANDS = (
     (
         "for users",
         "#dbe9f6",
-        ("cli", "experiments", "datasets", "_environment", "distributed", "learn", "nn", "optimize", "monte_carlo"),
+        ("cli", "datasets", "_environment", "distributed", "learn", "nn", "optimize", "monte_carlo"),
     ),
     ("choosing", "#e3f1dc", ("selection", "catalogue")),
     ("features", "#fdf0d2", ("approximation", "maps")),

@@ -1,4 +1,4 @@
-"""Draws the picture of the README: ``python docs/draw_readme.py`` writes ``docs/readme.svg`` from ``results/``.
+"""Draws the picture of the README: ``python docs/draw_readme.py`` writes ``docs/readme.svg`` from ``lab/results/``.
 
 Left: what features cost and how accurate they are, against scikit-learn (experiment `ours-time`).  Right: what is left of
 the accuracy of a trained model at equal cost, against features of Performers (experiment `ours-attention-conversion`).

@@ -23,7 +23,6 @@ _GUIDES = {
     "catalogue": {"adding a variant": "adding_a_variant.md"},
     "datasets": {"data files": "recommend.md#from-the-command-line"},
     "distributed": {"Dask clusters": "distributed.md"},
-    "experiments": {"reproducing the papers": "reproduction.md"},
     "geometries": {"the one equation": "one_equation.md"},
     "kernels": {"bandwidths": "learn.md#bandwidth"},
     "learn": {"kernel machines": "learn.md", "Gaussian processes": "gaussian_process.md"},

@@ -8,7 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bochner import catalogue, experiments, theory
+import bochner_lab as experiments
+from bochner import catalogue, theory
 from bochner._table import label
 
 ROOT = Path(__file__).parent.parent
@@ -35,7 +36,7 @@ def table(header: str, rows: Iterable[Iterable[str]]) -> str:
 @cache
 def results() -> dict[str, dict[str, Any]]:
     """Committed results of the full profile, by experiment."""
-    found = experiments.read_results(ROOT / "results")
+    found = experiments.read_results(ROOT / "lab" / "results")
     return {name: result for name, result in found.items() if result["profile"] == "full"}
 
 
@@ -102,7 +103,7 @@ def section(one: experiments.Experiment, result: Mapping[str, Any] | None) -> st
 def conclusion(one: experiments.Experiment, result: Mapping[str, Any] | None) -> str:
     """What a section says after the claim."""
     if result is None:
-        return f"*Verdict.* Not run yet: `bochner reproduce run {one.name}`."
+        return f"*Verdict.* Not run yet: `bochner-lab run {one.name}`."
     pieces = [f"*Verdict.* **{result['verdict'].capitalize()}.**"]
     rows = [
         [escape(s["sentence"]), "yes" if s["holds"] else "**no**", escape(s["evidence"])] for s in result["statements"]
@@ -110,8 +111,8 @@ def conclusion(one: experiments.Experiment, result: Mapping[str, Any] | None) ->
     pieces.append(table("statement | true | numbers", rows))
     if result["deviations"]:
         pieces.append(f"*Deviations.* {escape(result['deviations'])}")
-    if (ROOT / "results" / one.name / "full" / "figure.png").exists():
-        pieces.append(f"![{one.item}: see the statements above](../results/{one.name}/full/figure.png)")
+    if (ROOT / "lab" / "results" / one.name / "full" / "figure.png").exists():
+        pieces.append(f"![{one.item}: see the statements above](../lab/results/{one.name}/full/figure.png)")
     pieces += comparison(result["comparison"])
     pieces.append(f"Command: `{result['command']}`.")
     return "\n\n".join(pieces)

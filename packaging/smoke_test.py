@@ -8,16 +8,16 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib.metadata import metadata
+from importlib.metadata import files, metadata, requires
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 
 
-def command(*arguments: str) -> str:
-    """What the command ``bochner`` prints, in an empty folder."""
-    program = str(Path(sys.executable).parent / "bochner")
+def command(*arguments: str, name: str = "bochner") -> str:
+    """What a command prints, in an empty folder."""
+    program = str(Path(sys.executable).parent / name)
     with TemporaryDirectory() as folder:
         done = subprocess.run([program, *arguments], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -36,7 +36,6 @@ def base() -> None:
     from bochner.learn import KernelClassifier
 
     star("bochner")
-    star("bochner.experiments")
     assert command("info", "--dimension", "8", "--rows", "8").endswith("all well\n")
     assert "wine" in command("recommend", "wine", "--features", "16")
     assert KernelClassifier(random_state=0).fit(*load_iris(return_X_y=True)).score(*load_iris(return_X_y=True)) > 0.9
@@ -83,27 +82,45 @@ def parquet() -> None:
         assert read_table(path).columns == ("a", "b=missing", "b=x", "b=y")
 
 
+def wheel_is_the_library() -> None:
+    """The library's distribution has neither experiments nor benchmarks, and its extras need no browser."""
+    assert not [file for file in files("bochner") or () if {"experiments", "benchmarks", "results"} & set(file.parts)]
+    assert not [line for line in requires("bochner") or () if "selenium" in line]
+
+
+def laboratory(*arguments: str) -> str:
+    """What ``bochner-lab`` prints, in an empty folder."""
+    return command(*arguments, name="bochner-lab")
+
+
+def lab() -> None:
+    """The laboratory without extras: lists, data, an experiment and its figure."""
+    star("bochner_lab")
+    assert "simrf-fig6" in laboratory("list") and "OpenML" in laboratory("data")
+    assert "figure.png" in laboratory("run", "simrf-fig6", "--profile", "smoke")
+
+
 def experiments() -> None:
     """An experiment of each kind of dependency, with its figure."""
-    for name in ("simrf-fig6", "crt-fig4-right", "hrf-fig4-policy"):
-        assert "figure.png" in command("reproduce", "run", name, "--profile", "smoke"), name
+    for name in ("crt-fig4-right", "hrf-fig4-policy"):
+        assert "figure.png" in laboratory("run", name, "--profile", "smoke"), name
 
 
 def optimizers() -> None:
     """Our experiment finds the optimisers of other libraries, and runs them."""
-    assert "not installed" not in command("reproduce", "run", "ours-black-box", "--profile", "smoke")
+    assert "not installed" not in laboratory("run", "ours-black-box", "--profile", "smoke")
 
 
 def rl() -> None:
     """A robot is loaded and stands at its start."""
-    from bochner.experiments._robots import ANT, Robot
+    from bochner_lab.papers._robots import ANT, Robot
 
     assert np.isfinite(Robot(ANT).start(0)).all()
 
 
 def minitaur() -> None:
     """The Minitaur stands."""
-    from bochner.experiments.omc._minitaur import Minitaur
+    from bochner_lab.papers.omc._minitaur import Minitaur
 
     Minitaur()
 
@@ -117,19 +134,20 @@ def peers() -> None:
 
 
 CHECKS: dict[str, tuple[Callable[[], None], ...]] = {
-    "": (base,),
+    "": (base, wheel_is_the_library),
     "torch": (torch,),
     "dask": (dask,),
     "plot": (plot,),
     "parquet": (parquet,),
-    "rl": (rl,),
-    "minitaur": (minitaur,),
-    "optimizers": (optimizers,),
-    "experiments": (plot, torch, rl, optimizers, experiments),
-    "peers": (torch, optimizers, peers),
-    "all": (torch, dask, plot, parquet, rl, optimizers, experiments),
+    "all": (torch, dask, plot, parquet),
+    "lab": (lab,),
+    "lab-rl": (rl,),
+    "lab-minitaur": (minitaur,),
+    "lab-optimizers": (optimizers,),
+    "lab-experiments": (lab, plot, torch, rl, optimizers, experiments),
+    "lab-peers": (torch, optimizers, peers),
 }
-"""What must work with each extra; the empty name is the library alone."""
+"""What must work with each extra; the empty name is the library alone, and "lab" the laboratory beside it."""
 
 
 if __name__ == "__main__":

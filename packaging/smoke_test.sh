@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs the distributions of dist/ into empty environments, and uses them there: the wheel and the source distribution
-# alone, the wheel with the oldest dependencies that pyproject.toml admits, and with each extra that is given.
+# Installs the distributions of dist/ into empty environments, and uses them there: the library's wheel and source
+# distribution alone, its wheel with the oldest dependencies that pyproject.toml admits, the laboratory's wheel and source
+# distribution, and each extra that is given; those of the laboratory are written lab-EXTRA.
 #   packaging/smoke_test.sh [PYTHON [EXTRA...]]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,19 +12,24 @@ trap 'rm -rf "$folder"' EXIT
 cp packaging/smoke_test.py "$folder"
 "$python" packaging/oldest.py >"$folder/oldest.txt"
 
-try() { # what to install, the extra to check, further arguments of pip
+try() { # the name of the check, then arguments of pip
     "$python" -m venv "$folder/env"
-    "$folder/env/bin/python" -m pip install --quiet --disable-pip-version-check -c constraints.txt "${@:3}" "$1"
-    (cd "$folder" && "$folder/env/bin/python" smoke_test.py ${2:+"$2"})
+    "$folder/env/bin/python" -m pip install --quiet --disable-pip-version-check -c constraints.txt "${@:2}"
+    (cd "$folder" && "$folder/env/bin/python" smoke_test.py ${1:+"$1"})
     rm -rf "$folder/env"
 }
 
-wheel=$(ls dist/bochner-*.whl)
-try "$wheel" ""
-try "$(ls dist/bochner-*.tar.gz)" ""
+wheel=$(ls dist/bochner-*.whl) lab=$(ls dist/bochner_lab-*.whl)
+try "" "$wheel"
+try "" "$(ls dist/bochner-*.tar.gz)"
 if "$python" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))'; then # newer Pythons need newer dependencies
-    try "$wheel" "" -c "$folder/oldest.txt"
+    try "" "$wheel" -c "$folder/oldest.txt"
 fi
+try lab "$wheel" "$lab"
+try lab "$wheel" "$(ls dist/bochner_lab-*.tar.gz)"
 for extra in "$@"; do
-    try "$wheel[$extra]" "$extra"
+    case $extra in
+    lab-*) try "$extra" "$wheel" "$lab[${extra#lab-}]" ;;
+    *) try "$extra" "$wheel[$extra]" ;;
+    esac
 done

@@ -14,15 +14,19 @@ import pytest
 import yaml
 
 import bochner
+import bochner_lab
 from bochner.cli.main import parser
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = set(PROJECT["optional-dependencies"])
+LAB = tomllib.loads((ROOT / "lab" / "pyproject.toml").read_text())["project"]
 
 
 def test_versions_agree():
     released = bochner.__version__.partition(".dev")[0]
+    assert bochner_lab.__version__ == bochner.__version__
+    assert f"bochner[plot]>={released}" in LAB["dependencies"]
     assert f"version: {released}\n" in (ROOT / "CITATION.cff").read_text()
     assert f'set version = "{released}"' in (ROOT / "packaging" / "conda" / "meta.yaml").read_text()
 
@@ -62,7 +66,17 @@ def test_every_extra_is_described_and_used_after_installation():
     described = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "installation.md").read_text(), re.MULTILINE)
     assert sorted(described) == sorted(EXTRAS)
     checked = runpy.run_path(str(ROOT / "packaging" / "smoke_test.py"))["CHECKS"]
-    assert checked.keys() == EXTRAS - {"docs", "dev"} | {""}  # these two are used by the tests themselves
+    of_lab = {"lab", *(f"lab-{extra}" for extra in LAB["optional-dependencies"])}
+    assert checked.keys() == EXTRAS - {"docs", "dev"} | {""} | of_lab  # these two are used by the tests themselves
+
+
+def test_the_library_needs_nothing_of_the_laboratory():
+    """Browsers, robots, optimisers of other libraries and the peers of benchmarks are not among its extras."""
+    needed = " ".join(line for extra in PROJECT["optional-dependencies"].values() for line in extra)
+    lacking = [line for extra in LAB["optional-dependencies"].values() for line in extra if "bochner" not in line]
+    for line in ["selenium", *lacking]:
+        assert re.split(r"[\[>= ]", line)[0] not in needed
+    assert (ROOT / "lab" / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
 
 
 def test_extras_that_are_named_exist():

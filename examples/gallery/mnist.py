@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from sklearn.datasets import load_digits
 from sklearn.linear_model import RidgeClassifier
 
-from bochner import datasets
 from bochner.learn import KernelClassifier
 
 
@@ -60,12 +61,15 @@ def draw(smoke: bool = False) -> tuple[Figure, str]:
 
 def images(smoke: bool) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """Training and test images with pixels from 0 to 1."""
-    name = "mnist" if os.environ.get("BOCHNER_DATA") and not smoke else "digits"
-    data = datasets.load(name)
-    X = (data.X / data.X.max()).astype(np.float32)
+    folder = os.environ.get("BOCHNER_DATA")
+    if folder and not smoke:
+        with np.load(Path(folder) / "mnist.npz") as arrays:
+            X, y, test = arrays["X"], arrays["y"], 10_000
+    else:
+        (X, y), test = load_digits(return_X_y=True), 400
+    X = (X / X.max()).astype(np.float32)
     order = np.random.default_rng(0).permutation(len(X))
-    test = 10_000 if name == "mnist" else 400
-    return (X[order[test:]], data.y[order[test:]]), (X[order[:test]], data.y[order[:test]])
+    return (X[order[test:]], y[order[test:]]), (X[order[:test]], y[order[:test]])
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ _MODULES = (
     "catalogue",
     "datasets",
     "distributed",
-    "experiments",
     "geometries",
     "kernels",
     "learn",

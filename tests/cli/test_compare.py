@@ -72,7 +72,7 @@ def test_predicted_and_measured_errors_agree(tmp_path, capsys):
 def test_the_default_bandwidth_is_that_of_the_estimators(capsys):
     from bochner.learn import RandomFeatures
 
-    X = datasets.load("iris").X
+    X = datasets.embedded("iris").X
     fitted = RandomFeatures(random_state=0).fit((X - X.mean(axis=0)) / X.std(axis=0))
     assert main(["recommend", "iris", "--features", "16", "--json"]) == 0
     assert repr(fitted.features_.spec.kernel) in json.loads(capsys.readouterr().out)["best"]
@@ -205,12 +205,9 @@ def test_close_mechanisms_are_drawn_more_often_and_equal_ones_are_named(found):
     assert found.sentences[1].startswith(f"Recommended: {found.best.label}")
 
 
-def test_names_of_data_sets(capsys, monkeypatch):
-    monkeypatch.delenv("BOCHNER_DATA", raising=False)
-    assert main(["recommend", "wikitext-2"]) == 2
-    assert "BOCHNER_DATA is not set" in capsys.readouterr().err
-    assert main(["recommend", "wine-qualty-red"]) == 2
-    assert "there is no such file. The data set with the nearest name is wine-quality-red." in capsys.readouterr().err
+def test_names_of_data_sets(capsys):
+    assert main(["recommend", "breast-cacner"]) == 2
+    assert "there is no such file. The data set with the nearest name is breast-cancer." in capsys.readouterr().err
     assert main(["recommend", "iris", "--drop", "1"]) == 2
     assert "--drop and --categorical are for files" in capsys.readouterr().err
 

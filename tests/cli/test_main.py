@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
-from bochner.cli import bench, bench_learn, bench_projections, info, main
-from bochner.cli.bench import at_least, at_most, best_of
+from bochner.cli import info, main
 from bochner.cli.self_test import self_test
 
 
@@ -48,75 +45,21 @@ def test_info_refuses_what_would_not_fit_in_memory(capsys):
     assert "--rows must be at most 67, got 1000000" in capsys.readouterr().err
 
 
-def fake_suite():
-    yield at_most("half of it", 1.0, 2.0, "x", "1 s; 2 s")
-    yield at_least("twice as much", 1.0, 2.0, "x", "1 s; 2 s")
-
-
-def test_bench_prints_a_table_and_its_exit_code_tells_misses(monkeypatch, capsys):
-    monkeypatch.setattr(bench, "SUITES", {"projections": fake_suite})
-    assert main(["bench"]) == 1
-    out = capsys.readouterr().out
-    assert "half of it" in out and ">= 2 x" in out and "NO" in out
-
-
-def test_an_interrupted_bench_prints_what_it_has(monkeypatch, capsys):
-    def stopped():
-        yield at_least("fast", 2.0, 1.0, "x", "the first line")
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(bench, "SUITES", {"projections": stopped})
-    assert main(["bench"]) == 130
-    out, err = capsys.readouterr()
-    assert "the first line" in out and "interrupted; what was measured before follows" in err
-
-
-def test_bench_prints_json(monkeypatch, capsys):
-    monkeypatch.setattr(bench, "SUITES", {"projections": fake_suite})
-    assert main(["bench", "projections", "--json"]) == 1
-    printed = json.loads(capsys.readouterr().out)
-    assert [r["met"] for r in printed["results"]] == [True, False]
-    assert printed["environment"]["threads"].isdigit()
-
-
-def test_bench_takes_data_sets_of_one_suite(monkeypatch, capsys):
-    assert main(["bench", "projections", "--data", "letter"]) == 2
-    assert "--data measures learn, not projections" in capsys.readouterr().err
-    names = []
-    monkeypatch.setattr(bench_learn, "_speed", fake_suite)
-    monkeypatch.setattr(bench_learn.bench_accuracy, "run", lambda found: names.extend(found) or iter(()))
-    assert main(["bench", "learn", "--data", "speed", "--json"]) == 1 and not names
-    assert main(["bench", "learn", "--data", "letter", "--json"]) == 0 and names == ["letter"]
-    with pytest.raises(ValueError, match="--data must be one of 'speed', 'abalone'"):
-        list(bench_learn.run(["moon"]))
-
-
-def test_bench_measures_gram_matrices():
-    results = list(bench_projections._gram(60, 4, 16, np.float32))
-    assert [result.goal for result in results] == ["<= 1.15 x"] * 2 and all(result.value > 0 for result in results)
-
-
-def test_best_of_runs_once_more_than_it_counts():
-    calls = []
-    assert best_of(lambda: calls.append(1), 3) >= 0
-    assert len(calls) == 4
-
-
 @pytest.mark.parametrize(
     "error, code, message",
     [
-        (KeyboardInterrupt(), 130, "bochner bench: interrupted."),
-        (MemoryError(), 2, "bochner bench: there is not enough memory; ask for fewer rows, columns or features."),
+        (KeyboardInterrupt(), 130, "bochner info: interrupted."),
+        (MemoryError(), 2, "bochner info: there is not enough memory; ask for fewer rows, columns or features."),
         (OSError(28, "No space left on device"), 2, "No space left on device"),
-        (ValueError("x must be \x1b[31mred"), 2, r"bochner bench: x must be \x1b[31mred"),
+        (ValueError("x must be \x1b[31mred"), 2, r"bochner info: x must be \x1b[31mred"),
     ],
 )
 def test_what_goes_wrong_ends_in_a_sentence(monkeypatch, capsys, error, code, message):
     def fail():
         raise error
 
-    monkeypatch.setattr(bench, "SUITES", {"projections": fail})
-    assert main(["bench"]) == code
+    monkeypatch.setattr(info, "environment", fail)
+    assert main(["info"]) == code
     err = capsys.readouterr().err
     assert message in err and "Traceback" not in err and "\x1b" not in err
 
@@ -136,7 +79,7 @@ def test_arguments_are_shown_without_escape_sequences(capsys):
 def test_unknown_command_lists_the_commands(capsys):
     with pytest.raises(SystemExit):
         main(["frobnicate"])
-    assert "bench" in capsys.readouterr().err
+    assert "recommend" in capsys.readouterr().err
 
 
 def test_module_runs_as_a_script():
@@ -149,7 +92,7 @@ def test_module_runs_as_a_script():
 def test_without_arguments_shows_what_there_is(capsys):
     assert main([]) == 0
     out = capsys.readouterr().out
-    assert all(f"bochner {command}" in out for command in ("compare", "recommend", "reproduce", "bench", "info"))
+    assert all(f"bochner {command}" in out for command in ("compare", "recommend", "info"))
     assert "bochner recommend wine --features 64" in out
 
 

@@ -10,9 +10,9 @@ from typing import NoReturn
 
 from .. import __version__
 from .._table import printable
-from . import bench, compare, info, recommend, reproduce
+from . import compare, info, recommend
 
-COMMANDS = (compare, recommend, reproduce, bench, info)
+COMMANDS = (compare, recommend, info)
 _LONGEST = 2000
 OVERVIEW = """bochner {version}: random features for kernels
 
@@ -20,8 +20,6 @@ OVERVIEW = """bochner {version}: random features for kernels
   bochner compare data.csv              measure every mechanism on it, and write a report
   bochner compare data.csv --target y   what predicts the column y best, next to other methods
   bochner compare                       a report on embedded data
-  bochner reproduce run simrf-fig6      compute a figure of a paper, and say whether its claim holds
-  bochner bench learn                   compare speed and accuracy with other libraries
   bochner info                          versions, threads, every projection, and a self-test
 
 An example that needs no file, with a data set by name:

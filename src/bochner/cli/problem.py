@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import catalogue, datasets
-from ..datasets import Dataset, Table, TableError, read_table
+from .. import catalogue
+from ..datasets import EMBEDDED, Table, TableError, embedded, read_table
 from ..kernels import Kernel, resolve_bandwidth
 from ..selection import MOST_FEATURES
 from ..selection._code import Source
@@ -154,34 +154,29 @@ def _table(options: argparse.Namespace) -> tuple[Table, Source]:
     drop, categorical = (
         [column for given in columns for column in given.split(",")] for columns in (options.drop, options.categorical)
     )
-    if Path(options.data).exists() or options.data not in datasets.names():
+    if Path(options.data).exists() or options.data not in EMBEDDED:
         asked: dict[str, Any] = {"drop": drop, "drop_constant": options.drop_constant, "target": options.target}
         asked |= {"categorical": categorical, "drop_missing": options.drop_missing}
         arguments = ", ".join([repr(options.data), *(f"{name}={value!r}" for name, value in asked.items() if value)])
         if not Path(options.data).exists():
-            near = difflib.get_close_matches(options.data, datasets.names(), 1)
+            near = difflib.get_close_matches(options.data, EMBEDDED, 1)
             meant = f" The data set with the nearest name is {near[0]}." if near else ""
             raise TableError(f"{options.data}: there is no such file.{meant}")
         lines = f"table = read_table({arguments})", "X, y = table.X, table.y"
         return read_table(options.data, **asked), Source(("from bochner.datasets import read_table",), lines)
     if drop or categorical:
         raise TableError(f"{options.data}: --drop and --categorical are for files; this data set has its columns.")
-    try:
-        loaded = datasets.load(options.data)
-    except FileNotFoundError as error:
-        raise TableError(str(error)) from None
-    if not isinstance(loaded, Dataset):
-        raise TableError(f"{options.data}: this data set is a text; give a table of numbers.")
     if options.target not in (None, "y", "target"):
         raise TableError(f"{options.data}: this data set has one target; name it by --target y.")
+    loaded = embedded(options.data)
     varied = (loaded.X != loaded.X[:1]).any(axis=0)
     if options.target is not None:
         varied[:] = True  # as the code to paste reads it; a constant column changes no distance
-    columns = tuple(name for name, keep in zip(loaded.feature_names, varied, strict=True) if keep)
-    lines = f"data = load({options.data!r})", "X, y = data.X, data.y"
+    columns = tuple(name for name, keep in zip(loaded.columns, varied, strict=True) if keep)
+    lines = f"data = embedded({options.data!r})", "X, y = data.X, data.y"
     y = None if options.target is None else loaded.y
     table = Table(loaded.name, loaded.X[:, varied], columns, y=y, n_numbers=len(columns))
-    return table, Source(("from bochner.datasets import load",), lines)
+    return table, Source(("from bochner.datasets import embedded",), lines)
 
 
 def _moments(table: Table) -> tuple[np.ndarray, np.ndarray]:

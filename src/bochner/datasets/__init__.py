@@ -1,12 +1,11 @@
-"""Data sets by name, and tables from your own files.
+"""Tables from your own files, and the small data sets of scikit-learn by name.
 
-`load` returns embedded data, or reads a file from the folder given by the environment variable ``BOCHNER_DATA``, or
-downloads it, in this order.  `read_table` reads a CSV, NPZ or Parquet file; its errors name the row and the column.
+`read_table` reads a CSV, NPZ or Parquet file; its errors name the row and the column.  `embedded` returns one of the data
+sets on which the command line shows what it does.
 """
 
-from ._entries import Dataset, Text, names
-from ._load import load
+from ._embedded import EMBEDDED, embedded
 from ._raw_table import TableError
 from ._read_table import Table, read_table
 
-__all__ = ["Dataset", "Table", "TableError", "Text", "load", "names", "read_table"]
+__all__ = ["EMBEDDED", "Table", "TableError", "embedded", "read_table"]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LARGEST_MATRIX = 1 << 21
 """Largest size of W up to which it may be formed if a product with it is faster: 8 MB in float32."""
 
-# Costs in multiply-adds of a matrix product, measured; `bochner bench` compares both sides of the rule they make.
+# Costs in multiply-adds of a matrix product, measured; `bochner-lab bench` compares both sides of the rule they make.
 _MOVE = 50  # a number into lanes and out of them
 _CALL = 100_000  # one stage on one tile
 _ROW_OF_PRODUCT = 13  # reading W for a single row costs as much as multiplying that many

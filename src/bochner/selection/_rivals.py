@@ -1,7 +1,6 @@
 """The estimators of scikit-learn that kernel machines are compared with: one place says how each of them is set up.
 
-`bochner.recommend` and ``bochner compare`` judge them by cross-validation, ``bochner bench learn`` on data of the papers;
-both choose their settings themselves, on training rows.
+`bochner.recommend` and ``bochner compare`` judge them by cross-validation, and choose their settings on training rows.
 """
 
 from __future__ import annotations

@@ -16,7 +16,9 @@ and ``d`` the dimension.
   `dense_exponential_log_relative_mse`;
 - the constants that minimise them: `optimal_rho`, `optimal_A`, `optimal_gerf`, `optimal_poisson_rate`,
   `optimal_geometric_p`;
-- hybrids: `angular_hybrid_log_relative_mse`, `gaussian_hybrid_log_relative_mse`;
+- hybrids: `angular_hybrid_log_relative_mse`, `gaussian_hybrid_log_relative_mse`; moments of their estimated
+  coefficients, `CoefficientMoments`: `angular_coefficient`, `normalized_gaussian_coefficient`;
+- two coupled rows: `log_conformity`;
 - quadrature and rows that are not Gaussian: `spherical_radial_variance`, `origin_weight`, `fixed_norm_bias`;
 - dot products: `dot_product_mse`, `subsampled_dot_product_mse` with `hadamard_fourth_moment`, `kac_fourth_moment`,
   `tree_fourth_moment` or `rotated_fourth_moment`;
@@ -29,6 +31,7 @@ and ``d`` the dimension.
 from ._bounds import log_max_angular_error_bound
 from ._complex_exponential_errors import complex_argument, complex_exponential_log_relative_mse
 from ._concentration import log_orthogonal_tail_bound, log_tail_bound, log_uniform_tail_bound, uniform_projections
+from ._coupling import log_conformity
 from ._dense_exponential_errors import dense_exponential_log_relative_mse
 from ._discrete_errors import (
     geometric_log_relative_mse,
@@ -45,7 +48,13 @@ from ._exponential_errors import (
     trigonometric_log_relative_mse,
     trigonometric_mse,
 )
-from ._hybrid_errors import angular_hybrid_log_relative_mse, gaussian_hybrid_log_relative_mse
+from ._hybrid_errors import (
+    CoefficientMoments,
+    angular_coefficient,
+    angular_hybrid_log_relative_mse,
+    gaussian_hybrid_log_relative_mse,
+    normalized_gaussian_coefficient,
+)
 from ._optimal_positive import optimal_A, optimal_gerf, optimal_rho
 from ._orthogonal_monte_carlo import (
     dot_product_mse,
@@ -62,9 +71,11 @@ from ._quadrature import fixed_norm_bias, origin_weight, spherical_radial_varian
 from ._uniform_discrepancy import UniformDiscrepancy, log_uniform_similarity, uniform_mmd
 
 __all__ = [
+    "CoefficientMoments",
     "Erratum",
     "Pairs",
     "UniformDiscrepancy",
+    "angular_coefficient",
     "angular_hybrid_log_relative_mse",
     "complex_argument",
     "complex_exponential_log_relative_mse",
@@ -79,11 +90,13 @@ __all__ = [
     "hadamard_fourth_moment",
     "hyperbolic_log_relative_mse",
     "kac_fourth_moment",
+    "log_conformity",
     "log_max_angular_error_bound",
     "log_orthogonal_tail_bound",
     "log_tail_bound",
     "log_uniform_similarity",
     "log_uniform_tail_bound",
+    "normalized_gaussian_coefficient",
     "optimal_A",
     "optimal_geometric_p",
     "optimal_gerf",

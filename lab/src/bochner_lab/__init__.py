@@ -1,0 +1,65 @@
+"""The laboratory of `bochner`: experiments of the five papers with verdicts, benchmarks and data sets.
+
+`experiments()` are all of them by name, `experiment(name)` is one; `run` computes the parts of one and writes them as JSON,
+`draw` makes the figure from that file, and `write_site` collects everything as a set of HTML pages.  Adding an
+experiment is one file in the folder of its paper, with a subclass of `Experiment`.
+
+>>> import bochner_lab
+>>> bochner_lab.experiment("simrf-fig6").item
+'Figure 6'
+"""
+
+from . import datasets
+from ._estimates import Estimate, power_law
+from ._experiment import (
+    CANNOT_RUN,
+    FAILS,
+    HOLDS,
+    IN_PART,
+    PAPERS,
+    Absent,
+    Experiment,
+    Finding,
+    Results,
+    Row,
+    absent,
+    by_profile,
+    experiment,
+    experiments,
+    printed,
+    statement,
+)
+from ._figures import draw
+from ._runner import read_result, read_results, result_path, run
+from ._site import write_site
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CANNOT_RUN",
+    "FAILS",
+    "HOLDS",
+    "IN_PART",
+    "PAPERS",
+    "Absent",
+    "Estimate",
+    "Experiment",
+    "Finding",
+    "Results",
+    "Row",
+    "__version__",
+    "absent",
+    "by_profile",
+    "datasets",
+    "draw",
+    "experiment",
+    "experiments",
+    "power_law",
+    "printed",
+    "read_result",
+    "read_results",
+    "result_path",
+    "run",
+    "statement",
+    "write_site",
+]

@@ -1,0 +1,5 @@
+"""``python -m bochner_lab`` is ``bochner-lab``."""
+
+from .command_line import main
+
+raise SystemExit(main())

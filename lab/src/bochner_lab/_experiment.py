@@ -1,0 +1,254 @@
+"""What an experiment declares, how its verdict follows from its statements, and where all experiments are found."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import importlib
+import json
+import pkgutil
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from .datasets import load
+
+if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.figure import Figure
+
+T = TypeVar("T")
+
+PAPERS: dict[str, str] = {
+    "hrf": "Hybrid Random Features",
+    "crt": "Chefs' Random Tables",
+    "qbf": "Quadrature-based Features for Kernel Approximation",
+    "simrf": "Simplex Random Features",
+    "omc": "Unifying Orthogonal Monte Carlo Methods",
+    "ours": "Questions of our own",
+}
+
+HOLDS, IN_PART, FAILS, CANNOT_RUN = "holds", "holds in part", "does not hold", "cannot be run here"
+
+
+def by_profile(*, smoke: T, full: T) -> Mapping[str, T]:
+    """One value per profile."""
+    return {"smoke": smoke, "full": full}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the numbers say about one statement."""
+
+    holds: bool
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table that sets the paper's printed numbers next to ours.
+
+    Attributes
+    ----------
+    label : str
+        What is compared.
+    printed : str
+        The paper's number as printed, with its error; empty where the paper has a curve only.
+    ours : float
+    standard_error : float, optional
+        None for a closed form.
+    """
+
+    label: str
+    printed: str
+    ours: float
+    standard_error: float | None = None
+
+
+@dataclass(frozen=True)
+class Results:
+    """The numbers of a finished run: those of each part, and the parameters they were computed with."""
+
+    parameters: Mapping[str, Any]
+    parts: Mapping[str, Any]
+
+
+def statement(sentence: str) -> Callable[[Callable[[Any, Results], Finding]], Callable[[Any, Results], Finding]]:
+    """Declare a method to be the test of a statement, which is thereby fixed before the full profile is run.
+
+    Parameters
+    ----------
+    sentence : str
+        The statement, with the rule that decides it.
+    """
+
+    def declare(test: Callable[[Any, Results], Finding]) -> Callable[[Any, Results], Finding]:
+        test.sentence = sentence  # type: ignore[attr-defined]
+        return test
+
+    return declare
+
+
+class Experiment:
+    """One figure, table or theorem of a paper: a subclass declares it, and the engine runs it.
+
+    Parts are the units that are computed, saved and resumed; each has its own stream of random numbers, so that the numbers
+    do not depend on the order of the parts or on the number of processes.  The claim is divided into statements,
+    methods decorated by `statement`.  The verdict is *holds* if all are true, *does not hold* if none is, and
+    *holds in part* otherwise.
+
+    Attributes
+    ----------
+    name : str
+        As the command line knows it, paper first: ``"simrf-fig6"``.
+    paper : str
+        A key of `PAPERS`.
+    item : str
+        The figure, table or theorem.
+    claim : str
+        What the paper says, in one sentence.
+    profiles : dict
+        Parameters of the profiles ``"smoke"`` and ``"full"``.
+    seconds : dict
+        Approximate time of the two profiles on two cores.
+    data : tuple of str
+        Data sets, as `bochner_lab.datasets.load` knows them.
+    methods : tuple of str
+        The methods that are compared, by the names of their papers.
+    extras : tuple of str
+        Extras of the installation that it needs beyond ``experiments``, such as ``"torch"``.
+    timed : bool
+        Whether it measures time: its parts then run one after the other, without another part beside them.
+    deviations : str
+        Where it differs from the paper, and why.
+    """
+
+    name: ClassVar[str] = ""
+    paper: ClassVar[str]
+    item: ClassVar[str]
+    claim: ClassVar[str]
+    profiles: ClassVar[Mapping[str, Mapping[str, Any]]]
+    seconds: ClassVar[Mapping[str, float]]
+    data: ClassVar[tuple[str, ...]] = ()
+    methods: ClassVar[tuple[str, ...]] = ()
+    extras: ClassVar[tuple[str, ...]] = ()
+    timed: ClassVar[bool] = False
+    deviations: ClassVar[str] = ""
+
+    def parts(self, p: Mapping[str, Any]) -> Iterable[str]:
+        """Names of the parts."""
+        return ("all",)
+
+    def run(self, part: str, p: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+        """Numbers of one part, as values that JSON can hold (arrays become lists)."""
+        raise NotImplementedError
+
+    def comparison(self, results: Results) -> list[Row]:
+        """Printed numbers next to ours; empty where the paper prints none."""
+        return []
+
+    def plot(self, results: Results, figure: Figure) -> None:
+        """Draw the figure."""
+        raise NotImplementedError
+
+    def statements(self) -> dict[str, Callable[[Results], Finding]]:
+        """Tests of the statements, by their sentences, in the order of the file; those of a base class come first."""
+        tests = [
+            value for cls in reversed(type(self).__mro__) for value in vars(cls).values() if hasattr(value, "sentence")
+        ]
+        return {test.sentence: test.__get__(self) for test in tests}
+
+    @property
+    def rule(self) -> str:
+        """How the verdict follows, in a sentence."""
+        count = len(self.statements())
+        if count == 1:
+            return "Holds if the statement below is true, and does not hold otherwise."
+        return f"Holds if all {count} statements below are true, does not hold if none is, and holds in part otherwise."
+
+
+def verdict_of(findings: Iterable[Finding]) -> str:
+    """The verdict that follows from the findings of all statements.
+
+    Examples
+    --------
+    >>> from bochner_lab import Finding
+    >>> verdict_of([Finding(True, ""), Finding(False, "")])
+    'holds in part'
+    """
+    truths = [finding.holds for finding in findings]
+    return HOLDS if all(truths) else IN_PART if any(truths) else FAILS
+
+
+@dataclass(frozen=True)
+class Absent:
+    """What a paper reports and nobody can run here: what is missing, and what stands in for it."""
+
+    name: str
+    paper: str
+    item: str
+    claim: str
+    missing: str
+    stand_in: str
+
+
+def absent() -> dict[str, Absent]:
+    """Experiments that need hardware or data that are not here, by name."""
+    text = resources.files(f"{__package__}.papers").joinpath("absent.json").read_text(encoding="utf-8")
+    return {entry["name"]: Absent(**entry) for entry in json.loads(text)}
+
+
+def printed(paper: str, key: str) -> dict[str, Any]:
+    """Printed numbers of a paper: the entry ``key`` of its file ``printed.json``, with ``where`` they stand.
+
+    Examples
+    --------
+    >>> printed("simrf", "section5.1")["where"]
+    'Section 5.1'
+    """
+    text = resources.files(f"{__package__}.papers").joinpath(paper, "printed.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)[key]
+    return found
+
+
+@functools.lru_cache(maxsize=2)
+def dataset(name: str) -> Any:
+    """A data set of `bochner_lab.datasets`, kept while the parts of one experiment follow each other."""
+    return load(name)
+
+
+@functools.cache
+def experiments() -> dict[str, Experiment]:
+    """All experiments by name, in the order of papers and items: one per file of the folders of the papers."""
+    found: list[Experiment] = []
+    for paper in PAPERS:
+        package = importlib.import_module(f"{__package__}.papers.{paper}")
+        for module in pkgutil.iter_modules(package.__path__):
+            if not module.name.startswith("_"):
+                values = vars(importlib.import_module(f"{package.__name__}.{module.name}")).values()
+                found += [value() for value in values if _is_experiment(value)]
+    order = list(PAPERS)
+    return {one.name: one for one in sorted(found, key=lambda one: (order.index(one.paper), _natural(one.name)))}
+
+
+def experiment(name: str) -> Experiment:
+    """The experiment of that name; an unknown one is refused with the nearest."""
+    table = experiments()
+    if name in table:
+        return table[name]
+    if name in absent():
+        raise ValueError(f"{name} cannot be run here: {absent()[name].missing}")
+    close = difflib.get_close_matches(str(name).lower(), table, n=1, cutoff=0.4)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    raise ValueError(f"unknown experiment {name!r}.{hint} `bochner-lab list` shows all {len(table)}.")
+
+
+def _is_experiment(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, Experiment) and bool(value.name)
+
+
+def _natural(name: str) -> list[Any]:
+    """Sort key in which fig10 comes after fig2."""
+    return [(int(piece), "") if piece.isdigit() else (-1, piece) for piece in re.split(r"(\d+)", name)]

@@ -1,0 +1,106 @@
+"""Numbers as text: tables, units, printable text, and JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+
+def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as their widest cell, first column to the left, the others to the right.
+
+    Examples
+    --------
+    >>> print(format_table(["name", "n"], [["a", "1"], ["bb", "10"]]))
+    name   n
+    ----  --
+    a      1
+    bb    10
+    """
+    widths = [max(len(row[k]) for row in [header, *rows]) for k in range(len(header))]
+    lines = [header, ["-" * width for width in widths], *rows]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(w) if k == 0 else cell.rjust(w) for k, (cell, w) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in lines
+    )
+
+
+def seconds(value: float) -> str:
+    """A duration with a fitting unit.
+
+    Examples
+    --------
+    >>> seconds(0.0123)
+    '12.3 ms'
+    """
+    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if value >= factor:
+            return f"{value / factor:.3g} {unit}"
+    return f"{value / 1e-9:.3g} ns"
+
+
+_SMALL = 1e-6
+"""Standard errors below it are written with an exponent."""
+
+
+def with_error(value: float, spread: float) -> str:
+    """A number with its standard error, both with the decimals that two digits of the latter have.
+
+    Examples
+    --------
+    >>> with_error(54.0213, 1.6432), with_error(0.0213, 0.0), with_error(3.3e-9, 5e-9)
+    ('54.0 +- 1.6', '0.0213 +- 0', '3.3e-09 +- 5e-09')
+    """
+    if not _SMALL < spread < math.inf:
+        return f"{value:.3g} +- {spread:.3g}"
+    decimals = max(1 - math.floor(math.log10(spread)), 0)
+    return f"{value:.{decimals}f} +- {spread:.{decimals}f}"
+
+
+def size(value: float) -> str:
+    """A number of bytes with a fitting unit.
+
+    Examples
+    --------
+    >>> size(3_000_000)
+    '3.0 MB'
+    """
+    for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if value >= factor:
+            return f"{value / factor:.1f} {unit}"
+    return f"{value:.0f} B"
+
+
+def printable(text: str) -> str:
+    r"""Text that a terminal shows and does not obey: control characters, and what cannot be encoded, as escapes.
+
+    Examples
+    --------
+    >>> print(printable("red \x1b[31m and\nplain"))
+    red \x1b[31m and
+    plain
+    """
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+
+
+def as_json(value: Any) -> str:
+    """Indented JSON; numbers that are not finite, which JSON does not have, as null.
+
+    Examples
+    --------
+    >>> as_json({"a": float("inf")}).split()
+    ['{', '"a":', 'null', '}']
+    """
+    return json.dumps(_finite(value), indent=2, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

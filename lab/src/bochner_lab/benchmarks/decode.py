@@ -1,0 +1,110 @@
+"""Benchmarks of decoding: the time per token of converted models against softmax attention with its cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .._text import seconds, size
+from ._bench import Result, at_least, at_most, best_of_each, measured, not_measured
+
+_LAYERS, _WIDTH, _HEADS, _M = 4, 128, 4, 256
+_CONTEXTS = (256, 1024, 8192)
+_PART = 1024
+_REPEATS = 60
+_SHAPE = f"{_LAYERS} layers, width {_WIDTH}, {_HEADS} heads, m = {_M}, float32, one thread"
+
+
+def run() -> Iterator[Result]:
+    """All cases on one thread, or one line that says what is missing."""
+    try:
+        import torch
+        import transformers  # noqa: F401
+    except ImportError:
+        yield not_measured("LinearCache", 'needs transformers: pip install "bochner[torch]" "transformers>=5"')
+        return
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        for name, make in (("GPT-2", _gpt2), ("Llama", _llama)):
+            yield from _family(name, make)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _gpt2() -> Any:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    sizes = {"n_embd": _WIDTH, "n_layer": _LAYERS, "n_head": _HEADS, "n_positions": 2 * max(_CONTEXTS)}
+    return GPT2LMHeadModel(GPT2Config(vocab_size=256, bos_token_id=0, eos_token_id=0, **sizes)).eval()
+
+
+def _llama() -> Any:
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    sizes = {"hidden_size": _WIDTH, "num_hidden_layers": _LAYERS, "intermediate_size": 4 * _WIDTH}
+    heads = {"num_attention_heads": _HEADS, "num_key_value_heads": _HEADS // 2}
+    return LlamaForCausalLM(
+        LlamaConfig(vocab_size=256, max_position_embeddings=2 * max(_CONTEXTS), **sizes, **heads)
+    ).eval()
+
+
+def _family(name: str, make: Callable[[], Any]) -> Iterator[Result]:
+    """Times at all contexts, interleaved, so that a busy machine affects all of them equally."""
+    import torch
+    from transformers import DynamicCache
+
+    from bochner.nn import LinearCache, replace_attention
+
+    torch.manual_seed(0)
+    exact = make()
+    ours = replace_attention(exact, "dense", _M, copy=True)
+    with torch.no_grad():
+        ours(torch.randint(256, (1, _PART)))  # chooses the constants
+        states = [
+            [_filled(model, cache, length) for length in _CONTEXTS]
+            for model, cache in ((ours, lambda: LinearCache(ours)), (exact, lambda: DynamicCache(config=exact.config)))
+        ]
+        steps = [_step(model, cache) for model, caches in zip((ours, exact), states, strict=True) for cache in caches]
+        times = best_of_each(steps, _REPEATS)
+    linear, softmax = (dict(zip(_CONTEXTS, part, strict=True)) for part in (times[:3], times[3:]))
+    shortest, middle, longest = _CONTEXTS
+    yield at_most(
+        f"{name}: time per token with LinearCache, context {longest} / {shortest}, {_SHAPE}",
+        linear[longest] / linear[shortest],
+        1.25,
+        "x",
+        f"{seconds(linear[longest])}; {seconds(linear[shortest])}",
+    )
+    for context in (middle, longest):
+        yield at_least(
+            f"{name}: softmax with its cache / LinearCache, time per token, context {context}",
+            softmax[context] / linear[context],
+            1.0,
+            "x",
+            f"{seconds(linear[context])}; softmax {seconds(softmax[context])}",
+        )
+    held = sum(x.nbytes for layer in states[1][-1].layers for x in (layer.keys, layer.values))
+    yield measured(
+        f"{name}: memory of the cache of softmax / of LinearCache, context {longest}",
+        held / states[0][-1].nbytes,
+        "x",
+        f"{size(states[0][-1].nbytes)}; softmax {size(held)}",
+    )
+
+
+def _filled(model: Any, make: Callable[[], Any], length: int) -> Any:
+    """A cache that has seen that many tokens."""
+    import torch
+
+    cache = make()
+    for start in range(0, length, _PART):
+        model(torch.randint(256, (1, min(_PART, length - start))), past_key_values=cache)
+    return cache
+
+
+def _step(model: Any, cache: Any) -> Callable[[], Any]:
+    import torch
+
+    token = torch.zeros(1, 1, dtype=torch.int64)
+    return lambda: model(token, past_key_values=cache)

@@ -1,0 +1,37 @@
+"""The features that HRF Figure 4 compares, and the FLOPs that they take."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bochner import catalogue
+from bochner.approximation import Approximation
+from bochner.maps import AngularHybrid
+
+HYBRID, PLAIN = "HRF 8x8", "FAVOR+ 256"
+"""The two of the figure."""
+
+
+def cheap(d: int) -> str:
+    """FAVOR+ with as many FLOPs as the hybrid."""
+    return f"FAVOR+ {flops_of(HYBRID, d) // flops_of('FAVOR+ 1', d)}"
+
+
+def features_of(method: str) -> Approximation:
+    """The specification of a method."""
+    if method == HYBRID:
+        return replace(catalogue.mechanism("hrf-angular", n_projections=8), map=AngularHybrid(8))
+    return catalogue.mechanism("favor+", n_projections=int(method.split()[1]))
+
+
+def flops_of(method: str, d: int) -> int:
+    """Of the features of one vector and their product with a sum of features (Section L).
+
+    A projection on a row takes 2d, and its exponential and scale two more.  The hybrid has m + n rows, of which the first m
+    give two exponentials, a sine and a cosine each; its features are products of these with the n signs.
+    """
+    spec = features_of(method)
+    m, width = spec.n_projections, spec.n_features_out
+    if isinstance(spec.map, AngularHybrid):
+        return 2 * (m + spec.map.n_coefficients) * d + 2 * 4 * m + width + 2 * width
+    return 2 * m * d + 2 * m + 2 * width

@@ -1,0 +1,90 @@
+"""An open question of SimRF (Appendix B.1): whether the lower variance of simplex rows is seen in what is learned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._experiment import Experiment, Finding, Results, by_profile, statement
+from ..._figures import curve, legend
+from ._downstream import TABLES, against, difference, differences, test_errors
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+METHODS = ("nadaraya-watson", "ridge")
+ROWS = ("simplex", "orthogonal")
+
+
+class SimplexDownstream(Experiment):
+    """Positive features of equal width on nine tables: kernel averages and ridge regression, by common seeds."""
+
+    name = "ours-simplex-downstream"
+    paper = "ours"
+    item = "Downstream effect of simplex rows"
+    claim = "At equal width, simplex rows lower the test error of kernel averages and of ridge regression."
+    data = tuple(TABLES.values())
+    methods = ROWS
+    deviations = "Classification is by one-hot targets.  Every seed is a split, and a draw for each kind of rows."
+    profiles = by_profile(
+        smoke={"data": ("boston", "wifi"), "rows": 300, "width": 16, "seeds": 4},
+        full={"data": tuple(TABLES), "rows": 1500, "width": 32, "seeds": 60},
+    )
+    seconds = by_profile(smoke=2, full=90)
+
+    def parts(self, p: Mapping[str, Any]) -> list[str]:
+        """One per table and method."""
+        return [f"{name} {method}" for name in p["data"] for method in METHODS]
+
+    def run(self, part: str, p: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+        """Test errors of all seeds."""
+        name, method = part.split()
+        common = {"map": "positive", "method": method, "n_components": p["width"]}
+        return test_errors(name, {rows: common | {"projection": rows} for rows in ROWS}, p["seeds"], p["rows"], rng)
+
+    @statement(
+        "In kernel averages, simplex rows have a lower error than orthogonal ones by more than two standard errors of "
+        "the difference on at least half of the tables."
+    )
+    def averages(self, results: Results) -> Finding:
+        """Count the tables."""
+        return self._lower(results, "nadaraya-watson")
+
+    @statement(
+        "In ridge regression, simplex rows have a lower error than orthogonal ones by more than two standard errors of "
+        "the difference on at least half of the tables."
+    )
+    def ridge(self, results: Results) -> Finding:
+        """Count the tables."""
+        return self._lower(results, "ridge")
+
+    @statement("Nowhere do simplex rows have a higher error by more than two standard errors of the difference.")
+    def never_worse(self, results: Results) -> Finding:
+        """Look for tables."""
+        worse = [
+            f"{name} ({against(part, *ROWS)})"
+            for name, part in results.parts.items()
+            if (found := difference(part, *ROWS)).mean > 2 * found.error
+        ]
+        return Finding(not worse, f"Worse: {'; '.join(worse) or 'nowhere'}.")
+
+    def plot(self, results: Results, figure: Figure) -> None:
+        """Differences of the errors."""
+        ax, tables = figure.subplots(), results.parameters["data"]
+        for k, method in enumerate(METHODS):
+            found = differences((results.parts[f"{name} {method}"] for name in tables), *ROWS)
+            curve(ax, tables, found, method, k, joined=False)
+        ax.axhline(0, color="black", linewidth=0.8)
+        ax.set_ylabel("test error: simplex minus orthogonal")
+        legend(figure, ax)
+
+    def _lower(self, results: Results, method: str) -> Finding:
+        lower, shown = [], []
+        for name in results.parameters["data"]:
+            part = results.parts[f"{name} {method}"]
+            found = difference(part, *ROWS)
+            lower.append(bool(found.mean < -2 * found.error))
+            shown.append(f"{name} {against(part, *ROWS)}")
+        return Finding(2 * sum(lower) >= len(lower), f"Lower on {sum(lower)} of {len(lower)}: {'; '.join(shown)}.")

@@ -1,0 +1,96 @@
+"""SimRF Table 3: accuracy of regular and fast ORFs and SimRFs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._estimates import Estimate, share
+from ..._experiment import Experiment, Finding, Results, Row, by_profile, printed, statement
+from ..._figures import curve, legend
+from .._kernel_regression import DATA
+from ._accuracies import OWN_SPLIT, TABLES, accuracy, stacked, tuned
+from ._couplings import LABELS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COMPARED = ("iid", "orthogonal", "hadamard", "simplex", "fast-simplex")
+
+
+class FastRotations(Experiment):
+    """Kernel regression with m = d features, in dimensions padded to a power of two."""
+
+    name = "simrf-table3"
+    paper = "simrf"
+    item = "Table 3"
+    claim = (
+        "Products of three HD blocks in place of Haar rotations do not change the accuracy, and SimRFs are the most "
+        "accurate."
+    )
+    data = tuple(DATA.values())
+    methods = COMPARED
+    deviations = OWN_SPLIT
+    profiles = TABLES
+    seconds = by_profile(smoke=1, full=250)
+
+    def parts(self, p: Mapping[str, Any]) -> list[str]:
+        """One per data set."""
+        return list(p["data"])
+
+    def run(self, part: str, p: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+        """Accuracies by mechanism."""
+        split, sigma, found = tuned(part, p)
+        split = split.padded()
+        d = split.train.shape[1]
+        return found | {name: accuracy(split, sigma, name, d, p["draws"], rng) for name in COMPARED}
+
+    @statement("Fast ORFs differ from ORFs by at most 0.01, or by at most two standard errors, on every data set.")
+    def fast_orthogonal(self, results: Results) -> Finding:
+        """The largest difference."""
+        return self._equal(results, "orthogonal", "hadamard")
+
+    @statement("Fast SimRFs differ from SimRFs by at most 0.01, or by at most two standard errors, on every data set.")
+    def fast_simplex(self, results: Results) -> Finding:
+        """The largest difference."""
+        return self._equal(results, "simplex", "fast-simplex")
+
+    @statement(
+        "SimRFs are more accurate than ORFs on more than half of the data sets, beyond two standard errors, and on "
+        "none less."
+    )
+    def simplex_wins(self, results: Results) -> Finding:
+        """Count the data sets."""
+        orthogonal, simplex = self._of(results, "orthogonal"), self._of(results, "simplex")
+        better, worse = orthogonal.below(simplex), simplex.below(orthogonal)
+        text = f"More accurate on {share(better)}, less on {share(worse)}."
+        return Finding(bool(better.mean() > 0.5 and not worse.any()), text)
+
+    def comparison(self, results: Results) -> list[Row]:
+        """Every entry of the table."""
+        entry = printed("simrf", "table3")
+        return [
+            Row(f"{name}, {LABELS[key]} ({entry['where']})", cell, float(found.mean), float(found.error))
+            for name in results.parameters["data"]
+            for key, cell in zip(COMPARED, entry["rows"][name], strict=True)
+            for found in [Estimate.read(results.parts[name][key])]
+        ]
+
+    def plot(self, results: Results, figure: Figure) -> None:
+        """Accuracies by data set."""
+        ax = figure.subplots()
+        for k, name in enumerate(COMPARED):
+            curve(ax, results.parameters["data"], self._of(results, name), LABELS[name], k, joined=False)
+        ax.set_ylabel("accuracy")
+        legend(figure, ax)
+
+    def _of(self, results: Results, name: str) -> Estimate:
+        return stacked(results, results.parameters["data"], name)
+
+    def _equal(self, results: Results, one: str, other: str) -> Finding:
+        a, b = self._of(results, one), self._of(results, other)
+        difference = np.abs(a.mean - b.mean)
+        true = (difference <= 0.01) | ~(a.below(b) | b.below(a))
+        return Finding(bool(true.all()), f"The largest difference is {difference.max():.4f}.")
