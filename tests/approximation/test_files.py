@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import zipfile
 from pathlib import Path
@@ -196,7 +197,7 @@ def test_a_bomb_is_not_unpacked(tmp_path):
     with zipfile.ZipFile(tmp_path / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("plan.npy", bytes(50_000_000))
     with pytest.raises(
-        ValueError, match=r"would unpack to 50000000 bytes; files of FeatureMap\.save are not compressed"
+        ValueError, match=r"would unpack to 50000000 bytes, and files of FeatureMap\.save are not compressed"
     ):
         bochner.load(tmp_path / "bomb.npz")
 
@@ -242,3 +243,126 @@ def test_arrays_have_stable_names():
     assert sorted(fast.to_arrays()) == ["base/order", "base/radii", "base/stages.0.signs", "base/stages.1.signs"]
     assert hybrid.nbytes == (3 * 4 + 2 * 4) * 8
     assert FeatureMap.from_arrays(fast.spec, 4, fast.to_arrays()).nbytes == fast.nbytes
+
+
+# Damage, modes and links
+
+
+def small(tmp_path):
+    phi = Approximation(kernels.Gaussian(), n_projections=4).draw(D, rng=0)
+    return phi, tmp_path / "phi.npz"
+
+
+@pytest.mark.parametrize("umask", (0o022, 0o077))
+def test_a_new_file_has_the_mode_of_the_umask_and_an_old_one_keeps_its_own(tmp_path, umask):
+    phi, path = small(tmp_path)
+    before = os.umask(umask)
+    try:
+        phi.save(path)
+        assert path.stat().st_mode & 0o777 == 0o666 & ~umask
+        path.chmod(0o640)
+        phi.save(path)
+        assert path.stat().st_mode & 0o777 == 0o640
+    finally:
+        os.umask(before)
+
+
+def test_a_link_stays_a_link(tmp_path):
+    phi, path = small(tmp_path)
+    (tmp_path / "folder").mkdir()
+    path.symlink_to(tmp_path / "folder" / "real.npz")
+    phi.save(path)
+    assert path.is_symlink() and (tmp_path / "folder" / "real.npz").is_file()
+    assert bochner.load(path).spec == phi.spec
+
+
+def test_something_else_is_not_replaced(tmp_path):
+    phi, _ = small(tmp_path)
+    with pytest.raises(ValueError, match=r"FeatureMap\.save: expected a path to a file"):
+        phi.save(tmp_path)
+    with pytest.raises(ValueError, match=r"FeatureMap\.save: expected a path to a file"):
+        phi.save("/dev/null")
+    with pytest.raises(FileNotFoundError):
+        phi.save(tmp_path / "nowhere" / "phi.npz")
+
+
+@pytest.mark.parametrize("named", (False, True))
+def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, named):
+    phi, path = small(tmp_path)
+    phi.save(path)
+    if named:
+        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+        phi.save(path)
+    content = path.read_bytes()
+
+    def broken(file, **members):
+        file.write(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np, "savez", broken)
+    with pytest.raises(KeyboardInterrupt):
+        phi.save(path)
+    assert path.read_bytes() == content and list(tmp_path.iterdir()) == [path]
+
+
+def test_content_reaches_the_disk_before_its_name(tmp_path, monkeypatch):
+    phi, path = small(tmp_path)
+    steps = []
+    real = {"fsync": os.fsync, "replace": os.replace}
+    monkeypatch.setattr(os, "fsync", lambda handle: (steps.append("sync"), real["fsync"](handle))[1])
+    monkeypatch.setattr(os, "replace", lambda a, b: (steps.append("replace"), real["replace"](a, b))[1])
+    phi.save(path)
+    assert steps[:2] == ["sync", "replace"]
+
+
+def with_member(path, name, content):
+    with zipfile.ZipFile(path) as archive:
+        members = {member: archive.read(member) for member in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for member, old in (members | {name: content}).items():
+            archive.writestr(member, old)
+    return path
+
+
+def header_of(shape, dtype="'<f8'"):
+    text = f"{{'descr': {dtype}, 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+@pytest.mark.parametrize("member", ("plan.npy", "format.npy", "d.npy", "arrays/base/W.npy", "arrays/base/radii.npy"))
+@pytest.mark.parametrize(
+    "content",
+    (
+        b"",
+        b"no array",
+        header_of("(5000000000,)"),  # 37 GiB declared
+        header_of("(100000, 100000, 100000)"),
+        header_of("(-1, 3)") + bytes(24),
+        header_of("()", "'<c16'") + bytes(16),
+        header_of("()") + bytes(8),
+        header_of("(1,)", "'|O'") + bytes(8),
+        b"\x93NUMPY\x09\x00" + bytes(40),
+        header_of("(3,)")[:20],
+    ),
+    ids=range(10),
+)
+def test_a_damaged_member_gives_a_sentence(tmp_path, member, content):
+    with pytest.raises(ValueError, match=r"^(bochner\.load|FeatureMap\.from_arrays): "):
+        bochner.load(with_member(saved(tmp_path), member, content))
+
+
+def test_a_flipped_bit_gives_the_same_features_or_a_sentence(tmp_path):
+    """All checksums hold: no flip changes a feature."""
+    phi, path = small(tmp_path)
+    phi.save(path)
+    content, rng = path.read_bytes(), np.random.default_rng(0)
+    for _ in range(int(os.environ.get("BOCHNER_FLIPS", "200"))):
+        spoiled = bytearray(content)
+        spoiled[rng.integers(len(content))] ^= 1 << rng.integers(8)
+        path.write_bytes(spoiled)
+        try:
+            again = bochner.load(path)
+        except ValueError as error:
+            assert str(error).startswith(("bochner.load: ", "FeatureMap.from_arrays: "))
+        else:
+            np.testing.assert_array_equal(again.queries(np.ones((1, D))), phi.queries(np.ones((1, D))))

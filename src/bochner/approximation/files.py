@@ -13,7 +13,6 @@ import io
 import json
 import math
 import os
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,6 +26,7 @@ from .._validation import check_count
 from ..maps import Pointwise, coefficients
 from ._feature_map import FeatureMap
 from ._specification import Approximation
+from ._whole_file import write_whole
 
 FORMAT = 1
 """Format version that `save` writes; `load` reads this version and all earlier ones."""
@@ -105,7 +105,6 @@ def save(phi: FeatureMap, path: str | os.PathLike[str]) -> None:
     path : str or path
         Where to write.
     """
-    target = Path(path)
     state = to_state(phi)
     if "plan" not in state:
         raise TypeError(
@@ -114,14 +113,8 @@ def save(phi: FeatureMap, path: str | os.PathLike[str]) -> None:
         )
     members = {f"arrays/{name}": values for name, values in state["arrays"].items()}
     plan = np.frombuffer(state["plan"].encode(), dtype=np.uint8)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, format=np.int64(FORMAT), plan=plan, d=np.int64(state["d"]), **members)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    members |= {"format": np.array(FORMAT), "plan": plan, "d": np.array(state["d"])}
+    write_whole("FeatureMap.save", path, lambda file: np.savez(file, **members))
 
 
 def load(path: str | os.PathLike[str]) -> FeatureMap:
@@ -162,7 +155,8 @@ def load(path: str | os.PathLike[str]) -> FeatureMap:
             raise ValueError(f"bochner.load: {path} lacks {name!r}; expected a file of FeatureMap.save.")
     arrays = {name.removeprefix("arrays/"): a for name, a in members.items() if name.startswith("arrays/")}
     plan = members["plan"]
-    if plan.dtype != np.uint8 or members["format"].shape or members["d"].shape:
+    scalars = (members["format"], members["d"])
+    if plan.dtype != np.uint8 or any(number.shape or number.dtype.kind not in "iu" for number in scalars):
         raise ValueError(f"bochner.load: {path} is damaged: its plan, format or dimension has the wrong type.")
     return from_state(
         {
@@ -314,21 +308,27 @@ def _public_classes() -> dict[str, type]:
 
 def _members(path: Path) -> dict[str, np.ndarray]:
     """Arrays of an ``.npz`` file, without unpickling, and with no more bytes than the file itself accounts for."""
+    data = path.read_bytes()
     try:
-        data = path.read_bytes()
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             size = sum(member.file_size for member in archive.infolist())
-        if size > 4 * len(data) + (1 << 20):
-            raise ValueError(
-                f"bochner.load: {path} would unpack to {size} bytes; files of FeatureMap.save are not compressed."
-            )
-        with np.load(io.BytesIO(data), allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (zipfile.BadZipFile, EOFError, KeyError, OSError) as error:
-        if isinstance(error, OSError) and not isinstance(error, zipfile.BadZipFile):
-            raise
-        raise ValueError(f"bochner.load: {path} is not a file of FeatureMap.save.") from None
-    except ValueError as error:
-        if str(error).startswith("bochner.load"):
-            raise
-        raise ValueError(f"bochner.load: {path} is not a file of FeatureMap.save: {error}") from None
+            if size > 4 * len(data) + (1 << 20):
+                raise ValueError(f"it would unpack to {size} bytes, and files of FeatureMap.save are not compressed")
+            return {member.filename.removesuffix(".npy"): _member(archive, member) for member in archive.infolist()}
+    except Exception as error:  # a damaged archive can fail in any part of zipfile; all of it is in memory by now
+        raise ValueError(f"bochner.load: {path} is not a file of FeatureMap.save, or damaged: {error}.") from None
+
+
+def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+    """One array, of the size that its header declares."""
+    content = archive.read(member)
+    file = io.BytesIO(content)
+    version = np.lib.format.read_magic(file)
+    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
+    shape, by_columns, dtype = read(file)
+    if dtype.hasobject:
+        raise ValueError(f"{member.filename!r} holds Python objects, which are not read")
+    if min(shape, default=1) < 0 or math.prod(shape) * dtype.itemsize != len(content) - file.tell():
+        raise ValueError(f"{member.filename!r} declares {dtype} of shape {shape}, and holds another number of bytes")
+    array = np.frombuffer(content, dtype, offset=file.tell()) if math.prod(shape) else np.empty(0, dtype)
+    return array.reshape(shape, order="F" if by_columns else "C").copy()
