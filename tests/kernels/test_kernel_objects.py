@@ -232,3 +232,10 @@ def test_rows_of_the_laplacian():
         Laplacian().sample_rows(3, 0, 0)
     with pytest.raises(TypeError, match=r"^Laplacian: d must be an integer of at least 1, got 2\.5\.$"):
         Laplacian().sample_rows(2.5, 4, 0)
+
+
+def test_an_order_without_end_names_the_gaussian_kernel():
+    with pytest.raises(ValueError, match=r"Matern: nu must be at most 1e\+06, got 1e\+300; use Gaussian\(\)"):
+        kernels.Matern(1e300)
+    X = np.random.default_rng(0).standard_normal((5, 2))
+    np.testing.assert_allclose(kernels.Matern(1e6)(X), kernels.Gaussian()(X), atol=1e-6)

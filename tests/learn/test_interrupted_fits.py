@@ -22,7 +22,10 @@ from bochner.learn import (
     _row_source,
 )
 
-LAYERS = tuple(f"{Path(bochner.__file__).parent}/{layer}/" for layer in ("learn", "approximation", "maps", "kernels", "linalg", "projections"))
+LAYERS = tuple(
+    f"{Path(bochner.__file__).parent}/{layer}/"
+    for layer in ("learn", "approximation", "maps", "projections", "kernels", "linalg")
+)
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 3))
 Y = (X[:, 0] > 0).astype(float)

@@ -11,7 +11,7 @@ import pytest
 
 from bochner import theory
 from bochner.theory._complex_exponential_errors import complex_exponential_relative_covariance
-from bochner.theory._rows import COUPLINGS, block_sizes, sum_density
+from bochner.theory._rows import COUPLINGS, block_counts, sum_density
 from support.checks import check_mean
 from support.points import DIAGONAL, XD, YD, X, Y
 
@@ -33,7 +33,7 @@ def block(coupling, r, rng):
 
 def rows_of(coupling, m, seed):
     rng = np.random.default_rng(seed)
-    sizes = block_sizes(m, D)
+    sizes = [size for size, count in block_counts(m, D).items() for _ in range(count)]
     return np.concatenate([block(coupling, r, rng) for r in sizes], axis=1)
 
 

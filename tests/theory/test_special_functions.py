@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import hyp1f1
 
-from bochner.theory._rows import block_sizes, chi_mean, coupled_pairs, pair_fraction, sine_law, sine_moment
+from bochner import theory
+from bochner.theory._rows import block_counts, chi_mean, coupled_pairs, pair_fraction, sine_law, sine_moment
 from bochner.theory._special_functions import hyp1f1_negative, log_hyp1f1
 
 
@@ -60,7 +61,7 @@ def test_chi_mean_and_first_sine_moment_agree(d):
     "m, d, sizes", [(3, 4, (3,)), (4, 4, (4,)), (10, 4, (4, 4, 2)), (9, 4, (4, 4, 1)), (3, 1, (1, 1, 1))]
 )
 def test_blocks_are_whole_but_the_last(m, d, sizes):
-    assert block_sizes(m, d) == sizes
+    assert block_counts(m, d) == {size: sizes.count(size) for size in sizes}
     assert pair_fraction(m, d) == pytest.approx(sum(n * (n - 1) for n in sizes) / m**2)
 
 
@@ -84,3 +85,24 @@ def test_an_unknown_coupling_is_refused():
 def test_counts_are_checked():
     with pytest.raises(ValueError, match="m must be an integer of at least 1, got 0"):
         pair_fraction(0, 4)
+
+
+@pytest.mark.parametrize("coupling", ("iid", "orthogonal", "simplex"))
+@pytest.mark.parametrize("error", (theory.trigonometric_log_relative_mse, theory.hyperbolic_log_relative_mse))
+def test_errors_of_tiny_lengths_are_their_square(error, coupling):
+    """No NaN where the square of a length underflows: the error over V^2 is that of longer ones."""
+    V = np.array([1e-30, 1e-59, 1e-61, 1e-100, 1e-160, 1e-300])
+    np.testing.assert_allclose(
+        error(V, 4, 3, coupling) - 2 * np.log(V), error(1e-30, 4, 3, coupling) - 2 * np.log(1e-30)
+    )
+    assert error(0.0, 4, 3, coupling) == -np.inf
+
+
+@pytest.mark.parametrize("coupling", ("orthogonal", "simplex"))
+def test_the_number_of_rows_costs_nothing(coupling):
+    """Two thousand million rows; a loop over their blocks took minutes."""
+    m = 2**31 - 2
+    one = np.exp(theory.trigonometric_log_relative_mse(1.0, 6, 3, coupling))
+    np.testing.assert_allclose(
+        np.exp(theory.trigonometric_log_relative_mse(1.0, m, 3, coupling)), one * 6 / m, rtol=1e-6
+    )

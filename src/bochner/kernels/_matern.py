@@ -35,6 +35,10 @@ FAR = 1e4  # lengthscales after which the kernel is zero in float64
 SMALLEST_GAMMA = 1e-60  # keeps scales finite in float32; the kernel feels it below 1e-30 lengthscales
 
 
+LARGEST_NU = 1e6
+"""Largest order: the kernel differs from the Gaussian one by 2e-7 there, and squares of much larger orders overflow."""
+
+
 @dataclass(frozen=True)
 class Matern(Radial):
     r"""The Matern kernel, whose Gaussian processes have samples with :math:`\lceil\nu\rceil - 1` derivatives.
@@ -80,6 +84,10 @@ class Matern(Radial):
     def __post_init__(self) -> None:
         """Check nu and the lengthscale."""
         object.__setattr__(self, "nu", check_positive("Matern", "nu", self.nu))
+        if self.nu > LARGEST_NU:
+            raise ValueError(
+                f"Matern: nu must be at most {LARGEST_NU:g}, got {self.nu:g}; use Gaussian(), to which the kernel tends."
+            )
         super().__post_init__()
 
     @classmethod

@@ -71,9 +71,24 @@ def _combine(log_single: np.ndarray, m: int, log_scale: Any, cross: np.ndarray) 
     """Log of exp(log_single)/m + exp(log_scale) cross, where the sum is not negative."""
     known = np.isfinite(log_single)
     single = np.where(known, log_single, 0.0)
-    with np.errstate(divide="ignore", over="ignore"):
-        correction = np.log1p(np.maximum(m * cross * np.exp(np.where(known, log_scale, 0.0) - single), -1.0))
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # no covariance times an infinite scale is none
+        relative = np.where(cross == 0, 0.0, m * cross * np.exp(np.where(known, log_scale, 0.0) - single))
+        correction = np.log1p(np.maximum(relative, -1.0))
     return np.where(known, single - np.log(m) + correction, log_single)
+
+
+_SMALL = 1e-60
+"""Squared lengths below which an error proportional to their square is extrapolated: the square would underflow."""
+
+
+def _above_underflow(V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Squared lengths that are not too small, and the logarithm of the factor by which errors of the others are lower.
+
+    Errors of even features are proportional to V^2 up to a relative difference of V.
+    """
+    small = (V > 0) & (V < _SMALL)
+    with np.errstate(divide="ignore"):
+        return np.where(small, _SMALL, V), np.where(small, 2 * (np.log(V) - np.log(_SMALL)), 0.0)
 
 
 def _positive_cross(V: np.ndarray, m: int, d: int, coupling: str) -> np.ndarray:
@@ -134,7 +149,10 @@ def trigonometric_log_relative_mse(minus: Any, m: int, d: int, coupling: str = "
     error; it is loose, as the difference changes sign repeatedly.
     """
     V, m, d = _check("trigonometric_log_relative_mse", minus, m, d)
-    return _combine(trigonometric_log_relative_variance(V), m, V, _trigonometric_cross(V, m, d, coupling))
+    V, below = _above_underflow(V)
+    return np.asarray(
+        _combine(trigonometric_log_relative_variance(V), m, V, _trigonometric_cross(V, m, d, coupling)) + below
+    )
 
 
 def trigonometric_mse(minus: Any, m: int, d: int, coupling: str = "iid", A: complex = 0.0) -> np.ndarray:
@@ -243,7 +261,8 @@ def hyperbolic_log_relative_mse(plus: Any, m: int, d: int, coupling: str = "iid"
     result is not in the papers.
     """
     V, m, d = _check("hyperbolic_log_relative_mse", plus, m, d)
-    return _combine(hyperbolic_log_relative_variance(V), m, V, _hyperbolic_cross(V, m, d, coupling))
+    V, below = _above_underflow(V)
+    return np.asarray(_combine(hyperbolic_log_relative_variance(V), m, V, _hyperbolic_cross(V, m, d, coupling)) + below)
 
 
 def gerf_log_relative_mse(

@@ -9,7 +9,7 @@ import numpy as np
 
 from ._coupling import trigonometric_excess
 from ._pairs import check_squares
-from ._rows import block_sizes
+from ._rows import block_counts
 
 _NODES = 400
 _NEAR, _DEGREE = 30.0, 160
@@ -76,7 +76,7 @@ def _interpolant(d: int) -> np.polynomial.Chebyshev:
 def norm_coupled_cross(V: Any, m: int, d: int) -> np.ndarray:
     """Covariances of cosines, summed over pairs of rows within a block: opposite lengths, or independent ones."""
     V = np.asarray(V, dtype=np.float64)
-    sizes = block_sizes(m, d)
-    opposite = sum(n // 2 * 2 for n in sizes) / m**2
-    others = sum(n * (n - 1) for n in sizes) / m**2 - opposite
+    counts = block_counts(m, d).items()
+    opposite = sum(count * (n // 2 * 2) for n, count in counts) / m**2
+    others = sum(count * n * (n - 1) for n, count in counts) / m**2 - opposite
     return opposite * norm_coupled_excess(V, d) + others * trigonometric_excess(V, d, 0.0)

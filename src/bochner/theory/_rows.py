@@ -13,17 +13,17 @@ from bochner._validation import check_count, check_option
 COUPLINGS = ("iid", "orthogonal", "simplex")
 
 
-def block_sizes(m: int, d: int) -> tuple[int, ...]:
-    """Sizes of the independent blocks that m rows in d dimensions are drawn in.
+def block_counts(m: int, d: int) -> dict[int, int]:
+    """Sizes of the independent blocks that m rows in d dimensions are drawn in, and how many there are of each.
 
     Examples
     --------
-    >>> from bochner.theory._rows import block_sizes
-    >>> block_sizes(10, 4)
-    (4, 4, 2)
+    >>> from bochner.theory._rows import block_counts
+    >>> block_counts(10, 4)
+    {4: 2, 2: 1}
     """
-    m, d = check_count("block_sizes", "m", m), check_count("block_sizes", "d", d)
-    return (d,) * (m // d) + ((m % d,) if m % d else ())
+    m, d = check_count("block_counts", "m", m), check_count("block_counts", "d", d)
+    return {size: count for size, count in ((d, m // d), (m % d, 1)) if size and count}
 
 
 def pair_fraction(m: int, d: int) -> float:
@@ -31,7 +31,7 @@ def pair_fraction(m: int, d: int) -> float:
 
     It is (m - 1)/m for m <= d, and (d - 1)/m where d divides m.
     """
-    return sum(n * (n - 1) for n in block_sizes(m, d)) / m**2
+    return sum(count * n * (n - 1) for n, count in block_counts(m, d).items()) / m**2
 
 
 def coupled_pairs(m: int, d: int, coupling: str) -> tuple[tuple[float, float], ...]:
@@ -47,13 +47,12 @@ def coupled_pairs(m: int, d: int, coupling: str) -> tuple[tuple[float, float], .
     ((0.24, -0.3333333333333333), (0.02, -1.0))
     """
     check_option("coupled_pairs", "coupling", coupling, COUPLINGS)
-    sizes = block_sizes(m, d)
+    counts = block_counts(m, d)
     if coupling == "iid":
         return ()
     if coupling == "orthogonal":
         return ((pair_fraction(m, d), 0.0),) if pair_fraction(m, d) else ()
-    counts = {n: sizes.count(n) for n in sizes if n > 1}
-    return tuple((count * n * (n - 1) / m**2, -1 / (n - 1)) for n, count in counts.items())
+    return tuple((count * n * (n - 1) / m**2, -1 / (n - 1)) for n, count in counts.items() if n > 1)
 
 
 N_NODES = 120
