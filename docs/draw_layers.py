@@ -17,6 +17,7 @@ ROLES = {
     "datasets": "tables read from files, and small embedded data sets",
     "_environment": "versions and processor",
     "distributed": "the estimators on Dask collections",
+    "statistics": "two-sample and independence tests",
     "learn": "estimators for scikit-learn",
     "nn": "attention for PyTorch",
     "optimize": "black-box optimisation",
@@ -44,7 +45,7 @@ BANDS = (
     (
         "for users",
         "#dbe9f6",
-        ("cli", "datasets", "_environment", "distributed", "learn", "nn", "optimize", "monte_carlo"),
+        ("cli", "datasets", "_environment", "distributed", "statistics", "learn", "nn", "optimize", "monte_carlo"),
     ),
     ("choosing", "#e3f1dc", ("selection", "catalogue")),
     ("features", "#fdf0d2", ("approximation", "maps")),

@@ -35,6 +35,7 @@ _GUIDES = {
     "radii": {"coupled radii": "coupled_radii.md"},
     "rotations": {"projections": "projections.md"},
     "selection": {"which mechanism, and how many features": "recommend.md"},
+    "statistics": {"kernel tests": "statistics.md"},
     "theory": {"errata of the papers": "errata.md"},
 }
 _AFTER = {

@@ -28,6 +28,7 @@ _MODULES = (
     "radii",
     "rotations",
     "selection",
+    "statistics",
     "theory",
 )
 _NAMES = {

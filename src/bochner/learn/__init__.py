@@ -5,6 +5,7 @@
 - `KernelClassifier`: the same for classification;
 - `GaussianProcess`: regression with uncertainty, and hyperparameters chosen by the marginal likelihood;
 - `GaussianProcessClassifier`: classification by Laplace's approximation;
+- `KernelPCA`: principal components, with `partial_fit` and `inverse_transform`;
 - `RandomProjection`: dimensionality reduction with any rotation;
 - `AngularHash`: approximate nearest neighbours by angle.
 """
@@ -14,6 +15,7 @@ from ._angular_hash import AngularHash
 from ._gaussian_process import GaussianProcess
 from ._gaussian_process_classifier import GaussianProcessClassifier
 from ._kernel_classifier import KernelClassifier
+from ._kernel_pca import KernelPCA
 from ._kernel_ridge import KernelRidge
 from ._transformers import RandomFeatures, RandomProjection
 
@@ -22,6 +24,7 @@ __all__ = [
     "GaussianProcess",
     "GaussianProcessClassifier",
     "KernelClassifier",
+    "KernelPCA",
     "KernelRidge",
     "RandomFeatures",
     "RandomProjection",
