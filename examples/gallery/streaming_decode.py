@@ -12,7 +12,7 @@ import torch
 from matplotlib.figure import Figure
 from torch.nn.functional import scaled_dot_product_attention
 
-from bochner.nn import AttentionFeatures, AttentionState, linear_attention
+from bochner.nn import AttentionFeatures, linear_attention
 
 HEADS, WIDTH, ROWS = 8, 64, 128
 
@@ -25,11 +25,10 @@ def draw(smoke: bool = False) -> tuple[Figure, str]:
     features = AttentionFeatures("dense", n_projections=ROWS, generator=generator)
     times, memory = {"softmax": [], "random features": []}, {"softmax": [], "random features": []}
     for context in contexts:
-        state = AttentionState()
         past, token = ([x[..., :context, :] for x in (q, k, v)], [x[..., context : context + 1, :] for x in (q, k, v)])
-        linear_attention(*past, features=features, causal=True, state=state)
+        _, state = linear_attention(*past, features=features, causal=True, return_state=True)
         times["softmax"].append(best(lambda t=token, p=past: scaled_dot_product_attention(t[0], p[1], p[2])))
-        step = lambda t=token, s=state: linear_attention(*t, features=features, causal=True, state=s.clone())  # noqa: E731
+        step = lambda t=token, s=state: linear_attention(*t, features=features, causal=True, state=s, return_state=True)  # noqa: E731
         times["random features"].append(best(step))
         memory["softmax"].append(2 * HEADS * context * WIDTH * 4 / 1e6)
         memory["random features"].append(HEADS * ROWS * (WIDTH + 2) * 4 / 1e6)

@@ -7,8 +7,8 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention as sdpa
 
 from bochner import mechanism
-from bochner.nn import AttentionFeatures, AttentionState, linear_attention
-from support.attention import check_close, tokens
+from bochner.nn import AttentionFeatures, linear_attention
+from support.attention import check_close, in_parts, tokens
 from support.attention_models import generator
 
 OPTIONS = [
@@ -47,11 +47,9 @@ def test_more_rows_are_nearer_to_exact_attention():
 
 def test_kept_features_serve_a_state():
     q, k, v = tokens(2, 3, d=4)
-    features, state = AttentionFeatures(mechanism("favor++", n_projections=16)), AttentionState()
+    features = AttentionFeatures(mechanism("favor++", n_projections=16))
     whole = linear_attention(q, k, v, features=features, causal=True)
-    options = {"features": features, "causal": True, "state": state}
-    parts = [linear_attention(*(x[..., i, None, :] for x in (q, k, v)), **options) for i in range(23)]
-    check_close(torch.cat(parts, dim=-2), whole, 1e-9)
+    check_close(in_parts(q, k, v, [1] * 23, features=features, causal=True)[0], whole, 1e-9)
     features.redraw(generator(1))
     assert not torch.allclose(linear_attention(q, k, v, features=features, causal=True), whole)
 

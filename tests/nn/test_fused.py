@@ -1,4 +1,4 @@
-"""The fused operator: equal to the walk over plain operations, with all gradients, in graphs, exports and under vmap."""
+"""The fused operator: equal to the plain engine, with all gradients, in graphs, exports and under vmap."""
 
 from __future__ import annotations
 
@@ -9,26 +9,17 @@ import torch
 import torch.utils.checkpoint
 
 from bochner import maps
-from bochner.nn import AttentionState, linear_attention
 from bochner.nn import _fused_call as fused_call
-from bochner.nn import _one_sequence as one_sequence
 from bochner.nn import _threads as nn_threads
+from bochner.nn import linear_attention
 from bochner.nn._fused import attend
 from bochner.nn._tensor_features import QuadraticFeatures, Side, tensor_features
 from bochner.nn._threads import run_all
-from support.attention import check_close, fitted, positive, tokens
+from support.attention import check_close, fitted, in_parts, positive, tokens
 
 
-@pytest.fixture
-def walked(monkeypatch):
-    """Linear attention by the walk over plain operations."""
-
-    def call(*inputs, **options):
-        with monkeypatch.context() as patch:
-            patch.setattr(one_sequence.OneSequence, "_for_the_operator", lambda self, kept: None)
-            return linear_attention(*inputs, **options)
-
-    return call
+def plain(*inputs, **options):
+    return linear_attention(*inputs, engine="plain", **options)
 
 
 def gradients(attention, inputs):
@@ -41,7 +32,7 @@ def gradients(attention, inputs):
 @pytest.mark.parametrize("window, anchors", [(0, 0), (5, 2)])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("masked", [False, True])
-def test_equals_the_walk(walked, causal, masked, window, anchors, dtype, tolerance):
+def test_equals_the_plain_engine(causal, masked, window, anchors, dtype, tolerance):
     q, k, v = tokens(2, 3, length=70, dtype=dtype)
     phi = fitted(maps.DenseExponential(), q, k)
     mask = torch.rand(2, 1, 70, generator=torch.Generator().manual_seed(1)) < 0.6 if masked else None
@@ -54,19 +45,19 @@ def test_equals_the_walk(walked, causal, masked, window, anchors, dtype, toleran
         "chunk_size": 16,
     }
     found, of_found = gradients(lambda *x: linear_attention(*x, **options), (q, k, v))
-    expected, of_expected = gradients(lambda *x: walked(*x, **options), (q, k, v))
+    expected, of_expected = gradients(lambda *x: plain(*x, **options), (q, k, v))
     check_close(found, expected, tolerance)
     for a, b in zip(of_found, of_expected, strict=True):
         check_close(a, b, tolerance)
 
 
 @pytest.mark.parametrize("dtype, tolerance", [(torch.float64, 1e-10), (torch.float32, 5e-3)], ids=str)
-def test_gradients_where_later_keys_would_hide_earlier_ones(walked, dtype, tolerance):
+def test_gradients_where_later_keys_would_hide_earlier_ones(dtype, tolerance):
     """Steps are divided in both directions: squared norms of hundreds, then short keys with far larger features."""
     q, k, v = tokens(2, length=40, d=8, size=10.0, dtype=dtype)
     k[:, 11:] /= 100
     options = {"features": fitted(maps.Positive(), q[:, :11], k[:, :11], m=64), "causal": True}
-    alone, of_alone = gradients(lambda *x: walked(*x, **options, chunk_size=1), (q, k, v))
+    alone, of_alone = gradients(lambda *x: plain(*x, **options, chunk_size=1), (q, k, v))
     found, of_found = gradients(lambda *x: linear_attention(*x, **options), (q, k, v))
     check_close(found, alone, tolerance)
     for a, b in zip(of_found, of_alone, strict=True):
@@ -74,7 +65,7 @@ def test_gradients_where_later_keys_would_hide_earlier_ones(walked, dtype, toler
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_gradients_of_features_and_of_the_scale(walked, causal):
+def test_gradients_of_features_and_of_the_scale(causal):
     q, k, v = tokens(2, 3, length=20)
     drawn = tensor_features(fitted(maps.DenseExponential(), q, k), q)
     scale = torch.rand(3, 1, 1, dtype=torch.float64) + 0.5
@@ -86,7 +77,7 @@ def test_gradients_of_features_and_of_the_scale(walked, causal):
 
         return gradients(call, (scale, *drawn.queries, *drawn.keys))
 
-    (found, of_found), (expected, of_expected) = through(linear_attention), through(walked)
+    (found, of_found), (expected, of_expected) = through(linear_attention), through(plain)
     check_close(found, expected, 1e-12)
     for a, b in zip(of_found, of_expected, strict=True):
         check_close(a[..., :3, :], b[..., :3, :], 1e-11)  # the row of ones of a matrix is a constant
@@ -166,25 +157,16 @@ def test_prefill_of_a_state_then_steps():
     q, k, v = tokens(2, 2, length=40)
     for options in ({}, {"window": 4, "anchors": 1}):
         options |= {"features": positive(), "causal": True}
-        whole, state = linear_attention(q, k, v, **options), AttentionState()
         with torch.no_grad():
-            parts = [
-                linear_attention(a, b, c, state=state, **options)
-                for a, b, c in zip(*(x.split([25, 1, 13, 1], dim=-2) for x in (q, k, v)), strict=True)
-            ]
-        check_close(torch.cat(parts, dim=-2), whole, 1e-12)
+            found, _ = in_parts(q, k, v, [25, 1, 13, 1], **options)
+        check_close(found, linear_attention(q, k, v, **options), 1e-12)
 
 
 def test_gradients_through_a_state():
     q, k, v = (x.requires_grad_() for x in tokens(2, length=12))
     options = {"features": positive(), "causal": True}
     expected = torch.autograd.grad(linear_attention(q, k, v, **options).sin().sum(), (q, k, v))
-    state = AttentionState()
-    parts = [
-        linear_attention(a, b, c, state=state, **options)
-        for a, b, c in zip(*(x.split([7, 5], dim=-2) for x in (q, k, v)), strict=True)
-    ]
-    found = torch.autograd.grad(torch.cat(parts, dim=-2).sin().sum(), (q, k, v))
+    found = torch.autograd.grad(in_parts(q, k, v, [7, 5], **options)[0].sin().sum(), (q, k, v))
     for a, b in zip(found, expected, strict=True):
         check_close(a, b, 1e-12)
 
@@ -202,11 +184,15 @@ NEAR = [{}, {"window": 4, "anchors": 2}]
 
 
 @pytest.mark.filterwarnings("ignore")  # torch's compiler warns of itself
-@pytest.mark.parametrize("causal, options", [(False, NEAR[0]), (True, NEAR[1])], ids=["all", "causal with a window"])
-def test_one_graph(causal, options):
+@pytest.mark.parametrize(
+    "causal, options, engine",
+    [(False, NEAR[0], "auto"), (True, NEAR[1], "auto"), (False, NEAR[1], "plain"), (True, NEAR[1], "plain")],
+    ids=["all", "causal with a window", "two-sided window, plain", "causal with a window, plain"],
+)
+def test_one_graph(causal, options, engine):
     torch._dynamo.reset()
     q, k, v = tokens(2, 2)
-    module = Attention(features=positive(), causal=causal, **options)
+    module = Attention(features=positive(), causal=causal, engine=engine, **options)
     compiled = torch.compile(module, backend="aot_eager", fullgraph=True)
     for a, b in zip(gradients(compiled, (q, k, v)), gradients(module, (q, k, v)), strict=True):
         for x, y in zip(a, b, strict=True):
@@ -215,9 +201,9 @@ def test_one_graph(causal, options):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("options", NEAR, ids=["features", "window"])
-@pytest.mark.parametrize("causal", [False, True])
-def test_export_with_any_length(causal, options):
-    module = Attention(features=positive(), causal=causal, **options)
+@pytest.mark.parametrize("causal, engine", [(False, "auto"), (True, "auto"), (False, "plain")])
+def test_export_with_any_length(engine, causal, options):
+    module = Attention(features=positive(), causal=causal, engine=engine, **options)
     length = torch.export.Dim("length", min=8, max=4096)
     shapes = {name: {1: length} for name in "qkv"}
     exported = torch.export.export(module, tokens(2, length=150), dynamic_shapes=shapes).module()

@@ -6,9 +6,8 @@ import pytest
 import torch
 
 from bochner import maps
-from bochner.nn import AttentionState, linear_attention
-from bochner.nn import _one_sequence as one_sequence
-from support.attention import check_close, fitted, lower, positive, tokens
+from bochner.nn import linear_attention
+from support.attention import check_close, fitted, in_parts, lower, positive, tokens
 
 NEAR = [{}, {"window": 4, "anchors": 2}]
 
@@ -35,10 +34,8 @@ def definition(phi, q, k, v, bias, causal, window=0, anchors=0):
 
 @pytest.mark.parametrize("near", NEAR, ids=["features", "near"])
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("walked", [False, True])
-def test_equals_the_definition_with_gradients(monkeypatch, walked, causal, near):
-    if walked:
-        monkeypatch.setattr(one_sequence.OneSequence, "_for_the_operator", lambda self, kept: None)
+@pytest.mark.parametrize("engine", ["auto", "plain"])
+def test_equals_the_definition_with_gradients(engine, causal, near):
     q, k, v = tokens(2, 3)
     phi, bias = fitted(maps.DenseExponential(), q, k), numbers(2, 1, 23)
 
@@ -48,7 +45,8 @@ def test_equals_the_definition_with_gradients(monkeypatch, walked, causal, near)
         return (out, *torch.autograd.grad(out.sin().sum(), inputs))
 
     expected = of(lambda *x: definition(phi, *x, causal, **near))
-    found = of(lambda *x: linear_attention(*x[:3], features=phi, key_mask=x[3], causal=causal, chunk_size=6, **near))
+    options = {"features": phi, "causal": causal, "chunk_size": 6, "engine": engine, **near}
+    found = of(lambda *x: linear_attention(*x[:3], key_mask=x[3], **options))
     for a, b in zip(found, expected, strict=True):
         check_close(a, b.nan_to_num(0.0), 1e-10)  # a masked key has no gradient
 
@@ -76,12 +74,10 @@ def test_a_mask_of_scaled_dot_product_attention():
 def test_decoding(near):
     q, k, v = tokens(2, 3)
     options, bias = {"features": positive(), "causal": True, **near}, numbers(2, 1, 23)
-    whole, state, parts = linear_attention(q, k, v, key_mask=bias, **options), AttentionState(), []
+    whole, cut = linear_attention(q, k, v, key_mask=bias, **options), [9, 1, 12, 1]
     with torch.no_grad():
-        for rows in torch.arange(23).split([9, 1, 12, 1]):
-            part = (x[:, :, rows] for x in (q, k, v))
-            parts.append(linear_attention(*part, key_mask=bias[..., rows], state=state, **options))
-    check_close(torch.cat(parts, dim=-2), whole, 1e-12)
+        found, _ = in_parts(q, k, v, cut, bias.split(cut, dim=-1), **options)
+    check_close(found, whole, 1e-12)
 
 
 @pytest.mark.parametrize("feature_map", [maps.Positive(), maps.Trigonometric()], ids=str)
@@ -105,14 +101,11 @@ def test_keys_that_heads_share(causal, feature_map):
     found = of(lambda *x: linear_attention(*x, key_mask=mask, enable_gqa=True, **options))
     for a, b in zip(found, expected, strict=True):
         check_close(a, b, 1e-9)
-    state = AttentionState()
     with torch.no_grad():
-        parts = [
-            linear_attention(*part, key_mask=there, enable_gqa=True, state=state, **options)
-            for *part, there in zip(*(x.split([9, 14], dim=2) for x in (q, k, v, mask)), strict=True)
-        ]
+        parts, state = in_parts(q, k, v, [9, 14], mask.split([9, 14], dim=2), enable_gqa=True, **options)
     assert state.sums.values.shape[1] == 2
-    check_close(parts[1] if not causal else torch.cat(parts, dim=-2), expected[0][:, :, 9 if not causal else 0 :], 1e-9)
+    first = 0 if causal else 9  # what comes later is not seen before it comes
+    check_close(parts[:, :, first:], expected[0][:, :, first:], 1e-9)
 
 
 def test_second_derivatives_of_shared_keys():

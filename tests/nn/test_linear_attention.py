@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from bochner import Approximation, kernels, maps, projections
-from bochner.nn import AttentionState, DenominatorWarning, linear_attention
-from support.attention import check_close, dense, fitted, lower, positive, tokens
+from bochner.nn import DenominatorWarning, linear_attention
+from support.attention import check_close, dense, fitted, in_parts, lower, positive, tokens
 from support.catalogue import HOMOGENEOUS_MAPS, MAPS, POINTWISE, spec_of
 
 SIGNED = "ignore::bochner.nn.DenominatorWarning"
@@ -191,40 +191,50 @@ def test_denominators_that_are_not_positive_are_reported():
 @pytest.mark.parametrize("cut", [[1] * 23, [5, 1, 10, 7]], ids=["steps", "pieces"])
 def test_decoding_equals_the_parallel_result(feature_map, cut):
     q, k, v = tokens(2, size=0.3)
-    phi, state = fitted(feature_map, q, k, m=64), AttentionState()
+    phi = fitted(feature_map, q, k, m=64)
     whole = linear_attention(q, k, v, features=phi, causal=True)
-    parts = [
-        linear_attention(a, b, c, features=phi, causal=True, state=state)
-        for a, b, c in zip(*(x.split(cut, dim=-2) for x in (q, k, v)), strict=True)
-    ]
-    check_close(torch.cat(parts, dim=-2), whole, 1e-10)
+    found, state = in_parts(q, k, v, cut, features=phi, causal=True)
+    check_close(found, whole, 1e-10)
     assert state.length == 23
 
 
 def test_state_holds_the_keys_of_a_memory():
     q, k, v = tokens(2)
-    state = AttentionState()
-    linear_attention(q[:, :0], k, v, features=positive(), state=state)
+    _, state = linear_attention(q[:, :0], k, v, features=positive(), return_state=True)
     check_close(linear_attention(q, None, None, features=positive(), state=state), dense(positive(), q, k, v)[0], 1e-12)
     assert state.length == 23
 
 
 def test_state_of_beams():
     q, k, v = tokens(3)
-    state = AttentionState()
-    linear_attention(q, k, v, features=positive(), causal=True, state=state)
+    _, state = linear_attention(q, k, v, features=positive(), causal=True, return_state=True)
     order = torch.tensor([2, 2, 0])
     copy, chosen = state.clone(), state.select(order)
-    found = linear_attention(q, k, v, features=positive(), causal=True, state=chosen)
+    found, after = linear_attention(q, k, v, features=positive(), causal=True, state=chosen, return_state=True)
     kk, vv = torch.cat([k[order], k], dim=1), torch.cat([v[order], v], dim=1)
     visible = torch.cat([torch.ones(23, 23), lower(23)], dim=1)
     check_close(found, dense(positive(), q, kk, vv, visible)[0], 1e-12)
-    assert torch.equal(copy.sums.values, state.sums.values) and state.length == 23 and chosen.length == 46
+    assert (
+        torch.equal(copy.sums.values, state.sums.values) and state.length == chosen.length == 23 and after.length == 46
+    )
 
 
-def test_a_failed_call_leaves_the_state_alone():
-    q, k, v = tokens(2, size=4.0)
-    phi, state = fitted(maps.Trigonometric(), q, k, m=4), AttentionState()
-    with pytest.raises(ArithmeticError):
-        linear_attention(q, k, v, features=phi, state=state, nonpositive="raise")
-    assert state.empty and state.length == 0
+@pytest.mark.parametrize("near", [{}, {"window": 3, "anchors": 1}], ids=["features", "near"])
+def test_a_state_that_is_given_does_not_change(near):
+    q, k, v = tokens(2)
+    options = {"features": positive(), "causal": True, **near}
+    _, state = linear_attention(q, k, v, return_state=True, **options)
+    copy = state.clone()
+    first, after = linear_attention(q, k, v, state=state, return_state=True, **options)
+    assert torch.equal(linear_attention(q, k, v, state=state, **options), first) and after.length == 46
+    for a, b in zip((*state.sums, *(state.near or ())), (*copy.sums, *(copy.near or ())), strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.filterwarnings("ignore:linear_attention. the predicted")
+def test_equal_arguments_give_equal_results():
+    q, k, v = tokens(2, length=32, dtype=torch.float32)
+    torch.manual_seed(1)
+    first = linear_attention(q, k, v)
+    torch.manual_seed(2)
+    assert torch.equal(linear_attention(q, k, v), first)

@@ -10,7 +10,7 @@ import transformers
 
 from bochner import Approximation, kernels, maps
 from bochner.approximation.log_features import KeySums
-from bochner.nn import AttentionState, LayerPlan, LinearCache, linear_attention, replace_attention
+from bochner.nn import LayerPlan, LinearCache, linear_attention, replace_attention
 from bochner.nn._decoding_step import DecodingStep
 from bochner.nn._drawn import DrawnFeatures
 from support.attention_models import PADDED, TOKENS
@@ -264,9 +264,10 @@ def test_a_compiled_step_beside_near_keys(framed, window, anchors):
     options = {"features": features, "scale": 0.5, "causal": True, "window": window, "anchors": anchors}
     keys, values = (x.repeat_interleave(2, dim=1) for x in (k, v))
     whole = linear_attention(q, keys, values, key_mask=there[:, None], **options)
-    state, step = AttentionState(), DecodingStep.of(features, 0.5, 4, q)
+    step = DecodingStep.of(features, 0.5, 4, q)
     with torch.no_grad():
-        linear_attention(*(x[:, :, :3] for x in (q, keys, values)), key_mask=there[:, None, :3], state=state, **options)
+        first = (x[:, :, :3] for x in (q, keys, values))
+        _, state = linear_attention(*first, key_mask=there[:, None, :3], return_state=True, **options)
         for t in range(3, 20):
             row = (x[:, :, t : t + 1] for x in (q, k, v))
             out, sums, near = step.beside(state, (window, anchors), *row, there[:, t])

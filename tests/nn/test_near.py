@@ -7,7 +7,7 @@ import torch
 
 from bochner import Approximation, kernels, maps
 from bochner.nn import AttentionState, linear_attention
-from support.attention import check_close, exact, fitted, lower, positive, tokens
+from support.attention import check_close, exact, fitted, in_parts, lower, positive, tokens
 
 
 def mixed(phi, q, k, v, window, anchors, causal, mask=None):
@@ -75,23 +75,15 @@ def test_decoding_equals_the_parallel_result(cut, window, anchors, masked):
     mask = (torch.arange(23) >= torch.tensor([0, 7])[:, None])[:, None] if masked else None
     options = {"features": positive(), "causal": True, "window": window, "anchors": anchors}
     whole = linear_attention(q, k, v, key_mask=mask, **options)
-    state, shapes, parts = AttentionState(), set(), []
-    masks = [None] * len(cut) if mask is None else mask.split(cut, dim=-1)
-    for a, b, c, there in zip(*(x.split(cut, dim=-2) for x in (q, k, v)), masks, strict=True):
-        parts.append(linear_attention(a, b, c, key_mask=there, state=state, **options))
-        shapes.add(state.near.k.shape)
-    check_close(torch.cat(parts, dim=-2), whole, 1e-12)
-    assert state.length == 23 and len(shapes) == 1
+    found, state = in_parts(q, k, v, cut, None if mask is None else mask.split(cut, dim=-1), **options)
+    check_close(found, whole, 1e-12)
+    assert state.length == 23 and state.near.k.shape[-2] == max(window - 1, 0) + anchors
 
 
 def test_state_of_beams():
     q, k, v = tokens(3)
-    options, state, order = (
-        {"features": positive(), "causal": True, "window": 3, "anchors": 1},
-        AttentionState(),
-        [2, 2, 0],
-    )
-    linear_attention(q[:, :20], k[:, :20], v[:, :20], state=state, **options)
+    options, order = {"features": positive(), "causal": True, "window": 3, "anchors": 1}, [2, 2, 0]
+    _, state = linear_attention(q[:, :20], k[:, :20], v[:, :20], return_state=True, **options)
     chosen = state.select(torch.tensor(order))
     found = linear_attention(q[order, 20:], k[order, 20:], v[order, 20:], state=chosen, **options)
     check_close(found, linear_attention(q, k, v, **options)[order, 20:], 1e-12)
@@ -100,8 +92,8 @@ def test_state_of_beams():
 
 def test_anchors_of_a_memory():
     q, k, v = tokens(2, length=5, keys=9)
-    state, options = AttentionState(), {"features": positive(), "anchors": 4}
-    linear_attention(q[:, :0], k, v, state=state, **options)
+    options = {"features": positive(), "anchors": 4}
+    _, state = linear_attention(q[:, :0], k, v, return_state=True, **options)
     expected = mixed(positive(), q, k, v, 0, 4, False)
     check_close(linear_attention(q, None, None, state=state, **options), expected, 1e-12)
     check_close(linear_attention(q, k, v, **options), expected, 1e-12)
@@ -170,7 +162,6 @@ def test_errors():
         linear_attention(q, k, v, features=positive(), window=2, state=AttentionState())
     with pytest.raises(ValueError, match="as many queries as keys, got 4 and 23"):
         linear_attention(q[:, :4], k, v, features=positive(), window=2)
-    state = AttentionState()
-    linear_attention(q, k, v, features=positive(), causal=True, window=3, state=state)
+    _, state = linear_attention(q, k, v, features=positive(), causal=True, window=3, return_state=True)
     with pytest.raises(ValueError, match=r"holds 2 keys that are met exactly, but .* ask for 4"):
         linear_attention(q, k, v, features=positive(), causal=True, window=5, state=state)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from bochner import Approximation, kernels, maps
+from bochner.nn import AttentionState, linear_attention
 
 
 def tokens(*lead, length=23, keys=None, d=3, e=4, size=0.5, seed=0, dtype=torch.float64):
@@ -53,3 +54,13 @@ def check_close(found, expected, tolerance, label=""):
     error = (found.double() - expected.double()).abs().max().item()
     if not error <= tolerance * max(1.0, expected.abs().max().item()):
         raise AssertionError(f"{label} differs by {error:.2g}, more than {tolerance:g}")
+
+
+def in_parts(q, k, v, cut, masks=None, **options):
+    """Output of parts of that many positions, one after the other, and the last state."""
+    state, out = AttentionState(), []
+    masks = [None] * len(cut) if masks is None else masks
+    for a, b, c, there in zip(*(x.split(cut, dim=-2) for x in (q, k, v)), masks, strict=True):
+        part, state = linear_attention(a, b, c, key_mask=there, state=state, return_state=True, **options)
+        out.append(part)
+    return torch.cat(out, dim=-2), state

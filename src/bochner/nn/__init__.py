@@ -12,6 +12,7 @@ except ImportError:
 
 from ._attention import linear_attention
 from ._attention_features import AttentionFeatures
+from ._attention_plain import DenominatorWarning
 from ._attention_state import AttentionState
 from ._calibration import calibrate
 from ._conversion import replace_attention
@@ -24,7 +25,6 @@ from ._redraw_schedule import RedrawSchedule
 from ._report import AttentionReport, attention_report
 from ._rotary import Rotary
 from ._sampled_softmax import SampledSoftmax
-from ._walk import DenominatorWarning
 
 if TYPE_CHECKING:
     from ._linear_cache import LinearCache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import torch
 from torch import Tensor
@@ -34,7 +34,19 @@ if TYPE_CHECKING:
     from ._process_groups import Group
 
 
+@overload
 def linear_attention(
+    q: Tensor, k: Tensor | None, v: Tensor | None, *, return_state: Literal[False] = False, **options: Any
+) -> Tensor: ...
+
+
+@overload
+def linear_attention(
+    q: Tensor, k: Tensor | None, v: Tensor | None, *, return_state: Literal[True], **options: Any
+) -> tuple[Tensor, AttentionState]: ...
+
+
+def linear_attention(  # type: ignore[misc]  # the options of both forms are those of this signature
     q: Tensor,
     k: Tensor | None,
     v: Tensor | None,
@@ -55,7 +67,9 @@ def linear_attention(
     window: int = 0,
     anchors: int = 0,
     nonpositive: str = "warn",
-) -> Tensor:
+    return_state: bool = False,
+    engine: str = "auto",
+) -> Tensor | tuple[Tensor, AttentionState]:
     r"""Attention with random features, in linear time and memory.
 
     A replacement for ``torch.nn.functional.scaled_dot_product_attention`` on long sequences: keys and values are
@@ -71,7 +85,7 @@ def linear_attention(
     n_projections : int
         Rows of W, if ``spec`` is a name.
     generator : torch.Generator, optional
-        Source of that draw; by default torch's global generator.
+        Source of that draw; by default one with the seed 0, so that equal arguments give equal results.
     features : AttentionFeatures or FeatureMap, optional
         `AttentionFeatures` that fit themselves to the first call and are kept for all others, or drawn features, from
         ``spec.draw(d, rng)`` or ``spec.fit(X, Y, rng)`` with X and Y the queries and keys times the root of the scale.
@@ -87,7 +101,7 @@ def linear_attention(
     scale : float or Tensor, optional
         The scale s > 0, by default :math:`d^{-1/2}`.
     state : AttentionState, optional
-        Keys of earlier calls, which all queries attend to; the keys of this call are added to it.
+        Keys of earlier calls, which all queries attend to.  It is not changed.
     chunk_size : int, optional
         Rows processed at a time; affects speed only.
     prefix_lengths : Tensor (Lq,) or (batch, Lq) of integers, optional
@@ -108,11 +122,18 @@ def linear_attention(
     nonpositive : {"warn", "raise", "nan"}
         What to do with rows whose denominator is not positive, which can happen with signed features: warn
         (`DenominatorWarning`) and divide, raise ArithmeticError, or set the row to NaN, which needs no synchronisation.
+    return_state : bool
+        Whether to return the state with the keys of this call beside the output.
+    engine : {"auto", "plain"}
+        "plain" uses torch operations only, whose number does not depend on the length, on any device; "auto" uses a faster
+        operator on the CPU where there is one.
 
     Returns
     -------
-    Tensor (..., Lq, e)
+    out : Tensor (..., Lq, e)
         The output; zero for queries that see no key.
+    state : AttentionState
+        The keys of ``state`` and of this call, if ``return_state``.
 
     Notes
     -----
@@ -140,8 +161,9 @@ def linear_attention(
     >>> bool(error.square().mean() < 0.05 * exact.square().mean())
     True
     """
-    check_call(causal, nonpositive, chunk_size, window, anchors)
+    check_call(causal, nonpositive, chunk_size, window, anchors, engine)
     check_flag(OWNER, "enable_gqa", enable_gqa)
+    check_flag(OWNER, "return_state", return_state)
     k, v = _of_state(q, k, v, state)
     shared, given = SharedKeys(1, causal), q
     if enable_gqa:
@@ -155,12 +177,14 @@ def linear_attention(
             k, v, key_mask = (grouped(q, x, name) for x, name in ((k, "k"), (v, "v"), (key_mask, "key_mask")))
     bias = check_tensors(q, k, v, key_mask)
     if features is None:
-        features = AttentionFeatures(spec, n_projections, generator=generator)
+        source = torch.Generator().manual_seed(0) if generator is None else generator
+        features = AttentionFeatures(spec, n_projections, generator=source)
     fitted = features.of(q, k, bias, scale) if isinstance(features, AttentionFeatures) else features
     check_features(fitted, q.shape[-1])
-    check_exclusive(k, causal, prefix_lengths, cu_seqlens, state, process_group)
+    check_exclusive(k, causal, prefix_lengths, cu_seqlens, state, process_group, return_state)
     if window or anchors:
-        check_near(q, k, fitted, window, causal, prefix_lengths, cu_seqlens, state, process_group)
+        kept = state is not None or return_state
+        check_near(q, k, fitted, window, causal, prefix_lengths, cu_seqlens, kept, process_group)
     borders = None if cu_seqlens is None else borders_of(q, k, cu_seqlens, causal)
     check_lengths(given, k, causal and borders is None, prefix_lengths)
     root = root_of_scale(q, scale)
@@ -172,15 +196,30 @@ def linear_attention(
         check_meta(q, drawn, prefix_lengths)
         check_state(state, drawn, k, v, max(window - 1, 0) + anchors)
         work = OneSequence(
-            drawn, q, k, v, bias, root, causal, chunk_size, nonpositive, process_group, window, anchors, shared.group
+            drawn,
+            q,
+            k,
+            v,
+            bias,
+            root,
+            causal,
+            chunk_size,
+            nonpositive,
+            process_group,
+            window,
+            anchors,
+            shared.group,
+            engine,
         )
+        after = None
         if borders is not None:
-            out = torch.cat([work.part(*pair).run(None) for pair in borders], dim=-2)
+            out = torch.cat([work.part(*pair).run(None)[0] for pair in borders], dim=-2)
         elif prefix_lengths is not None:
-            out = work.run_prefixes(prefix_lengths, state)
+            out, after = work.run_prefixes(prefix_lengths, state, keep=return_state)
         else:
-            out = work.run(state)
-    return (out if shared.group == 1 else shared.divided(out)).to(dtype)
+            out, after = work.run(state, keep=return_state)
+    out = (out if shared.group == 1 else shared.divided(out)).to(dtype)
+    return out if after is None else (out, after)
 
 
 def _of_state(q: Tensor, k: Tensor | None, v: Tensor | None, state: AttentionState | None) -> tuple[Tensor, Tensor]:

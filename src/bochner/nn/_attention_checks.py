@@ -13,16 +13,17 @@ from torch import Tensor
 from .._validation import check_count, check_flag, check_option, shown
 from ..approximation import Approximation, FeatureMap
 from ..kernels import Softmax
+from ._attention_plain import ENGINES, NONPOSITIVE
 from ._attention_state import AttentionState
 from ._process_groups import check_group
 from ._tensor_features import TensorFeatures
-from ._walk import NONPOSITIVE
 
 OWNER = "linear_attention"
 
 
-def check_call(causal: bool, nonpositive: str, chunk_size: int | None, window: int, anchors: int) -> None:
+def check_call(causal: bool, nonpositive: str, chunk_size: int | None, window: int, anchors: int, engine: str) -> None:
     """Refuse options of another kind."""
+    check_option(OWNER, "engine", engine, ENGINES)
     check_count(OWNER, "window", window, minimum=0)
     check_count(OWNER, "anchors", anchors, minimum=0)
     check_flag(OWNER, "causal", causal)
@@ -34,7 +35,7 @@ def check_call(causal: bool, nonpositive: str, chunk_size: int | None, window: i
 def check_state_type(owner: str, state: Any) -> None:
     """Refuse a state that is not one."""
     if state is not None and not isinstance(state, AttentionState):
-        raise TypeError(f"{owner}: state must be an AttentionState, which is updated by the call, got {shown(state)}.")
+        raise TypeError(f"{owner}: state must be an AttentionState, got {shown(state)}.")
 
 
 def check_generator(owner: str, generator: Any) -> None:
@@ -54,6 +55,11 @@ def check_floating(owner: str, name: str, x: Any, *, meta: bool = False) -> None
     if (x.is_meta and not meta) or x.layout != torch.strided:
         kind = "a meta tensor, which holds no numbers" if x.is_meta else f"one of layout {x.layout}"
         raise TypeError(f"{owner}: {name} must be a dense tensor, got {kind}.")
+
+
+def readable(x: Tensor) -> bool:
+    """Whether numbers are on the host: a look at others would wait for all that their device still has to do."""
+    return bool(x.is_cpu)
 
 
 def check_tensors(q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None) -> Tensor | None:
@@ -117,15 +123,15 @@ def root_of_scale(q: Tensor, scale: float | Tensor | None) -> float | Tensor:
 
 def check_meta(q: Tensor, features: TensorFeatures, prefix_lengths: Tensor | None) -> None:
     """Refuse tensors without numbers where something depends on the numbers."""
-    if q.is_meta and not (features.traceable and features.positive and prefix_lengths is None):
+    if q.is_meta and not (features.traceable and features.positive):
         raise TypeError(
             f"{OWNER}: q must be a dense tensor, got a meta tensor, which holds no numbers; these have an answer for "
-            f"positive exponential features such as OptimalPositive, without prefix_lengths."
+            f"positive exponential features such as OptimalPositive."
         )
 
 
 def check_exclusive(
-    k: Tensor, causal: bool, prefix_lengths: Any, cu_seqlens: object, state: object, process_group: object
+    k: Tensor, causal: bool, prefix_lengths: Any, cu_seqlens: object, state: object, process_group: object, kept: bool
 ) -> None:
     """Raise an error for options that exclude each other."""
     if prefix_lengths is not None and not _are_integers(prefix_lengths):
@@ -134,11 +140,11 @@ def check_exclusive(
     if prefix_lengths is not None and (causal or cu_seqlens is not None):
         raise ValueError(f"{OWNER}: prefix_lengths says what each query sees, in place of causal and of cu_seqlens.")
     several = cu_seqlens is not None or (prefix_lengths is not None and prefix_lengths.ndim > 1)
-    if several and state is not None:
+    if several and (kept or state is not None):
         raise ValueError(f"{OWNER}: a state belongs to one sequence; call once for each sequence with its own state.")
     if process_group is not None:
         check_group(OWNER, process_group)
-        if any(other is not None for other in (prefix_lengths, cu_seqlens, state)) or not k.shape[-2]:
+        if any(other is not None for other in (prefix_lengths, cu_seqlens, state)) or kept or not k.shape[-2]:
             raise ValueError(
                 f"{OWNER}: with a process_group each rank holds at least one position of one sequence; prefix_lengths, "
                 f"cu_seqlens and state do not go with it."
@@ -153,7 +159,7 @@ def check_near(
     causal: bool,
     prefix_lengths: Any,
     cu_seqlens: object,
-    state: object,
+    kept: bool,
     process_group: object,
 ) -> None:
     """Refuse keys that are met exactly where their weights, or their positions, are not defined."""
@@ -165,7 +171,7 @@ def check_near(
         )
     if prefix_lengths is not None or process_group is not None:
         raise ValueError(f"{OWNER}: window and anchors do not go with prefix_lengths or a process_group; leave them 0.")
-    if window and state is not None and not causal:
+    if window and kept and not causal:
         raise ValueError(f"{OWNER}: a window with a state needs causal=True, since keys to come are not in a state.")
     if window and cu_seqlens is None and q.shape[-2] != k.shape[-2]:
         raise ValueError(
@@ -274,5 +280,5 @@ def _check_prefix_lengths(q: Tensor, k: Tensor, lengths: Tensor) -> None:
             f"{OWNER}: prefix_lengths must have shape ({q.shape[-2]},), or one row for each member of the first axis of q, "
             f"got {tuple(lengths.shape)}; an arbitrary mask of queries by keys has no linear form."
         )
-    if lengths.numel() and (lengths.min() < 0 or lengths.max() > k.shape[-2]):
+    if readable(lengths) and lengths.numel() and (lengths.min() < 0 or lengths.max() > k.shape[-2]):
         raise ValueError(f"{OWNER}: prefix_lengths must lie between 0 and the number of keys {k.shape[-2]}.")

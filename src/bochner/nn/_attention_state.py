@@ -13,8 +13,8 @@ from ._near import NearKeys
 class AttentionState:
     r"""Sums over all keys seen so far, for step-by-step decoding: M (e + 1) numbers per head for any number of keys.
 
-    A new state is empty.  `linear_attention` and `RandomFeatureAttention` read it and add the keys of the call after
-    computing their result; a call that fails leaves it unchanged.
+    `linear_attention` takes a state and returns another one; a new state is empty.  `RandomFeatureAttention` and
+    `LinearCache` hold one state and replace its contents after each call; a call that fails leaves it unchanged.
 
     Attributes
     ----------
@@ -32,9 +32,10 @@ class AttentionState:
     >>> from bochner.nn import AttentionState, linear_attention
     >>> phi = Approximation(kernels.Softmax(), maps.Positive(), n_projections=32).draw(8, rng=0)
     >>> q, k, v = torch.randn(3, 2, 6, 8, generator=torch.Generator().manual_seed(0))
-    >>> state = AttentionState()
-    >>> steps = [linear_attention(q[:, t : t + 1], k[:, t : t + 1], v[:, t : t + 1], features=phi, causal=True, state=state)
-    ...          for t in range(6)]
+    >>> state, steps = AttentionState(), []
+    >>> for token in zip(*(x.split(1, dim=1) for x in (q, k, v))):
+    ...     out, state = linear_attention(*token, features=phi, causal=True, state=state, return_state=True)
+    ...     steps.append(out)
     >>> whole = linear_attention(q, k, v, features=phi, causal=True)
     >>> torch.allclose(torch.cat(steps, dim=1), whole, atol=1e-5), state.length
     (True, 6)
@@ -61,6 +62,10 @@ class AttentionState:
     def update(self, sums: KeySums | None, added: int, near: NearKeys | None = None) -> None:
         """Replace the sums and the keys that are met exactly, ``added`` positions later."""
         self.sums, self.near, self.length = sums, near, self.length + added
+
+    def take(self, other: AttentionState) -> None:
+        """Become equal to another state, whose tensors are shared."""
+        self.sums, self.near, self.length = other.sums, other.near, other.length
 
     def clone(self) -> AttentionState:
         """Return an independent copy."""

@@ -1,16 +1,14 @@
-"""What the fused operator computes, by a walk over plain operations: for second derivatives."""
+"""What the fused operator computes, by plain operations: for second derivatives."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..approximation.log_features import NOTHING, LogFeatures
+from ._attention_plain import causal, everything, with_ones
 from ._fused_call import Call
 from ._tensor_features import LOG2E, Binary, TensorFeatures
-from ._walk import Everything, Prefixes, Walk
 
 
 class _Plain(TensorFeatures):
@@ -34,13 +32,16 @@ class _Plain(TensorFeatures):
 
 def by_plain_operations(call: Call) -> tuple[Tensor, Tensor]:
     """The output of a call and the logarithms of its denominators."""
-    n, p = call.q.shape[-2], call.k.shape[-2]
-    lengths: Any = [max(i // call.group + 1 - call.lag, 0) for i in range(n)] if call.causal else Everything(p, n)
-    bias = torch.zeros(p, dtype=call.k.dtype, device=call.k.device) if call.bias is None else call.bias / LOG2E
-    counts = torch.nn.functional.pad((bias > -torch.inf).cumsum(dim=-1), (1, 0))
-    seen = counts[..., torch.tensor(list(lengths), dtype=torch.int64, device=counts.device)] > 0
-    walk = Walk(_Plain(call), call.q, call.k, call.v, bias, Prefixes(lengths), seen, 1.0)
-    part = walk.run(None, call.rows)[0]
-    den = torch.where(seen[..., None], part.sums[..., -1:], 1.0)
+    features, bias = _Plain(call), call.bias
+    queries, keys = features.log(call.q, key=False), features.log(call.k, key=True)
+    if bias is not None:
+        keys = keys._replace(log=keys.log + bias[..., None] / LOG2E)
+    values = with_ones(call.v)
+    if call.causal:
+        part, _ = causal(queries, keys, values, lag=call.lag, group=call.group)
+    else:
+        part, _ = everything(queries, keys, values, None)
+    seen = part.scale > NOTHING / 2
+    den = torch.where(seen, part.sums[..., -1:], 1.0)
     log = (part.scale + den.log()) * LOG2E
-    return part.sums[..., :-1] / den, torch.where(seen[..., None], log, 2 * NOTHING)
+    return part.sums[..., :-1] / den, torch.where(seen, log, 2 * NOTHING)

@@ -114,10 +114,15 @@ class HeadAttention(nn.Module):
             there = None if mask is None else (mask if mask.dtype == torch.bool else mask > -torch.inf).any(dim=1)
             self.features.fit_call(q, k, there, scale)
         options: dict[str, Any] = {"causal": causal, "key_mask": mask, "scale": scale, "prefix_lengths": prefixes}
-        options |= {"window": self.window, "anchors": self.anchors, "state": state}
+        options |= {"window": self.window, "anchors": self.anchors, "state": state, "features": self.features.current}
         options["enable_gqa"] = k.shape[1] != q.shape[1]
         keys = (k, v) if state is None or k.shape[-2] else (None, None)  # all are in the state
-        return linear_attention(q, *keys, features=self.features.current, **options)
+        if state is None:
+            out: Tensor = linear_attention(q, *keys, **options)
+            return out
+        out, after = linear_attention(q, *keys, return_state=True, **options)
+        state.take(after)
+        return out
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ._attention_checks import readable
+
 _HIDDEN = -1e4
 """What models add to the logits of keys that are not seen is below this."""
 
@@ -78,7 +80,7 @@ def key_mask(
     if attention_mask is None:
         return None if plain else torch.ones(batch_size, held, dtype=torch.bool, device=device)
     attention_mask = attention_mask[:, :held].bool()
-    if torch.compiler.is_compiling():  # a graph does not look at numbers
+    if torch.compiler.is_compiling() or not readable(attention_mask):
         return attention_mask
     return None if plain and bool(attention_mask.all()) else attention_mask
 

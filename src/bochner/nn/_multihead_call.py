@@ -41,8 +41,8 @@ class HeadCall:
         )
         return weights.mean(dim=1) if average else weights
 
-    def _of(self, v: Tensor, extra: Tensor | None, state: AttentionState | None) -> Tensor:
-        module, q, k, mask = self.module, self.q, self.k, self.mask
+    def _of(self, v: Tensor, extra: Tensor | None, held: AttentionState | None) -> Tensor:
+        module, q, k, mask, state = self.module, self.q, self.k, self.mask, held
         options: dict[str, Any] = {
             "features": module.features.current,
             "scale": module.current_scale(),
@@ -53,9 +53,8 @@ class HeadCall:
             keys = self.extra[0].expand(len(k), -1, -1, -1)
             extra = extra.expand(len(k), -1, -1, -1)
             if self.causal or state is not None:  # what is in the state is seen by all queries
-                state = AttentionState() if state is None else state
-                if state.length == 0:
-                    linear_attention(keys, keys, extra, causal=True, state=state, **options)
+                if state is None or state.length == 0:
+                    _, state = linear_attention(keys, keys, extra, causal=True, return_state=True, **options)
             else:
                 n = keys.shape[-2]
                 k, v = torch.cat([k, keys], dim=-2), torch.cat([v, extra], dim=-2)
@@ -66,5 +65,10 @@ class HeadCall:
                     else functional.pad(mask.expand(len(k), -1), (0, n), value=mask.dtype == torch.bool)
                 )
         there = None if mask is None else mask[:, None]  # the same for all heads
-        out = linear_attention(q, k, v, causal=self.causal, key_mask=there, state=state, **options)
+        options |= {"causal": self.causal, "key_mask": there, "state": state}
+        if held is None:
+            out = linear_attention(q, k, v, **options)
+        else:
+            out, after = linear_attention(q, k, v, return_state=True, **options)
+            held.take(after)
         return out[..., : self.q.shape[-2], :]

@@ -74,7 +74,7 @@ def check_inputs(
 
 def _check_axes(module: RandomFeatureAttention, inputs: dict[str, tuple[Tensor, int]]) -> tuple[int, ...]:
     """The batch, as a tuple that is empty where there is none."""
-    check_floating(OWNER, "query", inputs["query"][0])
+    check_floating(OWNER, "query", inputs["query"][0], meta=not module.features.waits)
     ndim = inputs["query"][0].ndim
     axes = "(batch, length, width)" if module.batch_first else "(length, batch, width)"
     batches = set()
@@ -97,7 +97,7 @@ def _check_axes(module: RandomFeatureAttention, inputs: dict[str, tuple[Tensor, 
 
 def _check_type(module: RandomFeatureAttention, name: str, x: Tensor) -> None:
     """Refuse what the projections of the module cannot be applied to."""
-    check_floating(OWNER, name, x)
+    check_floating(OWNER, name, x, meta=not module.features.waits)
     own, device = module.out_proj.weight.dtype, module.out_proj.weight.device
     if x.device != device:
         raise ValueError(f"{OWNER}: {name} must be on the device of the parameters, {device}, got {x.device}.")

@@ -17,13 +17,12 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from ..approximation.log_features import NOTHING
-from ._walk import Part
+from ._attention_plain import Part, count_of, pieces, rows_of, with_ones
 
 _BLOCKS = 64, 256
-"""Queries that meet their window at a time, at least and at most; as many as the window is wide in between."""
+"""Queries that meet their window at a time, at least and at most; as many as the window needs in between."""
 
 
 class NearKeys(NamedTuple):
@@ -57,8 +56,10 @@ class NearKeys(NamedTuple):
         return cls(k.new_zeros(*lead, slots, k.shape[-1]), v.new_zeros(*lead, slots, v.shape[-1]), bias)
 
     @classmethod
-    def of(cls, k: Tensor, v: Tensor, key_bias: Tensor | None) -> NearKeys:
-        """Keys that are given, with all leading axes of both."""
+    def of(cls, k: Tensor, v: Tensor, key_bias: Tensor | None, *, broadcast: bool = True) -> NearKeys:
+        """Keys that are given, with all leading axes of both, or as they are; then the bias may be None."""
+        if not broadcast:
+            return cls(k, v, key_bias)
         lead = torch.broadcast_shapes(k.shape[:-2], v.shape[:-2])
         bias = (k.new_zeros(k.shape[-2]) if key_bias is None else key_bias).expand(*lead, k.shape[-2])
         return cls(k.expand(*lead, *k.shape[-2:]), v.expand(*lead, *v.shape[-2:]), bias)
@@ -69,6 +70,8 @@ class NearKeys(NamedTuple):
 
     def then(self, other: NearKeys) -> NearKeys:
         """These keys and others after them."""
+        if not isinstance(self.bias.shape[-1], torch.SymInt) and not self.bias.shape[-1]:
+            return other
         return NearKeys(
             torch.cat([self.k, other.k], dim=-2),
             torch.cat([self.v, other.v], dim=-2),
@@ -78,10 +81,6 @@ class NearKeys(NamedTuple):
     def without(self, rows: Tensor) -> NearKeys:
         """The same keys with some rows, (..., slots) of bool, masked."""
         return self._replace(bias=self.bias.masked_fill(rows, -torch.inf))
-
-    def flip(self) -> NearKeys:
-        """The keys in the opposite order."""
-        return NearKeys(self.k.flip(-2), self.v.flip(-2), self.bias.flip(-1))
 
 
 class Anchors(NamedTuple):
@@ -120,11 +119,11 @@ def attend_anchors(x: Tensor, anchors: Anchors, root: float | Tensor, *, causal:
     if causal:
         hidden = anchors.place[..., None, :] > torch.arange(x.shape[-2], device=x.device)[:, None]
         bias = bias.masked_fill(hidden, -torch.inf)
-    return _exact(x, anchors.keys.k * root, anchors.keys.v, bias)
+    return _exact(x, anchors.keys.k * root, with_ones(anchors.keys.v), bias)
 
 
-def attend_window(x: Tensor, keys: NearKeys, root: float | Tensor, window: int, *, before: int, causal: bool) -> Part:
-    """What queries x, times the root of the scale, see of the keys around them.
+def attend_window(x: Tensor, keys: NearKeys, root: float | Tensor, window: int, *, before: int) -> Part:
+    """What queries x, times the root of the scale, see of their own key and of the ``window - 1`` before it.
 
     Parameters
     ----------
@@ -138,42 +137,46 @@ def attend_window(x: Tensor, keys: NearKeys, root: float | Tensor, window: int, 
         Distance of the first key that is not seen.
     before : int
         Number of keys before the first query: 0, or ``window - 1`` as in a state.
-    causal : bool
-        Whether keys behind a query are seen only.
     """
-    n, reach, symbolic = x.shape[-2], window - 1, isinstance(x.shape[-2], torch.SymInt)
-    block = 1 if before and n == 1 else min(max(window, _BLOCKS[0]), _BLOCKS[1])
-    width = block + (reach if causal else 2 * reach)
-    # a graph for any length has blocks to spare: it would hold for one alone, or for more, but not for both
-    blocks = n // block + 2 if symbolic else -(-n // block)
-    end = 2 * block if symbolic else blocks * block - n
-    sides = (reach - before, end + (0 if causal else reach))
-    starts = block * torch.arange(blocks, device=x.device)
-    k, v = (_windows(pad(part, (0, 0, *sides)), starts, width, -2) for part in (keys.k * root, keys.v))
-    bias = _windows(pad(keys.bias, sides, value=-torch.inf), starts, width, -1)
-    rows, columns = torch.arange(block, device=x.device)[:, None], torch.arange(width, device=x.device)
-    distance = rows - (columns - reach)
-    outside = (distance >= window) | (distance < 0 if causal else distance <= -window)
-    queries = _windows(pad(x, (0, 0, 0, end)), starts, block, -2)
-    part = _exact(queries, k, v, bias[..., None, :].masked_fill(outside, -torch.inf))
-    if not symbolic:
-        return Part(*(column.flatten(-3, -2)[..., :n, :] for column in part))
-    places = torch.arange(n, device=x.device)
-    return Part(*(column.flatten(-3, -2).index_select(-2, places) for column in part))
+    n, reach, y = x.shape[-2], window - 1, keys.k * root
+    if n == 1 and (before or window == 1):  # a step of decoding: all these keys are seen
+        return _exact(x, y, with_ones(keys.v), keys.bias[..., None, :])
+    block = min(max(1 << reach.bit_length(), _BLOCKS[0]), _BLOCKS[1])
+    more = -(-reach // block)  # blocks before that of the queries
+    blocks = count_of(n, block)
+    sides = reach - before, (blocks + more) * block - n - reach
+
+    def around(z: Tensor, value: float = 0.0) -> Tensor:
+        """Rows from the first one that a block sees on, (..., blocks, (more + 1) block, width)."""
+        cut = pieces(z, *sides, block, value)
+        return torch.cat([cut[..., o : o + blocks, :, :] for o in range(more + 1)], dim=-2)
+
+    bias = around(keys.bias[..., None], -torch.inf).mT + _outside(block, (more + 1) * block, window, x.device)
+    part = _exact(pieces(x, 0, blocks * block - n, block), around(y), around(with_ones(keys.v)), bias)
+    return Part(*(rows_of(column.flatten(-3, -2), 0, n) for column in part))
 
 
-def _windows(x: Tensor, starts: Tensor, width: int, dim: int) -> Tensor:
-    """Overlapping pieces of an axis, (..., pieces, width, ...); of no fixed number, so that graphs hold for any length."""
-    places = starts[:, None] + torch.arange(width, device=x.device)
-    if isinstance(x.shape[dim], torch.SymInt):  # the length of all pieces together is not known to be a multiple
-        return x[..., places] if dim == -1 else x[..., places, :]
-    return x.index_select(dim, places.flatten()).unflatten(dim, places.shape)
+_known: dict[tuple[int, int, int, torch.device], Tensor] = {}
+
+
+def _outside(rows: int, columns: int, window: int, device: torch.device) -> Tensor:
+    """Minus infinity where a row does not see the key of a column; the first is ``window - 1`` before the first row."""
+    place = rows, columns, window, device
+    if place in _known:
+        return _known[place]
+    distance = torch.arange(rows, device=device)[:, None] - torch.arange(columns, device=device) + (window - 1)
+    made = torch.where((distance >= 0) & (distance < window), 0.0, -torch.inf)
+    if type(made) is Tensor and not torch.compiler.is_compiling():  # no tensor of a tracer
+        _known[place] = made
+    return made
 
 
 def _exact(x: Tensor, y: Tensor, v: Tensor, bias: Tensor) -> Part:
-    """Sums of exponentials of products of queries (..., n, d) and keys (..., p, d) with a bias (..., n, p)."""
+    """Sums of exponentials of products of queries (..., n, d) and keys (..., p, d) with a bias (..., n, p).
+
+    Values (..., p, e + 1) have a column of ones.
+    """
     scores = x @ y.mT + bias
     top = scores.detach().amax(dim=-1, keepdim=True).clamp(min=2 * NOTHING)
-    weights = (scores - top).exp()
-    sums = torch.cat([weights @ v, weights.sum(dim=-1, keepdim=True)], dim=-1)
+    sums = (scores - top).exp() @ v
     return Part(sums, top.expand(*sums.shape[:-1], 1))

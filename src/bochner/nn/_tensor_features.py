@@ -75,8 +75,10 @@ class Side(NamedTuple):
         """Logarithms of X (..., n, d), (..., n, m)."""
         if self.turn is not None and self.centre is not None:
             X = (X - self.centre.to(X)) @ self.turn.to(X)
-        norms = c * X.square().sum(dim=-1, keepdim=True)
-        return torch.cat([X, norms, torch.ones_like(norms)], dim=-1) @ self.matrix.to(X)
+        matrix = self.matrix.to(X)
+        d = X.shape[-1]
+        norms = X.square().sum(dim=-1, keepdim=True)
+        return (X @ matrix[..., :d, :]).add(matrix[..., d + 1 :, :]).add(norms, alpha=c)
 
     def map(self, function: Callable[..., Tensor], *others: Side) -> Side:
         """The tensors of this and of other sides, each part by itself through a function."""
