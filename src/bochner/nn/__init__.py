@@ -15,9 +15,12 @@ from ._attention_features import AttentionFeatures
 from ._attention_plain import DenominatorWarning
 from ._attention_state import AttentionState
 from ._calibration import calibrate
+from ._coded_attention import coded_attention
+from ._coded_plan import CodedHead, CodedPlan
 from ._conversion import replace_attention
 from ._distillation import distill
 from ._hugging_face import register_with_transformers as _register_with_transformers
+from ._key_codes import KeyCodes
 from ._layer_plan import LayerPlan
 from ._multihead import RandomFeatureAttention
 from ._random_feature_layer import RandomFeatures
@@ -33,7 +36,10 @@ __all__ = [
     "AttentionFeatures",
     "AttentionReport",
     "AttentionState",
+    "CodedHead",
+    "CodedPlan",
     "DenominatorWarning",
+    "KeyCodes",
     "LayerPlan",
     "RandomFeatureAttention",
     "RandomFeatures",
@@ -42,6 +48,7 @@ __all__ = [
     "SampledSoftmax",
     "attention_report",
     "calibrate",
+    "coded_attention",
     "distill",
     "linear_attention",
     "replace_attention",

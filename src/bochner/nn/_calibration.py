@@ -5,18 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from .._progress import progress
-from .._validation import check_count, check_flag, shown
+from .._validation import check_count, check_flag, check_positive, shown
 from ..approximation import Approximation
 from ..catalogue import as_specification
 from ..maps import DenseExponential
 from ._attention_checks import check_generator
+from ._calibration_moments import Moments
+from ._coded_calibration import coded_plans
+from ._coded_plan import CodedPlan
 from ._conversion import attention_modules, check_model
 from ._head_spec import attention_spec
 from ._layer_plan import LayerPlan
@@ -35,8 +38,11 @@ def calibrate(
     batches: Iterable[Any],
     n_projections: int = 64,
     window: int = 0,
-    anchors: int = 0,
+    anchors: int | None = None,
     *,
+    cost: float | None = None,
+    tolerance: float | None = None,
+    bits: int = 64,
     keep: Collection[str] | int = (),
     by_loss: bool = False,
     loss: Loss | None = None,
@@ -44,12 +50,13 @@ def calibrate(
     select: Callable[[str, nn.Module], bool] | None = None,
     generator: torch.Generator | None = None,
     verbose: bool = False,
-) -> dict[str, LayerPlan]:
-    r"""Find the most accurate positive features for each head of a trained model, from a few batches.
+) -> dict[str, LayerPlan] | dict[str, CodedPlan]:
+    r"""Choose the plan of each head of a trained model, from a few batches.
 
-    Pass the result to `replace_attention` to convert the model without training.  Use it wherever data are at hand: a
-    conversion by name chooses constants from queries and keys of the first batch, and this also knows which pairs of
-    them attention gives weight to.
+    With a ``cost`` or a ``tolerance``, plans of `coded_attention`: few exact keys, found by random codes, as many in each
+    head as it needs.  These keep the quality of trained language models.  Otherwise plans of features of all keys, beside
+    a window: attention in linear time and constant memory.  Pass the result to `replace_attention` to convert the model
+    without training.
 
     Parameters
     ----------
@@ -59,10 +66,18 @@ def calibrate(
         A few batches of typical data, each as in `attention_report`: one argument of the model, a tuple of positional
         arguments, or a mapping of keyword arguments.
     n_projections : int
-        Rows of W of each head, if ``spec`` is a name; with ``by_loss`` their mean over all heads.
+        Rows of W of each head, if ``spec`` is a name; with ``by_loss`` their mean over all heads.  With a cost or a
+        tolerance, the rows of features of the keys left out that are tried in each head.
     window, anchors : int
         Number of keys next to each query, and at the start of the sequence, that the converted model computes exactly.
-        Cross-attention has no window.
+        Cross-attention has no window.  With a cost or a tolerance the window is chosen, and there is one anchor by default.
+    cost : float, optional
+        Exact keys and rows of features that a query may use, on the mean over all heads.
+    tolerance : float, optional
+        Relative change of the loss on the batches that is allowed; the least cost that keeps to it is chosen, out of
+        ten from 24 to 512.
+    bits : int
+        Length of the codes of keys, with a cost or a tolerance.
     keep : names of attention, or int
         What stays exact: the attention of these names, or as many as this number, those whose conversion changes the
         loss most.
@@ -83,7 +98,8 @@ def calibrate(
     Returns
     -------
     dict
-        A `LayerPlan` for each attention, by name: a plan for each head; ``replace_attention(model, plans)`` draws them.
+        A `LayerPlan` for each attention, by name, or with a cost or a tolerance a `CodedPlan`: a plan for each head;
+        ``replace_attention(model, plans)`` draws them.  Cross-attention has no coded plan, and stays exact.
 
     See Also
     --------
@@ -107,6 +123,12 @@ def calibrate(
     changes :math:`c_l` of all attention at equal rows, each by itself, and gives :math:`h_l` heads rows in proportion to
     :math:`\sqrt{c_l/h_l}`, which makes the sum of the changes least.
 
+    For a cost, each head is tried with several numbers of kept keys and windows on some queries.  A change
+    :math:`\delta` of its output is weighed by the gradient g of a random function of the model's output, for logits the
+    log-likelihood of tokens drawn from them, so that :math:`(g\cdot\delta)^2` predicts the change of the loss to second
+    order, for all heads and layers in one unit.  One price per key then decides how many each head keeps.  Features of
+    the keys left out compete at the price of as many keys; their gate is the weight of least squared error.
+
     Examples
     --------
     >>> import torch
@@ -123,10 +145,44 @@ def calibrate(
     check_flag(_OWNER, "by_loss", by_loss)
     check_flag(_OWNER, "verbose", verbose)
     asked = _checked_spec(spec, check_count(_OWNER, "n_projections", n_projections))
-    near = check_count(_OWNER, "window", window, 0), check_count(_OWNER, "anchors", anchors, 0)
+    coded = cost is not None or tolerance is not None
+    near = (
+        check_count(_OWNER, "window", window, 0),
+        check_count(_OWNER, "anchors", int(coded) if anchors is None else anchors, 0),
+    )
     if select is not None and not callable(select):
         raise TypeError(f"{_OWNER}: select must be a function of a name and a module, got {shown(select)}.")
     names = _checked_keep(model, keep)
+    if coded:
+        if cost is not None and tolerance is not None:
+            raise ValueError(f"{_OWNER}: give a cost or a tolerance, not both, got {cost} and {tolerance}.")
+        if by_loss or names is None or near[0]:
+            raise ValueError(
+                f"{_OWNER}: with a cost or a tolerance the window and the keys of each head are chosen; leave out window, "
+                f"by_loss, and a number for keep."
+            )
+        kept = names
+
+        def wanted(name: str) -> bool:
+            return name not in kept and (select is None or select(name, model.get_submodule(name)))
+
+        plans_of_codes = coded_plans(
+            _OWNER,
+            model,
+            list(_checked_batches(batches)),
+            wanted,
+            cost=None if cost is None else check_positive(_OWNER, "cost", cost),
+            tolerance=None if tolerance is None else check_positive(_OWNER, "tolerance", tolerance),
+            anchors=near[1],
+            bits=check_count(_OWNER, "bits", bits),
+            rows=asked.n_projections,
+            loss=loss,
+            generator=generator,
+            verbose=verbose,
+        )
+        if not plans_of_codes:
+            raise _nothing()
+        return plans_of_codes
     data = list(_checked_batches(batches)) if by_loss or names is None else _checked_batches(batches)
     sums: dict[str, Moments] = {}
     windows: dict[str, int] = {}
@@ -138,9 +194,7 @@ def calibrate(
             found = Moments.of(call, *near)
             sums[call.name] = sums[call.name] + found if call.name in sums else found
     if not sums:
-        raise ValueError(
-            f"{_OWNER}: there is nothing to calibrate: select and keep left no attention, or batches has no batch."
-        )
+        raise _nothing()
     plans = {
         name: LayerPlan(_plans(name, moments, asked, *near), windows[name], near[1]) for name, moments in sums.items()
     }
@@ -156,6 +210,12 @@ def calibrate(
         for name in sorted(changes, key=changes.__getitem__, reverse=True)[:keep]:
             del plans[name], changes[name]
     return _by_loss(plans, changes, asked.n_projections) if by_loss else plans
+
+
+def _nothing() -> ValueError:
+    return ValueError(
+        f"{_OWNER}: there is nothing to calibrate: select and keep left no attention, or batches has no batch."
+    )
 
 
 def _module(model: nn.Module, call: Recorded) -> nn.Module:
@@ -175,61 +235,6 @@ def _by_loss(plans: Mapping[str, LayerPlan], changes: Mapping[str, float], mean:
         name: LayerPlan((replace(head, n_projections=rows[name]) for head in plan), plan.window, plan.anchors)
         for name, plan in plans.items()
     }
-
-
-class Moments(NamedTuple):
-    """Sums over pairs of queries and keys, weighted by exact attention: float64, the heads first.
-
-    Attributes
-    ----------
-    weight : Tensor (heads,)
-        Sum of the weights.
-    x, y : Tensor (heads, d)
-        Sums of queries and of keys, times the root of the scale.
-    xx, yy, xy : Tensor (heads, d, d)
-        Sums of their products.
-    """
-
-    weight: Tensor
-    x: Tensor
-    y: Tensor
-    xx: Tensor
-    yy: Tensor
-    xy: Tensor
-
-    @classmethod
-    def of(cls, call: Recorded, window: int = 0, anchors: int = 0) -> Moments:
-        """The sums of one call, without padding and without the pairs that are computed exactly."""
-        root = torch.as_tensor(call.scale, device=call.q.device).double().sqrt()
-        weights, q, k = call.weights(), call.q.double() * root, call.k.double() * root
-        if call.key_mask is not None:  # numbers in the padding, even NaN, must not meet a zero
-            there = call.key_mask.expand(k.shape[0], k.shape[2])[:, None, :, None]
-            k = torch.where(there, k, 0.0)
-            if q.shape == k.shape:  # queries in as many places are padded as keys are
-                q, weights = torch.where(there, q, 0.0), torch.where(there, weights, 0.0)
-        near = call.near(window, anchors)
-        if near is not None:
-            weights = weights.masked_fill(near, 0.0)
-        rows, columns = (weights.sum(dim, dtype=torch.float64)[..., None] for dim in (-1, -2))
-        attended = (weights @ k.to(weights)).double()
-        x, y = rows * q, columns * k
-        products = (x.mT @ q, y.mT @ k, q.mT @ attended)
-        return cls(rows.sum((0, 2, 3)), x.sum((0, 2)), y.sum((0, 2)), *(product.sum(0) for product in products))
-
-    def __add__(self, other: Moments) -> Moments:  # type: ignore[override]
-        """The sums over both."""
-        return Moments(*(one + another for one, another in zip(self, other, strict=True)))
-
-    def heads(self) -> list[tuple[np.ndarray, ...]]:
-        """Means a and b, covariances of x and of y, and those of x with y, of each head."""
-        weight, *sums = self
-        a, b, xx, yy, xy = (part / weight.view(-1, *[1] * (part.ndim - 1)) for part in sums)
-        covariances = [xx - _outer(a, a), yy - _outer(b, b), xy - _outer(a, b)]
-        return list(zip(*(part.cpu().numpy() for part in (a, b, *covariances)), strict=True))
-
-
-def _outer(a: Tensor, b: Tensor) -> Tensor:
-    return a[:, :, None] * b[:, None, :]
 
 
 def _plans(name: str, moments: Moments, spec: Approximation, window: int, anchors: int) -> list[Approximation]:

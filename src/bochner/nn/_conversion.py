@@ -14,6 +14,8 @@ from .._validation import check_count, check_flag, shown
 from ..approximation import Approximation
 from ..catalogue import as_specification
 from ._attention_checks import check_generator
+from ._coded_module import CodedAttention
+from ._coded_plan import CodedPlan
 from ._families import FAMILIES, family_of, refusal, slides
 from ._head_spec import HeadSpec, head_spec
 from ._hugging_face import HeadAttention, attach, make_masks_linear, reads_models
@@ -21,8 +23,8 @@ from ._layer_plan import near
 from ._multihead import RandomFeatureAttention
 
 _OWNER = "replace_attention"
-Spec = Approximation | str | Sequence[Approximation]
-"""A specification, the name of a mechanism, or a plan for each head."""
+Spec = Approximation | str | Sequence[Approximation] | CodedPlan
+"""A specification, the name of a mechanism, a plan for each head, or one of coded attention."""
 
 
 def replace_attention(
@@ -120,14 +122,16 @@ def _of(spec: Any, name: str) -> Any:
     return spec[name] if isinstance(spec, Mapping) else spec
 
 
-def _specs(spec: Any, n_projections: int, names: Iterable[str]) -> dict[str, HeadSpec]:
+def _specs(spec: Any, n_projections: int, names: Iterable[str]) -> dict[str, HeadSpec | CodedPlan]:
     """What to draw for each module."""
     if isinstance(spec, Mapping):
         return {name: _spec(f"{_OWNER}: {name}", spec[name], n_projections) for name in names}
     return dict.fromkeys(names, _spec(_OWNER, spec, n_projections))
 
 
-def _spec(owner: str, spec: Any, n_projections: int) -> HeadSpec:
+def _spec(owner: str, spec: Any, n_projections: int) -> HeadSpec | CodedPlan:
+    if isinstance(spec, CodedPlan):
+        return spec
     named = as_specification(owner, spec, None, n_projections) if isinstance(spec, str) else spec
     return head_spec(owner, named, softmax_only=True)
 
@@ -214,9 +218,15 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _built(
-    module: nn.Module, spec: HeadSpec, exact: tuple[int, int], per_head: bool, generator: torch.Generator | None
+    module: nn.Module,
+    spec: HeadSpec | CodedPlan,
+    exact: tuple[int, int],
+    per_head: bool,
+    generator: torch.Generator | None,
 ) -> nn.Module:
     """Return the module that replaces an attention, or that computes it if the attention is kept."""
+    if isinstance(spec, CodedPlan):
+        return CodedAttention(spec, module, generator=generator)
     if isinstance(module, nn.MultiheadAttention | RandomFeatureAttention):
         return _converted(module, spec, exact, per_head, generator)
     return HeadAttention(spec, module, near=exact, per_head=per_head, generator=generator)

@@ -124,6 +124,16 @@ class HeadAttention(nn.Module):
         state.take(after)
         return out
 
+    def record(self) -> dict[str, Any]:
+        """JSON values that say what it is, for `from_record`: the very object that its features keep up to date."""
+        found: dict[str, Any] = self.features.record
+        found.update({"window": self.window, "anchors": self.anchors})
+        return found
+
+    def restore(self) -> None:
+        """Check the numbers that were put into the buffers after `from_record`."""
+        self.features.restore()
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         register()  # a model unpickled in another process is dispatched to our function there too

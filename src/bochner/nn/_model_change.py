@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from .._validation import shown
 from ._conversion import replace_attention
-from ._recording import exact_copy, run
+from ._recording import exact_copy, first_tensor, run
 
 Loss = Callable[[nn.Module, Any], Any]
 """A function of a model and a batch that returns the loss, a number or a tensor of one."""
@@ -79,17 +79,9 @@ class ModelChange:
         loss = getattr(out, "loss", None)
         if loss is not None:
             return torch.as_tensor(loss).double().reshape(())
-        first = _first_tensor(out)
+        first = first_tensor(out)
         if first is None:
             raise TypeError(
                 f"{self.owner}: the output {shown(out)} of the model has neither a loss nor a tensor; pass loss=."
             )
         return first
-
-
-def _first_tensor(out: Any) -> Tensor | None:
-    """The main output of a model: itself, or the first of several."""
-    if isinstance(out, Tensor):
-        return out if out.is_floating_point() and out.ndim else None
-    members = out.values() if isinstance(out, Mapping) else out if isinstance(out, tuple | list) else ()
-    return next((found for member in members if (found := _first_tensor(member)) is not None), None)

@@ -26,6 +26,7 @@ from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING, AUTO_
 from transformers.quantizers.base import HfQuantizer
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
+from ._coded_module import CodedAttention
 from ._families import family_of, sizes
 from ._hugging_face import ATTRIBUTE, NAME, HeadAttention, attach, make_masks_linear
 from ._multihead import RandomFeatureAttention
@@ -72,8 +73,12 @@ def _is_converted(module: nn.Module) -> bool:
 def _record_of(module: nn.Module) -> dict[str, Any]:
     """The record of an attention: the very object that its features keep up to date."""
     computed_by = getattr(module, ATTRIBUTE, module)
-    found: dict[str, Any] = computed_by.features.record
-    found.update({"class": type(module).__name__, "window": computed_by.window, "anchors": computed_by.anchors})
+    if isinstance(computed_by, HeadAttention):
+        found: dict[str, Any] = computed_by.record()
+    else:
+        found = computed_by.features.record
+        found.update({"window": computed_by.window, "anchors": computed_by.anchors})
+    found["class"] = type(module).__name__
     return found
 
 
@@ -115,7 +120,8 @@ class ConvertedLayersReader(HfQuantizer):
         self.shapes = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
         for name, found in layers.items():
             module = _module(model, name, found)
-            attach(module, HeadAttention.from_record(found))
+            kind = CodedAttention if "codes" in found else HeadAttention
+            attach(module, kind.from_record(found))
         make_masks_linear(model)
         return model
 
@@ -129,7 +135,7 @@ class ConvertedLayersReader(HfQuantizer):
         for name, module in model.named_modules():
             if isinstance(module, HeadAttention):
                 try:
-                    module.features.restore()
+                    module.restore()
                 except ValueError as error:
                     raise ValueError(f"{_OWNER}: {name}: the features were not loaded: {error}.") from None
         for part in model.modules():  # nothing is quantised: types and devices can be changed, and training is possible

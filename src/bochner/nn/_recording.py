@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
 from itertools import chain
@@ -48,6 +48,8 @@ class Recorded:
         What is added to the logits of each key; any numbers for those that are masked.
     places : Tensor (Lq,) or None
         Which key is that of the same token as each query, so that others can be near; None in cross-attention.
+    pull : Tensor (batch, heads, Lq, e) or None
+        Gradient of a random function of the model's output with respect to this attention's: see `record`.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Recorded:
     v: Tensor | None = None
     bias: Tensor | None = None
     places: Tensor | None = None
+    pull: Tensor | None = None
 
     def visible(self) -> Tensor | None:
         """Which keys each query sees, broadcasting to (batch, heads, Lq, Lk); None where all do."""
@@ -109,16 +112,55 @@ def softmax_of(logits: Tensor, seen: Tensor | None) -> Tensor:
 
 
 @torch.no_grad()
-def record(model: nn.Module, batch: Any, owner: str = "attention_report") -> list[Recorded]:
-    """Run a copy of the model on the batch with exact attention, converted or not, and catch its queries and keys."""
+def record(model: nn.Module, batch: Any, owner: str = "attention_report", *, pulls: bool = False) -> list[Recorded]:
+    r"""Run a copy of the model on the batch with exact attention, converted or not, and catch its queries and keys.
+
+    With ``pulls`` the gradient g of a random function of the output is caught as well: for logits, the log-likelihood of
+    tokens that are drawn from them, so that :math:`E(g\cdot\delta)^2/2` is how much the expected loss rises to second order
+    when the output of an attention changes by :math:`\delta`; for other outputs a random linear function, so that
+    :math:`E(g\cdot\delta)^2` is the squared change of the output to first order.
+    """
     check_model(owner, model)
     if not attention_modules(model):
         raise no_attention(owner, model)
     calls: list[Recorded] = []
-    run(_with_recorders(model, calls), batch, owner)
-    if not calls:
-        raise ValueError(f"{owner}: the model ran without calling any of its attention.")
-    return calls
+    twin = _with_recorders(model, calls)
+    with torch.set_grad_enabled(pulls):
+        out = run(twin, batch, owner)
+        if not calls:
+            raise ValueError(f"{owner}: the model ran without calling any of its attention.")
+        return _pulled(calls, out) if pulls else calls
+
+
+def _pulled(calls: list[Recorded], out: Any) -> list[Recorded]:
+    """The calls with gradients at their outputs, and without a graph."""
+    logits = getattr(out, "logits", None)
+    seeded = torch.Generator(device="cpu").manual_seed(0)
+    if logits is not None and logits.ndim == 3:
+        chances = logits.detach().float().softmax(-1).flatten(0, -2).cpu()
+        drawn = torch.multinomial(chances, 1, generator=seeded).to(logits.device).view(*logits.shape[:-1], 1)
+        objective = logits.float().log_softmax(-1).gather(-1, drawn).sum()
+    else:
+        first = first_tensor(out)
+        if first is None or not first.requires_grad:
+            return [_without_graph(call, None) for call in calls]
+        objective = (first * torch.randn(first.shape, generator=seeded).to(first)).sum()
+    ends = [call.pull for call in calls]
+    pulls = torch.autograd.grad(objective, ends, allow_unused=True)
+    return [_without_graph(call, pull) for call, pull in zip(calls, pulls, strict=True)]
+
+
+def _without_graph(call: Recorded, pull: Tensor | None) -> Recorded:
+    v, bias = (None if x is None else x.detach() for x in (call.v, call.bias))
+    return replace(call, q=call.q.detach(), k=call.k.detach(), v=v, bias=bias, pull=pull)
+
+
+def first_tensor(out: Any) -> Tensor | None:
+    """The main output of a model: itself, or the first of several."""
+    if isinstance(out, Tensor):
+        return out if out.is_floating_point() and out.ndim else None
+    members = out.values() if isinstance(out, Mapping) else out if isinstance(out, tuple | list) else ()
+    return next((found for member in members if (found := first_tensor(member)) is not None), None)
 
 
 def exact_copy(model: nn.Module) -> nn.Module:
@@ -193,9 +235,9 @@ class _Recorder(nn.Module):
         mask = call["key_mask"]
         if mask is not None and mask.is_floating_point():
             call |= {"key_mask": (mask > -torch.inf).any(dim=1), "bias": mask}
+        call.pop("state", None)
         found = Recorded(self.name, q, k, v=v, places=places, **call)
-        self.calls.append(found)
-        return found.weights() @ v
+        return _kept(self.calls, found, found.weights())
 
 
 def _exact_multihead(
@@ -212,15 +254,24 @@ def _exact_multihead(
     rows = [x[None] if not batched else x if module.batch_first else x.transpose(0, 1) for x in rows]
     q, k, v = (_heads(module, x, part) for part, x in enumerate(rows))
     call = _call(module, name, q, k, v, given)
-    calls.append(call)
     weights = call.weights()
-    assert call.v is not None
-    out = module.out_proj((weights @ call.v).transpose(1, 2).flatten(2))
+    out = module.out_proj(_kept(calls, call, weights).transpose(1, 2).flatten(2))
     weights = weights.roll(k.shape[-2] - call.k.shape[-2], dims=-1)  # torch has extra keys last
     weights = weights.mean(dim=1) if given.get("average_attn_weights", True) else weights
     out = out if not batched or module.batch_first else out.transpose(0, 1)
     found = (out, weights) if batched else (out[0], weights[0])
     return found if given.get("need_weights", True) else (found[0], None)
+
+
+def _kept(calls: list[Recorded], call: Recorded, weights: Tensor) -> Tensor:
+    """The output of the attention; the call is kept, and while gradients are asked for, the output in place of one."""
+    assert call.v is not None
+    out = weights @ call.v
+    if torch.is_grad_enabled() and not isinstance(calls, _Forgotten):
+        out = out if out.requires_grad else out.requires_grad_()
+        call = replace(call, pull=out)
+    calls.append(call)
+    return out
 
 
 def _call(module: nn.Module, name: str, q: Tensor, k: Tensor, v: Tensor, given: Mapping[str, Any]) -> Recorded:

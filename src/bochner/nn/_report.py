@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -177,7 +177,7 @@ def attention_report(
     tested = record(model, held[0], _OWNER)
     length = min(call.k.shape[-2] for call in tested)
     plans = {
-        window: calibrate(model, data, widths[-1], window, anchors if window else 0)
+        window: cast("dict[str, LayerPlan]", calibrate(model, data, widths[-1], window, anchors if window else 0))
         for window in near
         if window + anchors < length
     }

@@ -1,0 +1,248 @@
+"""Coded attention: exact where everything is kept, the right keys where not, and each key counted once."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+from bochner import rotations
+from bochner.catalogue import mechanism
+from bochner.maps import Frame
+from bochner.nn import KeyCodes, coded_attention
+from bochner.nn import _coded_attention as module
+from bochner.nn._coded_remainder import Remainder
+from bochner.nn._drawn import DrawnFeatures
+from bochner.projections import IID, Blocks, Orthogonal, Simplex
+
+LENGTH, D, HEADS = 50, 16, 4
+
+
+def tensors(seed=0, length=LENGTH, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(3, 2, HEADS, length, D, generator=generator, dtype=dtype)
+
+
+def padded(length=LENGTH):
+    there = torch.ones(2, length, dtype=torch.bool)
+    there[0, :5] = False
+    there[1, -3:] = False
+    return there
+
+
+def exact(q, k, v, causal, there=None):
+    n, p = q.shape[-2], k.shape[-2]
+    seen = torch.ones(n, p, dtype=torch.bool).tril(p - n) if causal else torch.ones(n, p, dtype=torch.bool)
+    seen = seen if there is None else seen & there[:, None, None, :]
+    return scaled_dot_product_attention(q, k, v, attn_mask=seen).masked_fill(~seen.any(-1, keepdim=True), 0.0)
+
+
+def frames(count=HEADS, d=D):
+    return [Frame(np.zeros(d), np.zeros(d), np.eye(d))] * count
+
+
+def remainder(q, k, heads=(1, 3), gates=(1.0, 0.5), rows=64):
+    x, y = (z[:, list(heads)].transpose(0, 1).flatten(1, 2) * D**-0.25 for z in (q, k))
+    features = DrawnFeatures(mechanism("favor++", n_projections=rows), D, len(heads), dtype=q.dtype)
+    features.fit(x, y)
+    return Remainder(features, heads, gates)
+
+
+@pytest.mark.parametrize("block", [1, 4, 7, 64])
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("masked", [True, False])
+def test_everything_kept_is_exact_attention(causal, block, masked):
+    q, k, v = tensors()
+    there = padded() if masked else None
+    options = {"window": 5, "anchors": 2, "kept": LENGTH, "block": block, "causal": causal, "key_mask": there}
+    out = coded_attention(q, k, v, **options)
+    torch.testing.assert_close(out, exact(q, k, v, causal, there), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("block", [1, 8])
+@pytest.mark.parametrize("causal", [True, False])
+def test_features_of_no_remainder_change_nothing(causal, block):
+    q, k, v = tensors()
+    options = {"window": 5, "kept": LENGTH, "block": block, "causal": causal, "remainder": remainder(q, k)}
+    torch.testing.assert_close(coded_attention(q, k, v, **options), exact(q, k, v, causal), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("with_features", [True, False])
+def test_gathered_keys_give_what_all_masked_scores_give(causal, with_features):
+    """The fast form with blocks of one query against the plain form, with another number of keys in each head."""
+    q, k, v = tensors()
+    codes, bias = KeyCodes.fitted(q, k, 64), torch.zeros(2, HEADS, LENGTH, dtype=q.dtype)
+    bias = bias.masked_fill(~padded()[:, None], -torch.inf)
+    rest = remainder(q, k) if with_features else None
+    chosen = module.Selection(5, 2, (18, 9, 0, 27), (6, 3, 0, 9))
+    rows = [q * D**-0.25, k * D**-0.25, v, bias, codes, chosen, causal, rest]
+    plain = module.attend(*rows)
+    blocks = module._attend_blocks(*rows)
+    torch.testing.assert_close(blocks, plain, rtol=0, atol=1e-9)
+
+
+def test_the_remainder_counts_each_key_once():
+    """Exact keys and estimated ones in one dense softmax, formed here from the features themselves."""
+    q, k, v = tensors()
+    rest = remainder(q, k, heads=range(HEADS), gates=[1.0] * HEADS)
+    codes = KeyCodes.fitted(q, k, 64)
+    out = coded_attention(q, k, v, codes, window=4, anchors=1, kept=3, causal=True, block=8, remainder=rest)
+    x, y = q * D**-0.25, k * D**-0.25
+    features = rest.features.current
+    kernel = features.log(x, key=False).log.exp() @ features.log(y, key=True).log.exp().mT
+    layout = module._Layout.of(x, LENGTH, None, module.Selection(4, 1, (9,) * HEADS, (3,) * HEADS, 8), True)
+    found = []
+    for start in range(0, LENGTH, 8):
+        stop = min(start + 8, LENGTH)
+        blocks = layout.blocks(x[..., start:stop, :])
+        places = module._selected(blocks, codes.keys(y), codes, layout, start, stop, None)[:, :, 0]
+        low = start - 3
+        for i in range(start, stop):
+            used = (torch.arange(LENGTH) >= low) | (torch.arange(LENGTH) < 1)
+            used = used.expand(2, HEADS, LENGTH).clone()
+            scores = (x[:, :, i, None] * y).sum(-1)
+            proposed = torch.zeros(2, HEADS, LENGTH + 1, dtype=torch.bool).scatter(-1, places, True)[..., :-1]
+            best = scores.masked_fill(~proposed, -torch.inf).topk(3).indices
+            used |= torch.zeros_like(used).scatter(-1, best, True) & proposed
+            weights = torch.where(used, scores.exp(), kernel[:, :, i])[..., : i + 1]
+            found.append((weights / weights.sum(-1, keepdim=True))[..., None, :] @ v[:, :, : i + 1])
+    torch.testing.assert_close(out, torch.cat(found, dim=-2), rtol=0, atol=1e-9)
+
+
+def test_window_alone_is_masked_attention():
+    q, k, v = tensors()
+    i = torch.arange(LENGTH)
+    seen = ((i[:, None] - i < 6) | (i < 2)) & (i[:, None] >= i)
+    masked = scaled_dot_product_attention(q, k, v, attn_mask=seen)
+    out = coded_attention(q, k, v, window=6, anchors=2, kept=0, causal=True)
+    torch.testing.assert_close(out, masked, rtol=0, atol=1e-12)
+
+
+def test_grouped_heads_and_last_queries():
+    q, k, v = tensors()
+    k, v = k[:, ::2], v[:, ::2]
+    wide = [x.repeat_interleave(2, dim=1) for x in (k, v)]
+    out = coded_attention(q[..., -7:, :], k, v, kept=LENGTH, window=3, causal=True, enable_gqa=True, block=4)
+    torch.testing.assert_close(out, exact(q[..., -7:, :], *wide, True), rtol=0, atol=1e-12)
+
+
+def test_packed_sequences_do_not_see_each_other():
+    q, k, v = tensors()
+    codes = KeyCodes.fitted(q, k, 64)
+    options = {"window": 3, "kept": 4, "causal": True}
+    out = coded_attention(q, k, v, codes, cu_seqlens=torch.tensor([0, 20, 50]), **options)
+    parts = [
+        coded_attention(*(x[..., part, :] for x in (q, k, v)), codes, **options) for part in (slice(20), slice(20, 50))
+    ]
+    torch.testing.assert_close(out, torch.cat(parts, dim=-2), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("block", [1, 8])
+def test_later_keys_change_no_bit_of_earlier_queries(block):
+    q, k, v = tensors()
+    codes, rest = KeyCodes.fitted(q, k, 64), remainder(q, k)
+    options = {"window": 4, "kept": 5, "causal": True, "block": block, "remainder": rest}
+    before = coded_attention(q, k, v, codes, **options)[..., :24, :]
+    k2, v2 = k.clone(), v.clone()
+    k2[..., 24:, :] *= 50
+    v2[..., 24:, :] = 1e6
+    after = coded_attention(q, k2, v2, codes, **options)[..., :24, :]
+    torch.testing.assert_close(after, before, rtol=0, atol=1e-9)
+
+
+def test_gradients_flow_through_the_keys_that_were_selected():
+    q, k, v = (x[:1, :1, :12].clone() for x in tensors())
+    codes = KeyCodes(frames(1), 64, generator=torch.Generator().manual_seed(0))
+    rest = remainder(q, k, heads=(0,), gates=(0.7,), rows=8)
+    for block in (1, 4):
+        inputs = [x.clone().requires_grad_() for x in (q, k, v)]
+
+        def attention(*rows, block=block):
+            return coded_attention(*rows, codes, window=2, kept=3, causal=True, block=block, remainder=rest)
+
+        assert torch.autograd.gradcheck(attention, inputs, eps=1e-7, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "projection", [Orthogonal(), Simplex(), IID(), Blocks(rotation=rotations.Hadamard())], ids=repr
+)
+def test_estimated_cosines_have_the_mean_of_the_angular_law(projection):
+    """E sign(w.x) sign(w.y) = 1 - 2 theta/pi; 400 draws, two-sided at 5 standard errors, one false alarm in a million."""
+    x, y = torch.zeros(2, 1, 1, D, dtype=torch.float64)
+    x[..., :] = 1.0
+    y[..., 0], y[..., 1] = 1.0, 0.5
+    theta = math.acos(float((x * y).sum() / x.norm() / y.norm()))
+    means = []
+    for seed in range(400):
+        codes = KeyCodes(frames(1), 64, projection, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+        means.append(float((codes.queries(x).signs * codes.keys(y).signs).mean()))
+    z = (np.mean(means) - (1 - 2 * theta / math.pi)) / (np.std(means, ddof=1) / math.sqrt(len(means)))
+    assert abs(z) < 5
+
+
+def test_a_frame_does_not_change_exact_scores():
+    """x.y = x'.y' + b.x + a.y - a.b: with many bits the estimate tends to x.y up to a number for each query."""
+    generator = np.random.default_rng(0)
+    frame = Frame(generator.normal(size=D), generator.normal(size=D), generator.normal(size=(D, D)) + 4 * np.eye(D))
+    codes = KeyCodes([frame], 64, dtype=torch.float64)
+    x, y = torch.randn(2, 1, 20, D, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    inside = [
+        (z - o) @ turn
+        for z, o, turn in ((x, codes.query_centre, codes.query_turn), (y, codes.key_centre, codes.key_turn))
+    ]
+    score = inside[0] @ inside[1].mT + codes.keys(y).offsets[..., None, :] - x @ y.mT
+    torch.testing.assert_close(score, score[..., :1].expand_as(score), rtol=0, atol=1e-9)
+
+
+def test_codes_find_the_key_that_an_oracle_finds():
+    """The last queries point at one key; eight candidates of 256 bits hold it, as all 200 candidates do."""
+    q, k, v = tensors(length=200)
+    q[..., 150:, :] = 6 * k[..., 20:21, :]
+    coded, oracle = (
+        coded_attention(q, k, v, 256, window=2, kept=1, candidates=c, causal=True)[..., 150:, :] for c in (8, 200)
+    )
+    torch.testing.assert_close(coded, oracle, rtol=0, atol=1e-12)
+
+
+def test_half_precision_is_computed_in_single_precision():
+    q, k, v = tensors(dtype=torch.float32)
+    codes = KeyCodes.fitted(q, k, 64)
+    low = coded_attention(*(x.bfloat16() for x in (q, k, v)), codes, kept=8, window=4)
+    high = coded_attention(*(x.bfloat16().float() for x in (q, k, v)), codes, kept=8, window=4)
+    assert low.dtype == torch.bfloat16
+    torch.testing.assert_close(low, high.bfloat16(), rtol=0, atol=0)
+
+
+def test_codes_of_one_seed_are_equal_and_survive_a_state_dict():
+    one, other = (KeyCodes(frames(), 64, generator=torch.Generator().manual_seed(s)) for s in (3, 3))
+    assert torch.equal(one.rows, other.rows)
+    other.redraw(torch.Generator().manual_seed(4))
+    assert not torch.equal(one.rows, other.rows)
+    other.load_state_dict(one.state_dict())
+    assert torch.equal(one.rows, other.rows)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"kept": -1}, "kept must be"),
+        ({"kept": [1, 2]}, "one number for each of the 4 heads, got 2"),
+        ({"kept": 8, "candidates": 4}, "candidates must not be fewer than kept"),
+        ({"window": -1}, "window must be"),
+        ({"block": 0}, "block must be"),
+        ({"codes": 0}, "codes must be"),
+        ({"codes": KeyCodes(frames(2), 8)}, "codes are of 2 heads of width 16, and q has 4"),
+    ],
+)
+def test_wrong_arguments_are_refused_in_words(options, words):
+    q, k, v = tensors()
+    with pytest.raises(ValueError, match=words):
+        coded_attention(q, k, v, **options)
+
+
+def test_more_queries_than_keys_are_no_causal_attention():
+    q, k, v = tensors()
+    with pytest.raises(ValueError, match="at least as many keys as queries, got 10 and 50"):
+        coded_attention(q, k[..., :10, :], v[..., :10, :], causal=True)
