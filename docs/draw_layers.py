@@ -14,7 +14,7 @@ WIDTH, ROW, GAP, LEFT, TOP = 900, 46, 8, 150, 16
 
 ROLES = {
     "cli": "the commands compare, recommend and info",
-    "datasets": "tables read from files, and small embedded data sets",
+    "comparison": "compare: kernel machines and other estimators on the same folds",
     "_environment": "versions and processor",
     "distributed": "the estimators on Dask collections",
     "statistics": "two-sample and independence tests",
@@ -45,7 +45,7 @@ BANDS = (
     (
         "for users",
         "#dbe9f6",
-        ("cli", "datasets", "_environment", "distributed", "statistics", "learn", "nn", "optimize", "monte_carlo"),
+        ("cli", "comparison", "_environment", "distributed", "statistics", "learn", "nn", "optimize", "monte_carlo"),
     ),
     ("choosing", "#e3f1dc", ("selection", "catalogue")),
     ("features", "#fdf0d2", ("approximation", "maps")),

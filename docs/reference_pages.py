@@ -21,7 +21,7 @@ _HIDDEN = {"learn": _NO_REQUESTS, "distributed": _NO_REQUESTS, "maps": "coeffici
 _GUIDES = {
     "approximation": {"Maps and Approximation": "maps.md", "glossary": "glossary.md"},
     "catalogue": {"adding a variant": "adding_a_variant.md"},
-    "datasets": {"data files": "recommend.md#from-the-command-line"},
+    "comparison": {"what predicts a target best": "recommend.md#what-predicts-a-target-best"},
     "distributed": {"Dask clusters": "distributed.md"},
     "geometries": {"the one equation": "one_equation.md"},
     "kernels": {"bandwidths": "learn.md#bandwidth"},

@@ -74,7 +74,7 @@ def parquet() -> None:
     import pyarrow
     import pyarrow.parquet
 
-    from bochner.datasets import read_table
+    from bochner.cli.tables import read_table
 
     table = pyarrow.table({"a": np.arange(12.0), "b": pyarrow.array(["x", "y", None] * 4).dictionary_encode()})
     with TemporaryDirectory() as folder:

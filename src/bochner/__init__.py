@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 _MODULES = (
     "approximation",
     "catalogue",
-    "datasets",
+    "comparison",
     "distributed",
     "geometries",
     "kernels",
@@ -36,6 +36,7 @@ _NAMES = {
     "FeatureMap": "approximation",
     "NoClosedForm": "approximation",
     "citation": "_citation",
+    "compare": "comparison",
     "expectation": "monte_carlo",
     "haar_distance": "monte_carlo",
     "load": "approximation",

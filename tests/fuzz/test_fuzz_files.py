@@ -13,11 +13,9 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from bochner import datasets
-from bochner.cli import main
+from bochner.cli import main, tables
 from fuzz.engine import violation
 from fuzz.exploring import explore
-from fuzz.targets import Good, constant, target_of
 from fuzz.values import rows
 
 PLAIN = "a,b,c\n" + "\n".join(",".join(f"{x:.3f}" for x in row) for row in rows(12)) + "\n"
@@ -123,7 +121,7 @@ FILES = st.builds(
 def check_file(folder: Path, name: str, content: bytes) -> None:
     path = folder / name
     path.write_bytes(content)
-    found = violation(lambda: datasets.read_table(path).X)
+    found = violation(lambda: tables.read_table(path).X)
     assert found is None, f"read_table({name}): {found}"
 
 
@@ -134,14 +132,6 @@ def test_hostile_files(name, tmp_path):
 
 def test_spoiled_files(tmp_path):
     explore("read_table", FILES, lambda file: check_file(tmp_path, *file), share=10)
-
-
-@pytest.mark.parametrize("name", ["load", "read_table"])
-def test_hostile_arguments(name, tmp_path):
-    (tmp_path / "good.csv").write_text(PLAIN)
-    good: Good = {"name": constant("iris"), "path": constant(str(tmp_path / "good.csv"))}
-    target = target_of(name, getattr(datasets, name), good)
-    explore(target.name, target.spoils(), target.check)
 
 
 # The command line

@@ -94,6 +94,15 @@ def test_ranking_is_by_error_at_equal_width(advice):
     assert all(c.seconds_per_row > 0 and c.worst > 0 for c in advice.ranking)
 
 
+def test_two_names_of_one_mechanism_are_ranked_once(advice):
+    labels = [candidate.label for candidate in advice.ranking]
+    assert (
+        "OptimalPositive(), Orthogonal()" in labels and "GeneralizedExponential('optimal'), Orthogonal()" not in labels
+    )
+    errors = [(c.n_features, f"{c.error:.10g}", f"{c.worst:.10g}") for c in advice.ranking]
+    assert len(errors) == len(set(errors))
+
+
 def test_the_same_seed_gives_the_same_ranking(advice):
     again = bochner.recommend(X, kernel=kernels.Gaussian(), n_features=32, rng=0)
     assert [c.spec for c in again.ranking] == [c.spec for c in advice.ranking]

@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
 def _check_picture(path: Path) -> None:
     """Check the path of the picture before the work starts."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise ValueError("a picture needs matplotlib; pip install 'bochner[plot]'.")
+        raise ValueError("a picture needs matplotlib; pip install matplotlib.")
     from matplotlib.figure import Figure
 
     kinds = Figure().canvas.get_supported_filetypes()

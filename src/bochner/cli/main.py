@@ -11,25 +11,24 @@ from typing import NoReturn
 from .. import __version__
 from .._table import printable
 from . import compare, info, recommend
+from .plugins import PluginError, load_plugins
 
 COMMANDS = (compare, recommend, info)
 _LONGEST = 2000
 OVERVIEW = """bochner {version}: random features for kernels
 
-  bochner recommend data.csv            which mechanism to use for your table, and why
-  bochner compare data.csv              measure every mechanism on it, and write a report
+  bochner compare                       a comparison on a table of scikit-learn, with a report
   bochner compare data.csv --target y   what predicts the column y best, next to other methods
-  bochner compare                       a report on embedded data
+  bochner recommend data.csv            which mechanism estimates a kernel of your rows best, and why
   bochner info                          versions, threads, every projection, and a self-test
 
-An example that needs no file, with a data set by name:
-
-  bochner recommend wine --features 64
+Variants of your own are loaded by `--plugin my_module`, or by an entry point.
 
 In Python:
 
   from bochner.learn import KernelRidge
   model = KernelRidge().fit(X, y)       # chooses features, bandwidth and regularisation
+  bochner.compare(X, y)                 # judges it against other methods on the same folds
 
 `bochner COMMAND --help` lists the options of a command.
 """
@@ -47,9 +46,13 @@ def parser() -> argparse.ArgumentParser:
     """The parser of ``bochner``."""
     main = Parser(prog="bochner", description="Random features for kernels.")
     main.add_argument("--version", action="version", version=f"bochner {__version__}")
+    about = "import a module with variants of your own first, a name or a file; may be repeated"
+    main.add_argument("--plugin", action="append", default=[], metavar="MODULE", help=about)
     commands = main.add_subparsers(dest="command", metavar="COMMAND")
     for command in COMMANDS:
         command.register(commands)
+    for subparser in commands.choices.values():
+        subparser.add_argument("--plugin", action="append", default=[], metavar="MODULE", help=about)
     return main
 
 
@@ -58,7 +61,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Without a command, show what there is.
     """
-    options = parser().parse_args(arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        load_plugins(_plugins_of(given))
+    except PluginError as error:
+        return _complain("--plugin", str(error))
+    options = parser().parse_args(given)
     if options.command is None:
         print(OVERVIEW.format(version=__version__), end="")
         return 0
@@ -73,6 +81,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(options.command, "there is not enough memory; ask for fewer rows, columns or features.")
     except (ValueError, OSError) as error:
         return _complain(options.command, str(error))
+
+
+def _plugins_of(arguments: Sequence[str]) -> list[str]:
+    """Plugins that are named anywhere; they must be loaded before the options, whose choices they add to, are known."""
+    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    early.add_argument("--plugin", action="append", default=[])
+    try:
+        return list(early.parse_known_args(arguments)[0].plugin)
+    except argparse.ArgumentError:
+        return []  # without a name; the parser of the command says so
 
 
 def _complain(command: str, message: str, code: int = 2) -> int:

@@ -12,77 +12,71 @@ from typing import Any
 import numpy as np
 
 from .. import catalogue
-from ..datasets import EMBEDDED, Table, TableError, embedded, read_table
 from ..kernels import Kernel, resolve_bandwidth
 from ..selection import MOST_FEATURES
-from ..selection._code import Source
-from ..selection._judge import BUDGET
-from ..selection._task import MOST_ROWS, Task
+from .table_files import TableError
+from .tables import Table, read_table
 
-DEFAULT = "diabetes"
+EMBEDDED = ("breast-cancer", "diabetes", "digits", "iris", "wine")
+"""Tables that come with scikit-learn."""
 RULES = ("scale", "median")
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Points, separate keys if there are any, the kernel, and a description.
+    """A table, its rows as a kernel sees them, separate keys if there are any, and the kernel.
 
-    With a target, ``task`` holds rows, targets and folds; X is then as in the file, since columns are standardised in each
-    training part, ``searched`` names the kernel if its bandwidth is chosen there, and ``source`` is code that reads X and y.
+    ``X`` is standardised unless that was refused, and missing numbers are the medians of their columns; ``table.X`` is as
+    in the file.
     """
 
-    name: str
+    table: Table
     X: np.ndarray
     Y: np.ndarray | None
     kernel: Kernel
     standardized: bool
-    encoded: tuple[str, ...] = ()
-    n_left_out: int = 0
-    task: Task | None = None
-    searched: str = ""
-    source: Source = Source()
+    impute: bool = False
 
     @property
     def description(self) -> str:
         """What the data are."""
+        table = self.table
         keys = f" and {len(self.Y)} keys" if self.Y is not None else ""
-        scaled = ", columns standardised" if self.standardized else ""
-        encoded = f", {', '.join(self.encoded)} one-hot encoded" if self.encoded else ""
-        rows = "row" if self.n_left_out == 1 else "rows"
-        left_out = f", {self.n_left_out} {rows} with missing values left out" if self.n_left_out else ""
-        kernel = f"{self.searched} kernel, its bandwidth chosen" if self.searched else repr(self.kernel)
-        task = f"; {self.task.kind}" if self.task is not None else ""
+        target = f", target {table.target!r}" if table.target else ""
+        scaled = ", columns standardised" if self.standardized and not table.target else ""
+        encoded = f", {', '.join(table.encoded)} one-hot encoded" if table.encoded else ""
+        constant = f", constant {', '.join(table.constant[:5])} left out" if table.constant else ""
+        rows = "row" if table.n_left_out == 1 else "rows"
+        left_out = f", {table.n_left_out} {rows} with missing values left out" if table.n_left_out else ""
+        cells = int(np.isnan(table.X).sum())
+        imputed = f", {cells} missing numbers replaced by medians" if cells else ""
         shape = f"{len(self.X)} rows{keys} x {self.X.shape[1]} columns"
-        return f"{self.name}: {shape}{scaled}{encoded}{left_out}; {kernel}{task}"
+        return f"{table.name}: {shape}{target}{scaled}{encoded}{constant}{left_out}{imputed}"
 
 
 def add_arguments(parser: argparse.ArgumentParser, features: str, default: int | None) -> None:
     """Options that say which data and which kernel."""
-    data = "CSV, NPZ or Parquet file, or the name of a data set (default: embedded data)"
-    parser.add_argument("data", nargs="?", default=DEFAULT, metavar="DATA", help=data)
+    data = f"CSV, NPZ or Parquet file, or a table of scikit-learn: {', '.join(EMBEDDED)}"
+    parser.add_argument("data", nargs="?", metavar="DATA", help=data)
     parser.add_argument("--kernel", default="gaussian", choices=sorted(catalogue.kernels()), help="default: gaussian")
     bandwidth = parser.add_mutually_exclusive_group()
     lengthscale = (
         "a number; 'scale', as in the estimators: gamma = 1/(d Var X) (default); 'median': the median distance"
     )
     bandwidth.add_argument("--lengthscale", help=lengthscale)
-    bandwidth.add_argument(
-        "--gamma", help="a number, alternative to --lengthscale, as in scikit-learn; the scale of softmax"
-    )
+    gamma = "a number, alternative to --lengthscale, as in scikit-learn; the scale of softmax"
+    bandwidth.add_argument("--gamma", help=gamma)
     parser.add_argument("--features", type=int, default=default, help=features)
-    target = "column to predict, by name or position: compare by the cross-validated error of predictions"
-    parser.add_argument("--target", metavar="COLUMN", help=target)
-    task = "by default, text and at most 20 different whole numbers are classes"
-    parser.add_argument("--task", choices=("regression", "classification"), help=task)
-    budget = f"with --target: seconds for the whole comparison, with fewer rows if need be (default {BUDGET:g})"
-    parser.add_argument("--budget", type=float, default=BUDGET, metavar="SECONDS", help=budget)
-    drop = "leave out a column, such as an identifier, by name or position; may be repeated"
+    drop = "leave out a column, such as an identifier, by name or by position counted from 1; may be repeated"
     parser.add_argument("--drop", action="append", default=[], metavar="COLUMN", help=drop)
     categorical = "one-hot encode a column that contains numbers; columns of text are always encoded; may be repeated"
     parser.add_argument("--categorical", action="append", default=[], metavar="COLUMN", help=categorical)
-    parser.add_argument("--drop-constant", action="store_true", help="leave out constant columns")
-    parser.add_argument("--drop-missing", action="store_true", help="leave out rows with missing values")
-    parser.add_argument("--no-standardize", action="store_true", help="do not standardize the columns")
+    missing = parser.add_mutually_exclusive_group()
+    missing.add_argument("--drop-missing", action="store_true", help="leave out rows with missing values")
+    missing.add_argument(
+        "--impute", action="store_true", help="replace missing numbers by the medians of their columns"
+    )
+    parser.add_argument("--no-standardize", action="store_true", help="do not standardize the columns for the kernel")
     parser.add_argument("--seed", type=int, default=0, help="seed of all draws (default 0)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
@@ -107,84 +101,75 @@ def writable(option: str, folder: Path) -> None:
         raise ValueError(f"{option} {folder} cannot be written to ({error.strerror}); give another folder.") from None
 
 
-def read_problem(options: argparse.Namespace) -> Problem:
-    """Read, check and standardise the data; raises a TableError or ValueError for the user."""
+def read_problem(options: argparse.Namespace, default: str | None = None, target: str | None = None) -> Problem:
+    """Read and check the data, and the rows that a kernel sees; raises a TableError or ValueError for the user."""
     if options.features is not None:
         check_range(options, "features", 1, MOST_FEATURES)
     if options.seed < 0:
         raise ValueError(f"--seed must not be negative, got {options.seed}.")
-    if not 0 < options.budget < float("inf"):
-        raise ValueError(f"--budget must be a positive number of seconds, got {options.budget:g}.")
-    if options.task is not None and options.target is None:
-        raise ValueError(f"--task {options.task} needs the column to predict; give --target COLUMN.")
-    table, source = _table(options)
-    free = options.gamma is None and options.lengthscale is None and catalogue.kernel(options.kernel).has_bandwidth
-    free = free and table.y is not None  # chosen on training rows, which are standardised by their own moments
-    X, Y = table.X, table.keys
-    if not options.no_standardize:
-        moments = _moments(table)
-        X, Y = (X, Y) if free else _standardized(table, *moments)
-    kernel = catalogue.kernel(options.kernel) if free else _kernel(options, X)
-    facts: dict[str, Any] = {"encoded": table.encoded, "n_left_out": table.n_left_out}
-    if table.y is None:
-        return Problem(table.name, X, Y, kernel, not options.no_standardize, **facts)
-    if Y is not None:
+    if (name := options.data or default) is None:
+        raise ValueError(f"give a CSV, NPZ or Parquet file, or one of {', '.join(EMBEDDED)}.")
+    table = _table(name, target, options)
+    if table.y is not None and table.keys is not None:
         raise ValueError(f"{table.name}: a file of queries and keys has nothing to predict; leave --target out.")
-    scaled = 0 if options.no_standardize else table.n_numbers
-    task = Task.of(
-        table.X,
-        table.y,
-        options.task,
-        options.seed,
-        scaled=scaled,
-        rows=_rows(options),
-        owner=f"--target {options.target}",
-    )
-    facts |= {"task": task, "searched": options.kernel if free else "", "source": source}
-    return Problem(table.name, table.X, None, kernel, not options.no_standardize, **facts)
+    X, Y = _filled(table.X), table.keys
+    if not options.no_standardize:
+        mean, deviation = _moments(table, X)
+        X = ((X - mean) / deviation).astype(X.dtype)
+        Y = None if Y is None else ((Y - mean) / deviation).astype(Y.dtype)
+    return Problem(table, X, Y, _kernel(options, X), not options.no_standardize, options.impute)
 
 
-def _rows(options: argparse.Namespace) -> int:
-    """Rows for cross-validation."""
-    return MOST_ROWS if getattr(options, "rows", None) is None else int(options.rows)
-
-
-def _table(options: argparse.Namespace) -> tuple[Table, Source]:
-    """The table, and the code that reads its X and y."""
+def _table(name: str, target: str | None, options: argparse.Namespace) -> Table:
     drop, categorical = (
         [column for given in columns for column in given.split(",")] for columns in (options.drop, options.categorical)
     )
-    if Path(options.data).exists() or options.data not in EMBEDDED:
-        asked: dict[str, Any] = {"drop": drop, "drop_constant": options.drop_constant, "target": options.target}
-        asked |= {"categorical": categorical, "drop_missing": options.drop_missing}
-        arguments = ", ".join([repr(options.data), *(f"{name}={value!r}" for name, value in asked.items() if value)])
-        if not Path(options.data).exists():
-            near = difflib.get_close_matches(options.data, EMBEDDED, 1)
-            meant = f" The data set with the nearest name is {near[0]}." if near else ""
-            raise TableError(f"{options.data}: there is no such file.{meant}")
-        lines = f"table = read_table({arguments})", "X, y = table.X, table.y"
-        return read_table(options.data, **asked), Source(("from bochner.datasets import read_table",), lines)
+    if Path(name).exists() or name not in EMBEDDED:
+        if not Path(name).exists():
+            near = difflib.get_close_matches(name, EMBEDDED, 1)
+            meant = f" The table with the nearest name is {near[0]}." if near else ""
+            raise TableError(f"{name}: there is no such file.{meant}")
+        asked: dict[str, Any] = {"drop_missing": options.drop_missing, "impute": options.impute}
+        return read_table(name, drop=drop, categorical=categorical, target=target, **asked)
     if drop or categorical:
-        raise TableError(f"{options.data}: --drop and --categorical are for files; this data set has its columns.")
-    if options.target not in (None, "y", "target"):
-        raise TableError(f"{options.data}: this data set has one target; name it by --target y.")
-    loaded = embedded(options.data)
-    varied = (loaded.X != loaded.X[:1]).any(axis=0)
-    if options.target is not None:
-        varied[:] = True  # as the code to paste reads it; a constant column changes no distance
-    columns = tuple(name for name, keep in zip(loaded.columns, varied, strict=True) if keep)
-    lines = f"data = embedded({options.data!r})", "X, y = data.X, data.y"
-    y = None if options.target is None else loaded.y
-    table = Table(loaded.name, loaded.X[:, varied], columns, y=y, n_numbers=len(columns))
-    return table, Source(("from bochner.datasets import embedded",), lines)
+        raise TableError(f"{name}: --drop and --categorical are for files; this table has its columns.")
+    if target not in (None, "y", "target"):
+        raise TableError(f"{name}: this table has one target; name it by --target y.")
+    return _embedded(name, target is not None)
 
 
-def _moments(table: Table) -> tuple[np.ndarray, np.ndarray]:
+def _embedded(name: str, with_target: bool) -> Table:
+    """A table of scikit-learn, without its constant columns."""
+    from sklearn import datasets
+
+    function = f"load_{name.replace('-', '_')}"
+    loaded = getattr(datasets, function)()
+    X = loaded.data.astype(np.float64)
+    varied = (X != X[:1]).any(axis=0)
+    columns = tuple(str(title) for title, keep in zip(loaded.feature_names, varied, strict=True) if keep)
+    y = loaded.target
+    if "target_names" in loaded:
+        y = np.asarray([str(title) for title in loaded.target_names])[y]
+    code = f"from sklearn.datasets import {function}\n\nX, y = {function}(return_X_y=True)"
+    constant = tuple(str(title) for title, keep in zip(loaded.feature_names, varied, strict=True) if not keep)
+    target = {"diabetes": "progression", "digits": "digit", "iris": "species", "wine": "cultivar"}.get(
+        name, "diagnosis"
+    )
+    facts: dict[str, Any] = {"constant": constant, "n_numbers": len(columns)}
+    facts |= {"y": y, "target": target, "code": code} if with_target else {}
+    return Table(name, X[:, varied], columns, **facts)
+
+
+def _filled(X: np.ndarray) -> np.ndarray:
+    gaps = np.isnan(X)
+    return np.where(gaps, np.nanmedian(X, axis=0), X).astype(X.dtype) if gaps.any() else X
+
+
+def _moments(table: Table, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Means and standard deviations by which the columns of numbers are standardised; categories stay as they are."""
-    X = table.X
     with np.errstate(all="ignore"):
         mean, deviation = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
-        good = np.isfinite(mean) & np.isfinite(deviation) & ((deviation > 0) | (table.y is not None))
+        good = np.isfinite(mean) & np.isfinite(deviation) & (deviation > 0)
     if not good.all():
         title = table.columns[int(np.flatnonzero(~good)[0])]
         raise TableError(
@@ -192,14 +177,7 @@ def _moments(table: Table) -> tuple[np.ndarray, np.ndarray]:
             f"for float64; rescale it, or leave it out with --drop."
         )
     mean[table.n_numbers :], deviation[table.n_numbers :] = 0.0, 1.0
-    deviation[deviation == 0] = 1.0
     return mean, deviation
-
-
-def _standardized(table: Table, mean: np.ndarray, deviation: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """Columns of numbers with mean zero and variance one on the rows of X."""
-    X, Y = table.X, table.keys
-    return ((X - mean) / deviation).astype(X.dtype), None if Y is None else ((Y - mean) / deviation).astype(Y.dtype)
 
 
 def _kernel(options: argparse.Namespace, X: np.ndarray) -> Kernel:

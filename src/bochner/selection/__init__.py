@@ -1,7 +1,6 @@
 """Choice of the mechanism and the number of features for given data."""
 
 from ._applicable import applicable
-from ._decision import Decision, Judged
 from ._recommend import DEFAULT_FEATURES, MOST_FEATURES, recommend
 from ._recommendation import Candidate, Recommendation
 
@@ -9,8 +8,6 @@ __all__ = [
     "DEFAULT_FEATURES",
     "MOST_FEATURES",
     "Candidate",
-    "Decision",
-    "Judged",
     "Recommendation",
     "applicable",
     "recommend",

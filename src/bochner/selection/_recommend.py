@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings as python_warnings
 from dataclasses import replace
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -16,13 +16,10 @@ from .._validation import check_count, check_flag, check_instance, check_points,
 from ..approximation import Approximation
 from ..kernels import Kernel, resolve_bandwidth
 from ._applicable import planned
-from ._decision import Decision
-from ._judge import BUDGET, judge
 from ._prediction import ROUNDS, Predictor, seconds_per_row
 from ._reasons import reasons, warnings
 from ._recommendation import Candidate, Recommendation
 from ._sample import Facts, Sample
-from ._task import Task
 from ._tolerance import at_tolerance
 
 DEFAULT_FEATURES, MOST_FEATURES = 512, 65536
@@ -32,7 +29,6 @@ _TIMED = 12
 """Number of mechanisms that are measured again at the width for a tolerance; times of the others are scaled."""
 
 
-@overload
 def recommend(
     X: Any,
     Y: Any = None,
@@ -44,54 +40,13 @@ def recommend(
     *,
     symmetric: bool = False,
     verbose: bool = False,
-    y: None = None,
-    task: None = None,
-    budget: float = BUDGET,
-) -> Recommendation: ...
-
-
-@overload
-def recommend(
-    X: Any,
-    Y: None = None,
-    kernel: Kernel | str | None = None,
-    n_features: int | None = None,
-    positive: bool = False,
-    tolerance: None = None,
-    rng: RNG = None,
-    *,
-    symmetric: bool = False,
-    verbose: bool = False,
-    y: Any,
-    task: str | None = None,
-    budget: float = BUDGET,
-) -> Decision: ...
-
-
-def recommend(
-    X: Any,
-    Y: Any = None,
-    kernel: Kernel | str | None = None,
-    n_features: int | None = None,
-    positive: bool = False,
-    tolerance: float | None = None,
-    rng: RNG = None,
-    *,
-    symmetric: bool = False,
-    verbose: bool = False,
-    y: Any = None,
-    task: str | None = None,
-    budget: float = BUDGET,
-) -> Recommendation | Decision:
+) -> Recommendation:
     r"""Recommend a mechanism, and the number of features, for given data.
 
     All mechanisms for the kernel are compared at the same number of features.  Their relative Frobenius error
     :math:`\sqrt{E|\hat K - K|_F^2}/|K|_F` is predicted on sampled pairs, in closed form if there is one and by
     simulation otherwise, and their time is measured.  Landmarks are chosen from up to 2000 other rows than those they are
     judged on; they are not considered if there are fewer such rows than features, nor with a tolerance.
-
-    With targets ``y``, mechanisms are compared by what they are for: the cross-validated error of ridge regression or
-    classification on their features, beside exact kernel ridge and the estimators of scikit-learn.
 
     Parameters
     ----------
@@ -115,22 +70,16 @@ def recommend(
         requires.
     verbose : bool
         Whether to show a progress bar if it takes more than a few seconds.
-    y : array (n,), optional
-        Targets of the rows of X, numbers or labels of classes, to predict; features are then symmetric.  X is used as it
-        is, so standardise it first.  The bandwidth of a named kernel is chosen on the training rows of each fold; a
-        kernel with its bandwidth is used as it is.
-    task : {"regression", "classification"}, optional
-        What to do with ``y``; by default, text and at most 20 different whole numbers are classes.
-    budget : float
-        Seconds for cross-validation, 120 by default.  At most 3000 rows are used, and fewer if a trial on few rows
-        predicts that they take too long; ``.notes`` says so, and what was left out.
 
     Returns
     -------
-    Recommendation or Decision
+    Recommendation
         The ranking, which prints as a table; ``.best`` is a specification ready to fit, and ``.plot()`` draws the error
-        against the number of features.  With ``y``, a decision: estimators with their errors and times, which of them
-        are equal, and ``.code`` to paste.
+        against the number of features.
+
+    See Also
+    --------
+    bochner.compare : Compares estimators by how well they predict a target.
 
     Warns
     -----
@@ -147,23 +96,11 @@ def recommend(
     True
     >>> advice.ranking[0].error < advice.ranking[-1].error
     True
-
-    >>> decision = bochner.recommend(X, y=X[:, 0] > 0, kernel="laplacian", n_features=16, budget=2, rng=0)
-    >>> decision.best.with_width(16).n_features_out, decision.task.kind
-    (16, 'classification')
     """
     X, Y = _points(X, Y)
     check_flag("recommend", "positive", positive)
     check_flag("recommend", "symmetric", symmetric)
     limit = None if n_features is None else check_count("recommend", "n_features", n_features)
-    if y is not None:
-        _check_of_targets(Y, tolerance)
-        seed = int(as_generator(rng).integers(2**31))
-        problem = Task.of(X, y, task, seed, owner="recommend")
-        chosen, searched = _searched(kernel)
-        options: dict[str, Any] = {"positive": positive, "shown": verbose}
-        options["budget"] = check_positive("recommend", "budget", budget)
-        return judge(problem, chosen, limit or DEFAULT_FEATURES, seed, searched=searched, **options)
     tolerance = None if tolerance is None else check_positive("recommend", "tolerance", tolerance)
     seed = int(as_generator(rng).integers(2**31))
     chosen = _kernel(kernel, X)
@@ -173,7 +110,7 @@ def recommend(
     mechanisms = _mechanisms(chosen, predictor, width, positive, symmetric, others)
     rows = predictor.sample.X.astype(X.dtype if X.dtype == np.float32 else np.float64)
     found = [_candidate(*one, rows, predictor) for one in progress(mechanisms, label="recommend", shown=verbose)]
-    ranking = sorted(_raced(found, predictor), key=lambda c: c.bound)
+    ranking = sorted(_raced(_distinct(found), predictor), key=lambda c: c.bound)
     reached = True
     if tolerance is not None:
         ranking, reached = at_tolerance(ranking, tolerance, limit or MOST_FEATURES, predictor)
@@ -183,22 +120,6 @@ def recommend(
     for sentence in said:
         python_warnings.warn(f"recommend: {sentence}", UserWarning, stacklevel=2)
     return Recommendation(tuple(ranking), reasons(ranking, facts), said, tolerance, facts, predictor)
-
-
-def _check_of_targets(Y: Any, tolerance: Any) -> None:
-    if Y is not None:
-        raise ValueError("recommend: Y holds keys and y targets; predictions need the rows X and y only.")
-    if tolerance is not None:
-        raise ValueError("recommend: tolerance is an error of the Gram matrix; with y, give n_features instead.")
-
-
-def _searched(kernel: Kernel | str | None) -> tuple[Kernel, bool]:
-    """The kernel, and whether its bandwidth is to be searched: that of a name, if it has one."""
-    if kernel is None or isinstance(kernel, str):
-        named = catalogue.kernel(kernel or "gaussian")
-        return named, named.has_bandwidth
-    check_instance("recommend", "kernel", kernel, Kernel, "kernels.Gaussian()")
-    return kernel, False
 
 
 def _points(X: Any, Y: Any) -> tuple[np.ndarray, np.ndarray | None]:
@@ -257,6 +178,16 @@ def _candidate(spec: Approximation, plan: Approximation, rows: np.ndarray, predi
 
 def _timed(c: Candidate, rows: np.ndarray, predictor: Predictor) -> Candidate:
     return replace(c, seconds_per_row=seconds_per_row(predictor.rows.draw(c.plan, 0), rows))
+
+
+def _distinct(found: list[Candidate]) -> list[Candidate]:
+    """Mechanisms that have several names, and so the very same errors from the same seeds, under the shortest one."""
+    kept: dict[tuple[int, str, str], Candidate] = {}
+    for c in found:
+        key = (c.n_features, f"{c.error:.10g}", f"{c.worst:.10g}")
+        if key not in kept or len(c.label) < len(kept[key].label):
+            kept[key] = c
+    return list(kept.values())
 
 
 def _raced(found: list[Candidate], predictor: Predictor) -> list[Candidate]:

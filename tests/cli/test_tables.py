@@ -10,7 +10,9 @@ import zipfile
 import numpy as np
 import pytest
 
-from bochner.datasets import TableError, _csv_file, _file_formats, read_table
+from bochner.cli import table_files
+from bochner.cli.table_files import TableError
+from bochner.cli.tables import read_table
 
 X = np.random.default_rng(0).standard_normal((12, 3))
 
@@ -26,7 +28,7 @@ def write(path, X, header="a,b,c", separator=","):
 def test_csv(tmp_path, separator, header):
     path = write(tmp_path / "data.csv", X, separator.join("abc") if header else None, separator)
     table = read_table(path)
-    np.testing.assert_array_equal(table.X, X)
+    np.testing.assert_allclose(table.X, X, rtol=1e-15)
     assert table.columns == (("a", "b", "c") if header else ("x1", "x2", "x3"))
 
 
@@ -52,11 +54,10 @@ def test_parquet(tmp_path):
     frame["name"] = "Ada"
     frame.to_parquet(tmp_path / "data.parquet")
     np.testing.assert_array_equal(read_table(tmp_path / "data.parquet", drop=["name"]).X, X)
-    with pytest.raises(TableError, match=r"column 'name' \(number 4\) is constant: every row has 'Ada'"):
-        read_table(tmp_path / "data.parquet")
+    assert read_table(tmp_path / "data.parquet").constant == ("name",)
     frame["name"] = ["Ada", "Emmy", None] * 4
     frame.to_parquet(tmp_path / "data.parquet")
-    assert read_table(tmp_path / "data.parquet").columns[3:] == ("name=missing", "name=Ada", "name=Emmy")
+    assert read_table(tmp_path / "data.parquet").columns[3:] == ("name=Ada", "name=Emmy", "name=missing")
 
 
 def test_parquet_missing_values(tmp_path):
@@ -120,14 +121,10 @@ def test_a_row_of_another_length(tmp_path):
         read_table(path)
 
 
-def test_a_constant_column(tmp_path):
+def test_constant_columns_are_left_out_and_named(tmp_path):
     constant = np.column_stack([X, np.full((12, 2), 7.0)])
-    path = write(tmp_path / "data.csv", constant, "a,b,c,d,e")
-    with pytest.raises(
-        TableError, match=r"column 'd' \(number 4\) is constant: every row, from 1 to 12, has 7.*--drop d"
-    ):
-        read_table(path)
-    assert read_table(path, drop_constant=True).columns == ("a", "b", "c")
+    table = read_table(write(tmp_path / "data.csv", constant, "a,b,c,d,e"))
+    assert table.columns == ("a", "b", "c") and table.constant == ("d", "e")
 
 
 def test_too_few_rows(tmp_path):
@@ -176,11 +173,46 @@ def test_dropping_what_is_not_there(tmp_path):
         read_table(write(tmp_path / "data.csv", X), drop=["a", "b", "c"])
 
 
-def test_positions_in_messages_are_those_that_drop_takes(tmp_path):
-    path = write(tmp_path / "data.csv", np.column_stack([X, np.full(12, 7.0)]), "a,b,c,d")
-    with pytest.raises(TableError, match=r"column 'd' \(number 4\) is constant"):
-        read_table(path, drop=["a"])
-    assert read_table(path, drop=["a", "4"]).columns == ("b", "c")
+def test_positions_count_from_one_also_beside_dropped_columns(tmp_path):
+    path = write(tmp_path / "data.csv", X, "a,b,c")
+    assert read_table(path, drop=["1", "3"]).columns == ("b",)
+    table = read_table(path, drop=["a"], target="3")
+    assert table.columns == ("b",) and table.target == "c"
+    np.testing.assert_allclose(table.y, X[:, 2])
+    with pytest.raises(TableError, match="there is no column '0' to predict"):
+        read_table(path, target="0")
+
+
+def test_two_columns_of_one_name(tmp_path):
+    path = write(tmp_path / "data.csv", X, "a,a,b")
+    assert read_table(path, drop=["a"]).columns == ("b",)
+    np.testing.assert_allclose(read_table(path, drop=["2"]).X, X[:, [0, 2]])
+    for purpose, asked in (("to predict", {"target": "a"}), ("to encode", {"categorical": ["a"]})):
+        message = rf"2 columns are named 'a'; say which one {purpose} by its number, one of 1, 2"
+        with pytest.raises(TableError, match=message):
+            read_table(path, **asked)
+    assert read_table(path, target="2").columns == ("a", "b")
+
+
+def comma(path, separator=";", quote=""):
+    rows = [separator.join(f"{quote}{v:.3f}{quote}".replace(".", ",") for v in row) for row in X]
+    path.write_text("\n".join([separator.join("abc"), *rows]) + "\n")
+    return path
+
+
+def test_decimal_commas_are_read_as_numbers(tmp_path):
+    np.testing.assert_allclose(read_table(comma(tmp_path / "data.csv")).X, X.round(3))
+    (tmp_path / "bare.csv").write_text((tmp_path / "data.csv").read_text().partition("\n")[2])
+    np.testing.assert_allclose(read_table(tmp_path / "bare.csv").X, X.round(3))
+
+
+def test_unclear_decimals_are_refused_in_the_right_words(tmp_path):
+    with pytest.raises(TableError, match=r"numbers such as '.*,.*' in quotes, and commas between the cells; write all"):
+        read_table(comma(tmp_path / "quoted.csv", ",", '"'))
+    path = comma(tmp_path / "mixed.csv")
+    path.write_text(path.read_text() + "1.5;2,5;3\n")
+    with pytest.raises(TableError, match=r"numbers such as '.*,.*' and numbers such as '1.5'; write all decimals"):
+        read_table(path)
 
 
 def test_a_quoted_field_longer_than_the_reader_takes(tmp_path):
@@ -211,7 +243,7 @@ def test_files_that_are_not_gzip(tmp_path, content):
 
 def test_a_gzip_bomb_is_not_unpacked_beyond_the_limit(tmp_path, monkeypatch):
     (tmp_path / "bomb.csv.gz").write_bytes(gzip.compress(b"1,2,3\n" * 4_000_000, compresslevel=1))
-    monkeypatch.setattr(_csv_file, "MOST_TEXT", 1_000_000)
+    monkeypatch.setattr(table_files, "MOST_TEXT", 1_000_000)
     tracemalloc.start()
     with pytest.raises(TableError, match=r"bomb.csv.gz: it holds more than 1.0 MB once unpacked"):
         read_table(tmp_path / "bomb.csv.gz")
@@ -222,7 +254,7 @@ def test_a_gzip_bomb_is_not_unpacked_beyond_the_limit(tmp_path, monkeypatch):
 
 def test_a_compressed_array_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "bomb.npz", X=np.zeros((20_000, 100)))
-    monkeypatch.setattr(_file_formats, "MOST_BYTES", 10_000_000)
+    monkeypatch.setattr(table_files, "MOST_BYTES", 10_000_000)
     monkeypatch.setattr(np, "load", None)
     with pytest.raises(TableError, match=r"bomb.npz: it holds more than 10.0 MB once unpacked"):
         read_table(tmp_path / "bomb.npz")
@@ -231,8 +263,8 @@ def test_a_compressed_array_bomb_is_refused_before_it_is_unpacked(tmp_path, monk
 @pytest.mark.parametrize("line", [b"1," * 3_000_000, b"1" * 6_000_000, b"x" * 6_000_000], ids=["cells", "digits", "x"])
 def test_one_very_long_line_is_refused_before_it_is_split(tmp_path, monkeypatch, line):
     (tmp_path / "line.csv").write_bytes(b"a,b\n" + line)
-    for parser in ("_separator", "_records", "_quickly", "_slowly"):
-        monkeypatch.setattr(_csv_file, parser, None)
+    for parser in ("_separator", "_records"):
+        monkeypatch.setattr(table_files, parser, None)
     with pytest.raises(TableError, match=r"line.csv: line 2 has more than 4194304 characters"):
         read_table(tmp_path / "line.csv")
 
@@ -302,10 +334,10 @@ def coloured(path, colours=COLOURS):
 
 def test_columns_of_text_are_encoded_after_the_numbers(tmp_path):
     table = read_table(coloured(tmp_path / "data.csv"), drop=["kind"])
-    assert table.columns == ("a", "b", "colour=missing", "colour=blue", "colour=green", "colour=red")
+    assert table.columns == ("a", "b", "colour=blue", "colour=green", "colour=missing", "colour=red")
     assert table.encoded == ("colour",) and table.n_numbers == 2
-    np.testing.assert_array_equal(table.X[:, :2], X[:, :2])
-    for k, name in enumerate(("", "blue", "green", "red")):
+    np.testing.assert_allclose(table.X[:, :2], X[:, :2], rtol=1e-15)
+    for k, name in enumerate(("blue", "green", "", "red")):
         np.testing.assert_array_equal(table.X[:, 2 + k], [colour == name for colour in COLOURS])
 
 
@@ -354,3 +386,78 @@ def test_missing_values_are_counted_and_their_rows_left_out(tmp_path):
     np.testing.assert_array_equal(table.X, np.delete(X, [2, 4], axis=0))
     with pytest.raises(TableError, match=r"the target 'a' is missing in 2 rows, the first of them row 3 \(line 4"):
         read_table(path, target="a")
+
+
+def test_one_long_cell_does_not_widen_all_cells(tmp_path):
+    rows = "".join(f"{k},word{k % 3}\n" for k in range(20_000))
+    (tmp_path / "long.csv").write_text(f"a,b\n0,{'x' * 131_000}\n{rows}")
+    tracemalloc.start()
+    table = read_table(tmp_path / "long.csv")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert table.X.shape == (20_001, 5) and peak < 50_000_000  # an array of texts of equal width would take 10.5 GB
+
+
+def test_a_parquet_dictionary_is_not_expanded(tmp_path):
+    import pyarrow
+    import pyarrow.parquet
+
+    texts = pyarrow.DictionaryArray.from_arrays(
+        pyarrow.array([0] * 600, pyarrow.int32()), pyarrow.array(["x" * 2_000_000])
+    )
+    table = pyarrow.table({"a": np.arange(600.0), "b": texts})
+    pyarrow.parquet.write_table(table, tmp_path / "bomb.parquet", compression="zstd")
+    assert (tmp_path / "bomb.parquet").stat().st_size < 20_000
+    with pytest.raises(TableError, match=r"bomb.parquet: it holds more than 1.0 GB once unpacked"):
+        read_table(tmp_path / "bomb.parquet")
+
+
+def test_missing_numbers_may_stay(tmp_path):
+    path = replaced(write(tmp_path / "data.csv", X), 3, 0, "")
+    table = read_table(path, impute=True)
+    assert np.argwhere(np.isnan(table.X)).tolist() == [[2, 0]]
+    with pytest.raises(TableError, match=r"row 4 \(line 5 of the file\), column 'b' \(number 2\) holds inf"):
+        read_table(replaced(path, 4, 1, "inf"), impute=True)
+
+
+def test_missing_numbers_of_keys_are_refused(tmp_path):
+    keys = X.copy()
+    keys[1, 2] = np.nan
+    np.savez(tmp_path / "data.npz", X=X, Y=keys)
+    with pytest.raises(TableError, match=r"data.npz, array Y: row 2, column 'x3' \(number 3\) holds a missing value"):
+        read_table(tmp_path / "data.npz")
+
+
+@pytest.mark.parametrize("separator, decimal", [(",", "."), (";", ",")])
+def test_the_code_reads_the_same_table(tmp_path, separator, decimal):
+    """Two columns of one name, a dropped and a constant one, text with a gap, codes, and missing numbers and targets."""
+    rng = np.random.default_rng(1)
+    header = ["a", "a", "id", "colour", "code", "one", "price"]
+    rows = []
+    for k in range(30):
+        a, b, price = (f"{v:.4f}" for v in rng.normal(size=3))
+        colour = ["red", "blue", ""][k % 3]
+        rows.append([a if k != 3 else "", b, f"n{k}", colour, str(k % 4), "1", price if k != 5 else "?"])
+    lines = [separator.join(cell.replace(".", decimal) for cell in row) for row in rows]
+    path = tmp_path / "shop.csv"
+    path.write_text("\n".join([separator.join(header), *lines]) + "\n")
+    table = read_table(path, drop=["id"], categorical=["code"], target="price", drop_missing=True)
+    names = {}
+    exec(table.code, names)
+    assert table.columns == ("a", "a", "colour=blue", "colour=missing", "colour=red", *(f"code={k}" for k in range(4)))
+    np.testing.assert_allclose(names["X"].to_numpy(), table.X)
+    np.testing.assert_allclose(names["y"].to_numpy(), table.y)
+    assert table.n_left_out == 2 and table.constant == ("one",)
+
+
+def test_the_code_of_other_formats_reads_the_same_table(tmp_path):
+    import pandas as pd
+
+    pd.DataFrame(X, columns=["a", "b", "c"]).to_parquet(tmp_path / "data.parquet")
+    np.save(tmp_path / "data.npy", X)
+    write(tmp_path / "bare.csv", X, None)
+    for name, target in (("data.parquet", "b"), ("data.npy", "2"), ("bare.csv", "2")):
+        table, names = read_table(tmp_path / name, target=target), {}
+        exec(table.code, names)
+        np.testing.assert_allclose(names["X"].to_numpy(), table.X)
+        np.testing.assert_allclose(names["y"].to_numpy(), X[:, 1])

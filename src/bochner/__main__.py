@@ -1,0 +1,5 @@
+"""``python -m bochner`` is ``bochner``."""
+
+from .cli import main
+
+raise SystemExit(main())

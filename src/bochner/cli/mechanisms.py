@@ -1,0 +1,204 @@
+"""Measures every mechanism for a kernel on rows of a table, all at the same width of the features."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .._progress import progress
+from .._table import format_table, seconds, with_error
+from ..approximation import Approximation, NoClosedForm
+from ..kernels import Kernel
+from ..maps import Landmarks
+from ..selection._applicable import label_of, planned
+from ..selection._prediction import Rows, seconds_per_row
+from ..selection._sample import Sample
+
+_AGAIN, _CLOSE = 4, 1.15
+"""Mechanisms within this factor of the lowest error are drawn so many times as often."""
+_RARE = 2.0
+"""Factor between closed form and measurement above which draws too rare to be seen carry the error."""
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """Measurements of one mechanism.
+
+    Attributes
+    ----------
+    label : str
+        Short name of map and projection.
+    spec : str
+        The ``repr`` of its specification, which rebuilds it.
+    kind : {"landmarks", "independent", "other"}
+        Uniform landmarks are the features of scikit-learn's Nystroem, independent cosines those of its RBFSampler.
+    n_features : int
+        Width of the features.
+    error, standard_error : float
+        Relative Frobenius error of the Gram matrix, root mean square over draws, and its standard error.
+    predicted : float or None
+        The closed form of the same error; None if there is none.
+    n_draws : int
+        Number of draws.
+    seconds_per_row : float
+        Time of the features.
+    positive, unbiased : bool
+    """
+
+    label: str
+    spec: str
+    kind: str
+    n_features: int
+    error: float
+    standard_error: float
+    predicted: float | None
+    n_draws: int
+    seconds_per_row: float
+    positive: bool
+    unbiased: bool
+
+    @property
+    def rare(self) -> bool:
+        """Whether draws too rare to be sampled carry the error, so that its closed form is far above the measured one."""
+        return self.predicted is not None and self.predicted > _RARE * (self.error + 2 * self.standard_error)
+
+    @property
+    def ranked(self) -> float:
+        """The error by which mechanisms are ordered: the closed form if a few draws miss what carries it."""
+        return self.predicted if self.predicted is not None and self.rare else self.error
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Mechanisms:
+    """All mechanisms that were measured, lowest error first."""
+
+    kernel: Kernel
+    n_features: int
+    n_rows: int
+    found: tuple[Mechanism, ...]
+    n_left: int
+
+    @property
+    def sentences(self) -> list[str]:
+        """The result in words, against what scikit-learn has."""
+        best, n = self.found[0], self.n_features
+        said = [f"At width {n}, {best.label} has the lowest error of the kernel, {best.error:.3g}."]
+        for kind, name in (
+            ("independent", "Independent rows (RBFSampler)"),
+            ("landmarks", "Uniform landmarks (Nystroem)"),
+        ):
+            other = next((m for m in self.found if m.kind == kind), None)
+            if other is not None and other is not best and 0 < best.error < other.error:
+                more = (other.error / best.error) ** 2
+                need = f": they need about {more:.1f} times the features for the same" if kind == "independent" else ""
+                said.append(f"{name} have {other.error:.3g}{need}.")
+        if self.n_left:
+            said.append(f"There was no time for {self.n_left} more.")
+        return said
+
+    def table(self, top: int | None = None) -> str:
+        """Return the measurements as text."""
+        header = ["mechanism", "features", "error", "by theory", "time per row", "positive", "unbiased"]
+        return format_table(header, [row(m) for m in self.found[:top]])
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        facts = {"kernel": repr(self.kernel), "n_features": self.n_features, "n_rows": self.n_rows}
+        return facts | {"n_left": self.n_left, "mechanisms": [m.as_dict() for m in self.found]}
+
+
+def row(m: Mechanism) -> list[str]:
+    """Return the cells of one mechanism: its error by theory only where it says something of the draws."""
+    predicted = "" if m.predicted is None else f"{m.predicted:.3g}" if not m.rare else "rare draws"
+    flags = ["yes" if m.positive else "no", "yes" if m.unbiased else "approx."]
+    error = with_error(m.error, m.standard_error) if m.standard_error else f"{m.error:.4g}"
+    return [m.label, str(m.n_features), error, predicted, seconds(m.seconds_per_row), *flags]
+
+
+def measure(
+    X: np.ndarray,
+    Y: np.ndarray | None,
+    kernel: Kernel,
+    n_features: int,
+    *,
+    rows: int,
+    n_draws: int,
+    seed: int,
+    limit: float,
+    shown: bool = True,
+) -> Mechanisms:
+    """Measure the mechanisms that apply, plain ones first, for at most ``limit`` seconds; equal ones once."""
+    end = time.perf_counter() + limit
+    sample = Sample.of(X, Y, kernel, np.random.default_rng(seed), rows)
+    plans = list(
+        planned(kernel, sample.X, None if Y is None else sample.Y, n_features, seed, sample.others, plain_first=True)
+    )
+    if not plans:
+        raise ValueError(f"--features {n_features} is too few for any mechanism of {kernel!r}.")
+    ground = _Ground(sample, X.dtype, seed)
+    found: dict[tuple[Any, ...], tuple[Approximation, Mechanism]] = {}
+    n_left = 0
+    for spec, plan in progress(plans, label="mechanisms", shown=shown, delay=0.0):
+        if found and time.perf_counter() > end:
+            n_left += 1
+            continue
+        measured = ground.measured(spec, plan, n_draws)
+        # draws have the same seeds, so that two names of one mechanism have the same errors; the shorter name stays
+        key = (measured.n_features, f"{measured.error:.10g}")
+        if key not in found or len(measured.label) < len(found[key][1].label):
+            found[key] = plan, measured
+    lowest = min(m.ranked for _, m in found.values())
+    final = [
+        ground.again(m, plan, _AGAIN * n_draws) if m.ranked <= _CLOSE * lowest and time.perf_counter() < end else m
+        for plan, m in found.values()
+    ]
+    ranked = sorted(final, key=lambda m: m.ranked)
+    return Mechanisms(kernel, n_features, len(sample.X), tuple(ranked), n_left)
+
+
+class _Ground:
+    """The rows on which errors are measured, with their exact Gram matrix."""
+
+    def __init__(self, sample: Sample, dtype: Any, seed: int) -> None:
+        self.X, self.Y, self.exact = sample.X.astype(dtype), sample.Y.astype(dtype), sample.exact
+        self.draws = Rows(sample.X.shape[1], seed)
+
+    def measured(self, spec: Approximation, plan: Approximation, n_draws: int) -> Mechanism:
+        error, spread = self._error(plan, n_draws)
+        independent = spec.map == Approximation(spec.kernel).map and spec.projection.coupling == "iid"
+        kind = "landmarks" if spec.map == Landmarks() else "independent" if independent else "other"
+        time_ = seconds_per_row(self.draws.draw(plan, 0), self.X)
+        facts = (self._theory(plan), n_draws, time_, plan.positive, plan.unbiased)
+        return Mechanism(label_of(spec), repr(spec), kind, plan.n_features_out, error, spread, *facts)
+
+    def again(self, known: Mechanism, plan: Approximation, n_draws: int) -> Mechanism:
+        error, spread = self._error(plan, n_draws)
+        return replace(known, error=error, standard_error=spread, n_draws=n_draws)
+
+    def _error(self, plan: Approximation, n_draws: int) -> tuple[float, float]:
+        """Root mean squared relative error over draws, and its standard error."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            grams = (self.draws.draw(plan, k).gram(self.X, self.Y) for k in range(n_draws))
+            norm = np.linalg.norm(self.exact)
+            squares = np.array([float(np.linalg.norm(gram - self.exact) / norm) ** 2 for gram in grams])
+        squares = np.nan_to_num(squares, nan=np.inf)
+        error = float(np.sqrt(squares.mean()))
+        if not 0 < error < np.inf:
+            return error, 0.0
+        return error, float(squares.std(ddof=1) / np.sqrt(n_draws)) / (2 * error)
+
+    def _theory(self, plan: Approximation) -> float | None:
+        try:
+            squares = plan.mse(self.X, self.Y)
+        except NoClosedForm:
+            return None
+        with np.errstate(over="ignore", invalid="ignore"):
+            error = float(np.sqrt(np.sum(squares)) / np.linalg.norm(self.exact))
+        return error if np.isfinite(error) else None

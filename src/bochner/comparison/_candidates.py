@@ -1,0 +1,123 @@
+"""The candidates of a comparison: the kernel machines of this library, and what one would use instead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
+from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.linear_model import LogisticRegression, RidgeClassifierCV, RidgeCV
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR
+
+from ..learn import GaussianProcess, KernelClassifier, KernelRidge
+
+CONSTANT, LINEAR, BOOSTED = "constant", "linear model", "boosted trees"
+DEFAULTS = ("KernelRidge()", "KernelClassifier()")
+_ALPHAS = [0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]
+_WIDTH = 512
+_NARROW = 256
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An estimator under a name.
+
+    Attributes
+    ----------
+    name : str
+        What the tables call it.
+    estimator : estimator
+        Unfitted.
+    growth : float
+        The time of a fit grows as rows ** growth, from a few hundred to some ten thousand.
+    needed : bool
+        Whether it is judged whatever the budget.
+    ours : bool
+        Whether it is a kernel machine of this library.
+    """
+
+    name: str
+    estimator: Any
+    growth: float = 1.0
+    needed: bool = False
+    ours: bool = False
+
+
+def standard_candidates(classifies: bool, n_columns: int, *, impute: bool = False) -> list[Candidate]:
+    """Return the candidates for a table; the first is the default machine of the library.
+
+    Every estimator is set up as its users do: scaled columns where it needs them, and its main settings searched for.
+    """
+    machine: Any = KernelClassifier if classifies else KernelRidge
+    name = machine.__name__
+    found = [
+        Candidate(f"{name}()", machine(random_state=0), needed=True, ours=True),
+        Candidate(CONSTANT, (DummyClassifier if classifies else DummyRegressor)(), needed=True),
+        Candidate(LINEAR, make_pipeline(StandardScaler(), _linear(classifies)), needed=True),
+        Candidate(BOOSTED, _boosted(classifies), growth=0.7, needed=True),
+        Candidate(f"{name}(n_components={_NARROW})", machine(n_components=_NARROW, random_state=0), ours=True),
+        *([] if classifies else [_process()]),
+        Candidate("extra trees", (ExtraTreesClassifier if classifies else ExtraTreesRegressor)(random_state=0)),
+        Candidate("RBFSampler + ridge", _sampled(RBFSampler, classifies, n_columns)),
+        Candidate("Nystroem + ridge", _sampled(Nystroem, classifies, n_columns)),
+        Candidate("support vectors", _support_vectors(classifies, n_columns), growth=1.7),
+    ]
+    return [_imputing(candidate) for candidate in found] if impute else found
+
+
+def _imputing(candidate: Candidate) -> Candidate:
+    """Missing numbers become the median of their column in the training rows; boosted trees take them as they are."""
+    if candidate.name == BOOSTED:
+        return candidate
+    estimator = make_pipeline(SimpleImputer(strategy="median"), candidate.estimator)
+    return Candidate(candidate.name, estimator, candidate.growth, candidate.needed, candidate.ours)
+
+
+def _linear(classifies: bool) -> Any:
+    return LogisticRegression(max_iter=1000) if classifies else RidgeCV(alphas=_ALPHAS)
+
+
+def _boosted(classifies: bool) -> Any:
+    kind: Any = HistGradientBoostingClassifier if classifies else HistGradientBoostingRegressor
+    return kind(random_state=0)
+
+
+def _process() -> Candidate:
+    """A Gaussian process, which scales neither columns nor targets by itself.  That for classes takes far longer."""
+    process = make_pipeline(StandardScaler(), GaussianProcess(normalize_y=True, random_state=0))
+    return Candidate("GaussianProcess()", process, ours=True)
+
+
+def _sampled(kind: Any, classifies: bool, d: int) -> Any:
+    """Features of scikit-learn's approximations of the Gaussian kernel under a ridge, with a search for the bandwidth."""
+    ridge = RidgeClassifierCV(alphas=_ALPHAS) if classifies else RidgeCV(alphas=_ALPHAS)
+    pipeline = make_pipeline(StandardScaler(), kind(n_components=_WIDTH, random_state=0), ridge)
+    grid = {f"{kind.__name__.lower()}__gamma": _gammas(d, 0.03, 0.1, 0.3)}
+    return GridSearchCV(pipeline, grid, cv=3)
+
+
+def _support_vectors(classifies: bool, d: int) -> Any:
+    grid = {"C": [1.0, 10.0, 100.0], "gamma": _gammas(d, 0.1, 0.3, 1.0)}
+    if classifies:
+        pipeline, prefix = make_pipeline(StandardScaler(), SVC(cache_size=500)), "svc"
+    else:  # the width of its tube, 0.1, is in units of the target
+        regressor = TransformedTargetRegressor(SVR(cache_size=500), transformer=StandardScaler())
+        pipeline, prefix = make_pipeline(StandardScaler(), regressor), "transformedtargetregressor__regressor"
+    return GridSearchCV(pipeline, {f"{prefix}__{name}": values for name, values in grid.items()}, cv=3)
+
+
+def _gammas(d: int, *factors: float) -> list[float]:
+    """Bandwidths around scikit-learn's "scale" for standardised columns, 1/d."""
+    return [float(f"{factor / d:.3g}") for factor in factors]

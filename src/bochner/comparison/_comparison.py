@@ -1,0 +1,268 @@
+"""The result of a comparison: estimators with their errors and times, what to use, why, and the code for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from .._table import format_table, seconds, with_error
+from ._candidates import BOOSTED, CONSTANT, DEFAULTS, LINEAR
+from ._source import source
+
+_HEADER = ("estimator", "{measure}", "{score}", "above the lowest", "verdict", "fit", "predict 1000 rows")
+
+
+@dataclass(frozen=True)
+class Result:
+    """One estimator on the folds of a comparison.
+
+    Attributes
+    ----------
+    name : str
+        Its name in tables.
+    estimator : estimator
+        The estimator, unfitted.
+    ours : bool
+        Whether it is a kernel machine of this library.
+    errors : tuple of float
+        Error on the test rows of each fold.
+    score : float
+        R2, or accuracy, averaged over the folds.
+    fit_seconds : float
+        Median time of a fit, searches for settings included.
+    predict_seconds : float
+        Median time to predict 1000 rows.
+    chosen : str
+        What the estimator says about its own choices, if it does.
+    """
+
+    name: str
+    estimator: Any
+    ours: bool
+    errors: tuple[float, ...]
+    score: float
+    fit_seconds: float
+    predict_seconds: float
+    chosen: str = ""
+
+    @property
+    def error(self) -> float:
+        """Mean error over the folds."""
+        return float(np.mean(self.errors))
+
+    @property
+    def code(self) -> str:
+        """Code that builds and fits the estimator on arrays ``X`` and ``y``."""
+        imports, expression = source(self.estimator)
+        return "\n".join([*imports, "", f"model = {expression}", "model.fit(X, y)"])
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Estimators judged on the same folds, lowest error first; print it for the table and its sentences.
+
+    Attributes
+    ----------
+    results : tuple of Result
+        All that was judged, the lowest mean error first.
+    task : {"regression", "classification"}
+        What was predicted.
+    n_rows, n_used : int
+        Rows of the data, and rows that were used.
+    n_folds : int
+        Folds on which every result was judged.
+    left_out : dict of str to str
+        Estimators that were not judged, and why.
+    notes : tuple of str
+        Sentences on what was done differently from what was asked.
+    seconds : float
+        Time of the comparison.
+    """
+
+    results: tuple[Result, ...]
+    task: str
+    n_rows: int
+    n_used: int
+    n_folds: int
+    left_out: dict[str, str]
+    notes: tuple[str, ...]
+    seconds: float
+
+    @property
+    def best(self) -> Result:
+        """The recommended estimator: the one with the lowest mean error."""
+        return self.results[0]
+
+    @property
+    def default(self) -> Result | None:
+        """The default machine of this library, `KernelRidge()` or `KernelClassifier()`; None if it could not be fitted."""
+        return next((result for result in self.results if result.name in DEFAULTS), None)
+
+    @property
+    def measure(self) -> str:
+        """Name of the error: "RMSE" or "error rate"."""
+        return "RMSE" if self.task == "regression" else "error rate"
+
+    @property
+    def code(self) -> str:
+        """Code that builds and fits the recommended estimator on arrays ``X`` and ``y``."""
+        return self.best.code
+
+    def __getitem__(self, name: str) -> Result:
+        """The result of a name."""
+        for result in self.results:
+            if result.name == name:
+                return result
+        raise KeyError(
+            f"Comparison: there is no estimator {name!r}; there are {', '.join(r.name for r in self.results)}."
+        )
+
+    def difference(self, result: Result, other: Result | None = None) -> tuple[float, float]:
+        """Mean difference of errors to another result (the best by default), paired over the folds, and its standard error.
+
+        Training rows of folds overlap, which makes errors of folds dependent; the variance is therefore multiplied by
+        1 + k/(k-1) for k folds (Nadeau and Bengio, 2003).
+        """
+        differences = np.subtract(result.errors, (other or self.best).errors)
+        k = len(differences)
+        variance = differences.var(ddof=1) * (1 / k + 1 / (k - 1))
+        return float(differences.mean()), float(np.sqrt(variance))
+
+    def verdict(self, result: Result, other: Result | None = None) -> str:
+        """Whether a result is "better", "tied" or "worse" than another (the best by default), at a level of 5 %."""
+        mean, error = self.difference(result, other)
+        if abs(mean) <= stats.t.ppf(0.975, len(result.errors) - 1) * error or mean == 0:
+            return "tied"
+        return "worse" if mean > 0 else "better"
+
+    @cached_property
+    def tied(self) -> tuple[Result, ...]:
+        """Results that cannot be told from the best, fastest fit first."""
+        others = [result for result in self.results[1:] if self.verdict(result) == "tied"]
+        return tuple(sorted(others, key=lambda result: result.fit_seconds))
+
+    @property
+    def headline(self) -> str:
+        """What to use, its error, and how far below the usual alternatives that is."""
+        best = self.best
+        below = [
+            f"{self._percent(other)} below {name}" if self.verdict(other) == "worse" else f"tied with {name}"
+            for other, name in ((self._found(CONSTANT), "a constant"), (self._found(LINEAR), "the linear model"),
+                                (self._found(BOOSTED), "boosted trees"), (self.default, _name(self.default)))
+            if other is not None and other is not best
+        ]  # fmt: skip
+        return f"Use {best.name}: {self._level(best)}{', ' if below else ''}{', '.join(below)}."
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the recommended estimator is the best, as far as the other errors tell, and a faster alternative."""
+        best, linear, boosted = self.best, self._found(LINEAR), self._found(BOOSTED)
+        said = []
+        if linear is not None and linear is not best:
+            if self.verdict(linear) == "tied":
+                said.append("A linear model is tied: the relation is close to linear, or the rows are too few to tell.")
+            else:
+                said.append(f"The relation is not linear: a linear model has {self._times(linear)} the error.")
+        if best.ours and boosted is not None and self.verdict(boosted) == "worse":
+            said.append(f"It is smooth: boosted trees, which predict in steps, have {self._times(boosted)} the error.")
+        elif (
+            best.name in (BOOSTED, "extra trees") and self.default is not None and self.verdict(self.default) == "worse"
+        ):
+            behind = self._times(self.default)
+            said.append(f"It has steps, or few relevant columns: {self.default.name} has {behind} the error.")
+        if best.chosen:
+            said.append(best.chosen)
+        if self.tied and self.tied[0].fit_seconds < best.fit_seconds / 2:
+            quick = self.tied[0]
+            ratio = best.fit_seconds / quick.fit_seconds
+            said.append(f"Tied, and {ratio:.2g} times faster to fit: {quick.name}.")
+        return tuple(said)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """One sentence for each estimator."""
+        return tuple(self._sentence(result) for result in self.results)
+
+    @property
+    def header(self) -> list[str]:
+        """Titles of the columns of the table."""
+        return [title.format(measure=self.measure, score=self._score_name) for title in _HEADER]
+
+    def table(self) -> str:
+        """Return all results as text."""
+        return format_table(self.header, [self.row(result) for result in self.results])
+
+    def row(self, result: Result) -> list[str]:
+        """Return the cells of one line of the table."""
+        spread = float(np.std(result.errors, ddof=1) / np.sqrt(len(result.errors)))
+        best = result is self.best
+        return [
+            result.name,
+            with_error(result.error, spread),
+            f"{result.score:.3f}",
+            "" if best else with_error(*self.difference(result)),
+            "lowest" if best else self.verdict(result),
+            seconds(result.fit_seconds),
+            seconds(result.predict_seconds),
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return a dictionary for JSON."""
+        rows = []
+        for result in self.results:
+            mean, error = self.difference(result)
+            rows.append({
+                "name": result.name, "ours": result.ours, "error": result.error, "errors": list(result.errors),
+                "score": result.score, "difference": mean, "standard_error": error, "verdict": self.row(result)[4],
+                "fit_seconds": result.fit_seconds, "predict_seconds": result.predict_seconds, "code": result.code,
+            })  # fmt: skip
+        return {
+            "best": self.best.name, "headline": self.headline, "reasons": list(self.reasons), "task": self.task,
+            "measure": self.measure, "n_rows": self.n_rows, "n_used": self.n_used, "n_folds": self.n_folds,
+            "results": rows, "left_out": self.left_out, "notes": list(self.notes), "seconds": self.seconds,
+            "code": self.code,
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        lines = [self.headline, *self.reasons, "", self.table(), "", *self.sentences]
+        lines += [f"Not judged: {name}, {why}." for name, why in self.left_out.items()]
+        return "\n".join([*lines, *self.notes, "", self.code])
+
+    __repr__ = __str__
+
+    @property
+    def _score_name(self) -> str:
+        return "R2" if self.task == "regression" else "accuracy"
+
+    def _found(self, name: str) -> Result | None:
+        return next((result for result in self.results if result.name == name), None)
+
+    def _level(self, result: Result) -> str:
+        return f"{self.measure} {result.error:.3g} ({self._score_name} {result.score:.3f})"
+
+    def _percent(self, other: Result) -> str:
+        return f"{100 * (1 - self.best.error / other.error):.0f} %" if other.error > 0 else "0 %"
+
+    def _times(self, other: Result) -> str:
+        return f"{other.error / self.best.error:.2f} times" if self.best.error > 0 else "more than"
+
+    def _sentence(self, result: Result) -> str:
+        cost = f"a fit takes {seconds(result.fit_seconds)}, 1000 predictions {seconds(result.predict_seconds)}"
+        name = _capital(result.name)
+        if result is self.best:
+            return f"{name}: lowest {self.measure}, {result.error:.3g}; {cost}."
+        tied = self.verdict(result) == "tied"
+        gap = f"{'tied, a difference of' if tied else 'worse by'} {with_error(*self.difference(result))}"
+        return f"{name}: {gap} in {self.measure}, paired over {self.n_folds} folds; {cost}."
+
+
+def _name(result: Result | None) -> str:
+    return "" if result is None else result.name
+
+
+def _capital(name: str) -> str:
+    return name[:1].upper() + name[1:]

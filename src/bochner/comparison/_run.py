@@ -1,0 +1,317 @@
+"""`compare`: judge estimators on the same folds, within a budget of seconds."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import KFold, StratifiedKFold, cross_validate, train_test_split
+from threadpoolctl import threadpool_limits
+
+from .._progress import progress
+from .._random import RNG, as_generator
+from .._validation import check_count, check_flag, check_positive
+from ..linalg import threads
+from ._candidates import CONSTANT, Candidate, standard_candidates
+from ._comparison import Comparison, Result
+from ._data import checked
+
+BUDGET = 60.0
+_FOLDS, _LEAST_FOLDS = 5, 3
+_ENOUGH, _FEW, _LEAST_ROWS = 2000, 500, 200
+_SHARE = 0.3
+"""Share of the time that one candidate may take where there is no time for all."""
+_FIRST_TRIAL, _STEP = 100, 3
+_TRIAL = 0.03
+"""Share of the budget for one trial fit, beyond the two smallest sizes."""
+_SPENT = 0.8
+"""Share of the remaining time that is planned, since predictions of times err by some tens of percent."""
+_ONE_FIT = 0.1
+"""Share of the budget for one fit: what is predicted wrong by a factor of three then costs a fifth of the budget."""
+
+clock = time.perf_counter
+
+
+def compare(
+    X: Any,
+    y: Any,
+    *,
+    task: str | None = None,
+    candidates: Mapping[str, Any] | None = None,
+    budget: float = BUDGET,
+    n_folds: int = _FOLDS,
+    impute: bool = False,
+    rng: RNG = 0,
+    verbose: bool = False,
+) -> Comparison:
+    """Judge kernel machines and what one would use instead on the same folds of a table.
+
+    The machines are `bochner.learn.KernelRidge` or `KernelClassifier` as they come, a narrower one, and a Gaussian
+    process.  The others are a constant, a linear model, boosted trees, extra trees, ridge regression on the features of
+    scikit-learn's RBFSampler and Nystroem, and support vectors, each with its main settings searched for on training
+    rows.  All are judged by the same cross-validation, with scikit-learn's splitters.
+
+    Parameters
+    ----------
+    X : array or data frame (n, d)
+        Numbers; encode categories first, for example with ``pandas.get_dummies``.
+    y : array (n,)
+        Targets: numbers, or labels of classes.
+    task : {"regression", "classification"}, optional
+        By default, text, truth values and at most 20 different whole numbers are classes.
+    candidates : dict of str to estimator, optional
+        Further estimators, by the names that the table shows.
+    budget : float
+        Seconds.  Times of fits are predicted from trials on few rows; where all would take longer, fewer rows are used,
+        down to 2000, then the slowest estimators are left out, and fewer rows again.  ``notes`` and ``left_out`` say so.
+    n_folds : int
+        Number of folds, at least 3.
+    impute : bool
+        Whether missing numbers are allowed, and replaced by the median of their column in the training rows.
+    rng : int, numpy.random.Generator or None
+        Source of randomness for the folds and the sample of rows; estimators have ``random_state=0``, as the code has.
+    verbose : bool
+        Whether to show a progress bar.
+
+    Returns
+    -------
+    Comparison
+        ``print`` it for a table with one sentence for each estimator; ``.best`` is the one to use, ``.code`` builds it.
+
+    See Also
+    --------
+    bochner.recommend : Ranks mechanisms by the error of the kernel, without targets.
+
+    Notes
+    -----
+    Two estimators are tied if the mean difference of their errors, paired over the folds, is within the two-sided t
+    interval of 95 %, with the variance corrected for overlapping training rows (Nadeau and Bengio, 2003).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bochner
+    >>> X = np.random.default_rng(0).uniform(-3, 3, (150, 2))
+    >>> found = bochner.compare(X, np.sin(2 * X[:, 0]) + X[:, 1], budget=20)
+    >>> found.verdict(found["constant"]), found.verdict(found["linear model"]), found.best.score > 0.9
+    ('worse', 'worse', True)
+    """
+    start = clock()
+    budget = check_positive("compare", "budget", budget)
+    check_flag("compare", "impute", impute)
+    if (n_folds := check_count("compare", "n_folds", n_folds)) < _LEAST_FOLDS:
+        raise ValueError(
+            f"compare: n_folds must be at least {_LEAST_FOLDS}, got {n_folds}; fewer cannot tell what is tied."
+        )
+    X, y, classifies = checked(X, y, task, n_folds, impute=impute)
+    seed = int(as_generator(rng).integers(2**31))
+    judged = _all_candidates(classifies, X.shape[1], impute, candidates)
+    run = Run(X, y, classifies, seed, budget, start, n_folds)
+    free = _free_cores()
+    with threadpool_limits(limits=free), threads(free):
+        return run.comparison(judged, shown=verbose)
+
+
+def _free_cores() -> int:
+    """Cores without work: threads that wait for each other beside a busy neighbour take many times as long as one."""
+    cores = os.cpu_count() or 1
+    busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0  # not on Windows
+    return max(1, cores - round(busy))
+
+
+def _all_candidates(classifies: bool, d: int, impute: bool, further: Mapping[str, Any] | None) -> list[Candidate]:
+    found = standard_candidates(classifies, d, impute=impute)
+    for name, estimator in (further or {}).items():
+        if name in {candidate.name for candidate in found}:
+            raise ValueError(f"compare: there is an estimator of the name {name!r} already; give it another name.")
+        if not (hasattr(estimator, "fit") and hasattr(estimator, "predict") and hasattr(estimator, "get_params")):
+            raise TypeError(
+                f"compare: candidate {name!r} must be an estimator with fit and predict, got {estimator!r}."
+            )
+        found.append(Candidate(name, estimator, growth=1.5, needed=True))
+    return found
+
+
+class Run:
+    """One comparison under way: the rows, the clock, and what fits took so far."""
+
+    def __init__(
+        self, X: np.ndarray, y: np.ndarray, classifies: bool, seed: int, budget: float, start: float, n_folds: int
+    ) -> None:
+        self.X, self.y, self.classifies, self.seed = X, y, classifies, seed
+        self.budget, self.start, self.n_folds = budget, start, n_folds
+        self.trials: dict[str, list[tuple[int, float]]] = {}
+        self.left_out: dict[str, str] = {}
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return clock() - self.start
+
+    def comparison(self, judged: list[Candidate], shown: bool) -> Comparison:
+        """Try on few rows, plan, judge fold by fold, and collect the results."""
+        judged = self._tried(judged, shown)
+        judged, n_used = self._planned(judged)
+        rows = self._sample(n_used)
+        folds = list(_splitter(self.classifies, self.n_folds, self.seed).split(self.X[rows], self.y[rows]))
+        found: dict[str, list[dict[str, Any]]] = {candidate.name: [] for candidate in judged}
+        for k, fold in enumerate(progress(folds, label="compare", shown=shown, delay=0.0)):
+            if k >= _LEAST_FOLDS and self.elapsed * (k + 1) / k > self.budget:  # as long as the folds before it
+                break
+            for candidate in [c for c in judged if c.name not in self.left_out]:
+                self._judge(candidate, fold, rows, found)
+        results = [_result(c, found[c.name], self.classifies) for c in judged if c.name not in self.left_out]
+        if not any(result.name != CONSTANT for result in results):
+            raise ValueError(f"compare: no estimator could be fitted: {self.left_out}.")
+        results.sort(key=lambda result: result.error)
+        n_folds = len(results[0].errors)
+        kind = "classification" if self.classifies else "regression"
+        notes = self._notes(n_used, n_folds)
+        return Comparison(
+            tuple(results), kind, len(self.X), n_used, n_folds, dict(self.left_out), notes, round(self.elapsed, 3)
+        )
+
+    def seconds_of(self, candidate: Candidate, n: int) -> float:
+        """Predicted time of a fit on n rows: the least that a trial predicts, since a busy machine only adds to times."""
+        return min(took * math.pow(n / size, candidate.growth) for size, took in self.trials[candidate.name])
+
+    def _tried(self, judged: list[Candidate], shown: bool) -> list[Candidate]:
+        """Fit all on few rows, twice, and on more rows what is fast enough; the first fits also compile and import."""
+        size, tried = min(_FIRST_TRIAL, len(self.X)), list(judged)
+        while tried and size <= len(self.X) and self.elapsed < self.budget / 4:
+            rows = self._sample(size)
+            split = _halves(self.y[rows], self.classifies, self.seed)
+            for candidate in progress(tried, label=f"trial on {size} rows", shown=shown, delay=0.0):
+                if not candidate.needed and self.elapsed > self.budget / 2:
+                    self.left_out.setdefault(candidate.name, "since there was no time to try it")
+                    continue
+                before = clock()
+                if self._fit(candidate, split, rows) is not None:
+                    self.trials.setdefault(candidate.name, []).append((len(split[0]), clock() - before))
+            judged = [candidate for candidate in judged if candidate.name not in self.left_out]
+            size *= _STEP
+            quick = _TRIAL * self.budget if size > _STEP * _FIRST_TRIAL else math.inf
+            tried = [c for c in judged if self.seconds_of(c, size // 2) <= quick]
+        return judged
+
+    def _planned(self, judged: list[Candidate]) -> tuple[list[Candidate], int]:
+        """The candidates and the number of rows for which there is time.
+
+        All candidates are kept down to 2000 rows, then those that take no more than a share of the time down to 500 rows;
+        then the slowest are left out, and at last only the needed ones are judged, on at least 200 rows.
+        """
+        n = len(self.X)
+        enough, few, least = (min(n, size) for size in (_ENOUGH, _FEW, _LEAST_ROWS))
+        sizes = sorted({enough, few, *(int(n / 1.25**k) for k in range(200))}, reverse=True)
+        if (size := self._largest(judged, sizes, enough)) is not None:
+            return judged, size
+        share = _SHARE * _SPENT * (self.budget - self.elapsed) / self.n_folds
+        kept = [c for c in judged if c.needed or self._of_fold(c, enough) <= share]
+        size = self._largest(kept, sizes, few)
+        while size is None and any(not candidate.needed for candidate in kept):
+            kept.remove(max((c for c in kept if not c.needed), key=lambda c: self._of_fold(c, few)))
+            size = self._largest(kept, sizes, few)
+        for candidate in judged:
+            if candidate not in kept:
+                took = self._of_fold(candidate, enough)
+                self.left_out[candidate.name] = f"since a fit of {enough} rows would take about {took:.2g} s"
+        return kept, size or self._largest(kept, sizes, least) or least
+
+    def _largest(self, judged: Sequence[Candidate], sizes: list[int], least: int) -> int | None:
+        """The largest number of rows for which there is time, if any that is large enough."""
+        return next((size for size in sizes if size >= least and self._fits(judged, size)), None)
+
+    def _of_fold(self, candidate: Candidate, n: int) -> float:
+        """Predicted time of one fold of n rows."""
+        return self.seconds_of(candidate, n * (self.n_folds - 1) // self.n_folds)
+
+    def _fits(self, judged: Sequence[Candidate], n: int) -> bool:
+        """Whether there is time for the candidates on n rows, and no single fit takes much of it."""
+        times = [self._of_fold(candidate, n) for candidate in judged]
+        left = self.budget - self.elapsed
+        return self.n_folds * sum(times) <= _SPENT * left and max(times) <= _ONE_FIT * self.budget
+
+    def _sample(self, n: int) -> np.ndarray:
+        """Numbers of n rows at random; classes keep their shares where they have enough rows."""
+        if n >= len(self.X):
+            return np.arange(len(self.X))
+        return np.sort(_part(np.arange(len(self.X)), self.y, n, self.classifies, self.seed))
+
+    def _judge(self, candidate: Candidate, fold: Any, rows: np.ndarray, found: dict[str, list[Any]]) -> None:
+        """Judge one candidate on one fold, unless there is no time left for it."""
+        known = found[candidate.name]
+        expected = known[-1]["seconds"] if known else self.seconds_of(candidate, len(fold[0]))
+        if not candidate.needed and self.elapsed + expected > self.budget:
+            self.left_out[candidate.name] = "out of time"
+            return
+        before = clock()
+        scores = self._fit(candidate, fold, rows)
+        if scores is not None:
+            known.append(scores | {"seconds": clock() - before})
+
+    def _fit(self, candidate: Candidate, split: Any, rows: np.ndarray) -> dict[str, Any] | None:
+        """Fit and test on one split; None, and a reason in ``left_out``, if the estimator fails."""
+        scoring = ["accuracy"] if self.classifies else ["neg_root_mean_squared_error", "r2"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of convergence, of rare classes, of edges of a search: once for each fold
+            try:
+                scores: dict[str, Any] = cross_validate(
+                    candidate.estimator, self.X[rows], self.y[rows], cv=[split], scoring=scoring,
+                    return_estimator=True, error_score="raise",
+                )  # fmt: skip
+            except (ValueError, ArithmeticError, np.linalg.LinAlgError, MemoryError) as error:
+                reason = " ".join(str(error).split())[:200]
+                self.left_out[candidate.name] = f"since its fit failed ({type(error).__name__}: {reason})"
+                return None
+        return scores | {"n_test": len(split[1])}
+
+    def _notes(self, n_used: int, n_folds: int) -> tuple[str, ...]:
+        said = []
+        if n_used < len(self.X):
+            said.append(
+                f"{n_used} of {len(self.X)} rows were used, for which there was time in {self.budget:g} seconds; with more "
+                f"rows flexible estimators gain more."
+            )
+        if n_folds < self.n_folds:
+            said.append(f"{n_folds} of {self.n_folds} folds were judged in {self.budget:g} seconds.")
+        return tuple(said)
+
+
+def _splitter(classifies: bool, n_folds: int, seed: int) -> Any:
+    kind: Any = StratifiedKFold if classifies else KFold
+    return kind(n_folds, shuffle=True, random_state=seed)
+
+
+def _part(numbers: np.ndarray, y: np.ndarray, n: int, classifies: bool, seed: int) -> np.ndarray:
+    """A part of n rows, with the shares of the classes if each of them has two rows or more on both sides."""
+    counts = np.unique(y, return_counts=True)[1] if classifies else np.array([len(y)])
+    enough = classifies and counts.min() >= 2 and min(n, len(y) - n) >= len(counts)
+    part = train_test_split(numbers, train_size=n, stratify=y if enough else None, random_state=seed)[0]
+    return np.asarray(part)
+
+
+def _halves(y: np.ndarray, classifies: bool, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    numbers = np.arange(len(y))
+    train = _part(numbers, y, len(y) // 2, classifies, seed)
+    return train, np.setdiff1d(numbers, train)
+
+
+def _result(candidate: Candidate, scores: list[dict[str, Any]], classifies: bool) -> Result:
+    """Collect the scores of the folds."""
+    first = "test_accuracy" if classifies else "test_neg_root_mean_squared_error"
+    errors = tuple(float(1 - s[first][0] if classifies else -s[first][0]) for s in scores)
+    score = float(np.mean([s["test_accuracy" if classifies else "test_r2"][0] for s in scores]))
+    per_row = [s["score_time"][0] / s["n_test"] for s in scores]
+    fitted = scores[-1]["estimator"][0]
+    last = fitted[-1] if hasattr(fitted, "steps") else fitted
+    chosen = getattr(getattr(last, "selection_", None), "reason", "")
+    fit_seconds = float(np.median([s["fit_time"][0] for s in scores]))
+    return Result(
+        candidate.name, candidate.estimator, candidate.ours, errors, score, fit_seconds,
+        1000 * float(np.median(per_row)), str(chosen),
+    )  # fmt: skip
