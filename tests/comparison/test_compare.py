@@ -155,6 +155,7 @@ def test_an_estimator_that_fails_is_left_out_with_its_reason(few):
         ((X, Y[:-1]), ValueError, "X has 150 rows and y 149 targets; each row needs one"),
         ((X[:10], Y[:10]), ValueError, "10 rows are too few for 5 folds; at least 20 are needed"),
         ((X, np.ones(150)), ValueError, "y holds one class"),
+        ((X, [f"n{k // 2}" for k in range(150)]), ValueError, "no class of y has 5 rows, one for each fold"),
         ((X, np.full(150, 0.5)), ValueError, "every target is 0.5; there is nothing to predict"),
         ((X, [None, *Y[1:]]), ValueError, "y is missing in 1 rows, the first of them row 1"),
         ((X, np.column_stack([Y, Y])), ValueError, r"y must have one target per row, got shape \(150, 2\)"),

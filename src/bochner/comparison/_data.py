@@ -26,6 +26,10 @@ def checked(X: Any, y: Any, task: str | None, n_folds: int, *, impute: bool) -> 
         targets = _numbers(targets)
     elif len(np.unique(targets)) < 2:
         raise ValueError(f"compare: y holds one class, {targets.tolist()[0]!r}; there is nothing to tell apart.")
+    elif np.unique(targets, return_counts=True)[1].max() < n_folds:
+        raise ValueError(
+            f"compare: no class of y has {n_folds} rows, one for each fold; predict it with task='regression'."
+        )
     return rows, targets, classifies
 
 

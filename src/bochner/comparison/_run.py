@@ -158,7 +158,7 @@ class Run:
         judged = self._tried(judged, shown)
         judged, n_used = self._planned(judged)
         rows = self._sample(n_used)
-        folds = list(_splitter(self.classifies, self.n_folds, self.seed).split(self.X[rows], self.y[rows]))
+        folds = _folds(self.y[rows], self.classifies, self.n_folds, self.seed)
         found: dict[str, list[dict[str, Any]]] = {candidate.name: [] for candidate in judged}
         for k, fold in enumerate(progress(folds, label="compare", shown=shown, delay=0.0)):
             if k >= _LEAST_FOLDS and self.elapsed * (k + 1) / k > self.budget:  # as long as the folds before it
@@ -282,9 +282,11 @@ class Run:
         return tuple(said)
 
 
-def _splitter(classifies: bool, n_folds: int, seed: int) -> Any:
+def _folds(y: np.ndarray, classifies: bool, n_folds: int, seed: int) -> list[Any]:
     kind: Any = StratifiedKFold if classifies else KFold
-    return kind(n_folds, shuffle=True, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of classes with fewer rows than folds, which are wrong where they are new
+        return list(kind(n_folds, shuffle=True, random_state=seed).split(y, y))
 
 
 def _part(numbers: np.ndarray, y: np.ndarray, n: int, classifies: bool, seed: int) -> np.ndarray:
