@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from bochner import Approximation, kernels, maps, projections
-from bochner.nn import linear_attention
+from bochner.nn import RandomFeatureAttention, linear_attention
+from bochner.nn import _drawn as drawn
 from support.attention import exact, tokens
 
 DRAWS = 50
@@ -67,3 +68,27 @@ def test_estimated_weights_are_unbiased_before_the_division():
     grams = torch.stack([spec.draw(4, rng=rng).gram(q, k) for _ in range(2000)])
     z = (grams.mean(0) - truth) / (grams.std(0) / 2000**0.5)
     assert z.abs().max() < 5
+
+
+@pytest.mark.parametrize("call", ["function", "module"])
+def test_a_large_error_is_predicted_and_said(call, monkeypatch):
+    """Queries and keys of unit variance in 64 dimensions: features alone estimate nothing."""
+    monkeypatch.setattr(drawn, "_warned", set())
+    q, k, v = torch.randn(3, 2, 4, 100, 64, generator=torch.Generator().manual_seed(0))
+    with pytest.warns(UserWarning, match=r"predicted relative error of attention is .*window=64, anchors=1") as caught:
+        if call == "function":
+            linear_attention(q, k, v)
+        else:
+            attention = RandomFeatureAttention(256, 4, spec="dense", batch_first=True)
+            with torch.no_grad():
+                attention.in_proj_weight.copy_(3 * torch.eye(256).repeat(3, 1))
+            x = q.transpose(1, 2).flatten(2)
+            attention(x, x, x, need_weights=False)
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.filterwarnings("error::UserWarning")
+def test_a_small_error_or_a_window_is_not():
+    q, k, v = torch.randn(3, 2, 4, 100, 16, generator=torch.Generator().manual_seed(0))
+    linear_attention(q / 2, k / 2, v, n_projections=512)
+    linear_attention(2 * q, 2 * k, v, window=32)

@@ -31,6 +31,16 @@ SPEC = Approximation(kernels.Softmax(), maps.Positive())
     "options, error, match",
     [
         ({"q": Q.int()}, TypeError, r"q must be a floating-point tensor, got torch.int32"),
+        (
+            {"q": Q.to(torch.float8_e4m3fn)},
+            TypeError,
+            r"must be of float16, .* got torch.float8_e4m3fn; convert it with",
+        ),
+        (
+            {"q": torch.nested.nested_tensor([Q[0], Q[1]], layout=torch.jagged)},
+            TypeError,
+            r"q must be a dense tensor, got",
+        ),
         ({"q": Q.numpy()}, TypeError, r"q must be a floating-point tensor, got ndarray"),
         ({"q": Q[0, 0]}, ValueError, r"q must have shape \(\.\.\., length, width\), got \(3,\)"),
         ({"k": K[..., :2]}, ValueError, r"q and k must have the same width, k and v the same length"),

@@ -284,3 +284,27 @@ def write_past_version(version=1):
         save_file(
             module.state_dict() | {"expected": expected}, FOLDER / f"{name.replace(' ', '-')}_{version}.safetensors"
         )
+
+
+@pytest.mark.parametrize(
+    "name, change, match",
+    [
+        ("features.matrix", lambda x: torch.full_like(x, 1e38), "a number beyond 1e\\+18"),
+        ("features.plan", lambda x: x.flip(0), "the checkpoint was not loaded"),
+        ("out_proj.weight", lambda x: x[:1], "size mismatch"),
+        ("in_proj_bias", None, "Missing key"),
+    ],
+)
+def test_a_refused_checkpoint_changes_nothing(name, change, match):
+    own, other = (
+        RandomFeatureAttention(8, 2, spec="favor+", generator=torch.Generator().manual_seed(i)) for i in (0, 1)
+    )
+    before, damaged = {key: x.clone() for key, x in own.state_dict().items()}, dict(other.state_dict())
+    value = damaged.pop(name)
+    if change is not None:
+        damaged[name] = change(value)
+    with pytest.raises((ValueError, RuntimeError), match=match):
+        own.load_state_dict(damaged)
+    assert all(torch.equal(x, before[key]) for key, x in own.state_dict().items())
+    own.load_state_dict(other.state_dict())
+    assert torch.equal(own.in_proj_weight, other.in_proj_weight)

@@ -179,7 +179,7 @@ def linear_attention(  # type: ignore[misc]  # the options of both forms are tho
     if features is None:
         source = torch.Generator().manual_seed(0) if generator is None else generator
         features = AttentionFeatures(spec, n_projections, generator=source)
-    fitted = features.of(q, k, bias, scale) if isinstance(features, AttentionFeatures) else features
+    fitted = features.of(q, k, bias, scale, alone=not window) if isinstance(features, AttentionFeatures) else features
     check_features(fitted, q.shape[-1])
     check_exclusive(k, causal, prefix_lengths, cu_seqlens, state, process_group, return_state)
     if window or anchors:

@@ -20,6 +20,8 @@ from ._tensor_features import TensorFeatures
 
 OWNER = "linear_attention"
 
+_PRECISIONS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
 
 def check_call(causal: bool, nonpositive: str, chunk_size: int | None, window: int, anchors: int, engine: str) -> None:
     """Refuse options of another kind."""
@@ -52,8 +54,14 @@ def check_floating(owner: str, name: str, x: Any, *, meta: bool = False) -> None
     if not isinstance(x, Tensor) or not x.is_floating_point():
         kind = str(x.dtype) if isinstance(x, Tensor) else type(x).__name__
         raise TypeError(f"{owner}: {name} must be a floating-point tensor, got {kind}.")
-    if (x.is_meta and not meta) or x.layout != torch.strided:
-        kind = "a meta tensor, which holds no numbers" if x.is_meta else f"one of layout {x.layout}"
+    if x.dtype not in _PRECISIONS:
+        raise TypeError(
+            f"{owner}: {name} must be of float16, bfloat16, float32 or float64, got {x.dtype}; "
+            f"convert it with {name}.float()."
+        )
+    if (x.is_meta and not meta) or x.layout != torch.strided or x.is_nested:
+        kind = "a nested one; pad it and pass a mask" if x.is_nested else f"one of layout {x.layout}"
+        kind = "a meta tensor, which holds no numbers" if x.is_meta else kind
         raise TypeError(f"{owner}: {name} must be a dense tensor, got {kind}.")
 
 

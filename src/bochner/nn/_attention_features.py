@@ -10,6 +10,7 @@ from torch import Tensor
 from .._validation import check_count, shown
 from ..approximation import Approximation
 from ..catalogue import as_specification
+from ..kernels import Softmax
 from ._attention_checks import check_generator, root_of_scale
 from ._drawn import DrawnFeatures
 from ._head_spec import attention_spec
@@ -74,9 +75,16 @@ class AttentionFeatures:
             self._drawn.redraw(generator)
 
     @torch.no_grad()
-    def of(self, q: Tensor, k: Tensor, key_bias: Tensor | None, scale: float | Tensor | None) -> TensorFeatures:
-        """The features for a call of attention with checked arguments; those of the first call are kept."""
-        heads = q.shape[-3] if q.ndim > 2 else 1
+    def of(
+        self, q: Tensor, k: Tensor, key_bias: Tensor | None, scale: float | Tensor | None, *, alone: bool
+    ) -> TensorFeatures:
+        """The features for a call of attention with checked arguments; those of the first call are kept.
+
+        ``alone`` says that features meet all keys, so that their error is that of the attention.
+        """
+        lead = torch.broadcast_shapes(q.shape[:-2], k.shape[:-2])
+        q, k = (x.expand(*lead, *x.shape[-2:]) for x in (q, k))
+        heads = lead[-1] if lead else 1
         if self._drawn is None:
             if not k.shape[-2] or not q.shape[-2]:
                 raise ValueError(
@@ -84,7 +92,7 @@ class AttentionFeatures:
                     "those of the calls that filled the state."
                 )
             there = None if key_bias is None else key_bias > -torch.inf
-            self._drawn = self._fitted(heads, q, k, there, scale)
+            self._drawn = self._fitted(heads, q, k, there, scale, alone)
         drawn = self._drawn
         if (drawn.d, drawn.heads) != (q.shape[-1], heads):
             raise ValueError(
@@ -94,7 +102,7 @@ class AttentionFeatures:
         return drawn.current
 
     def _fitted(
-        self, heads: int, q: Tensor, k: Tensor, there: Tensor | None, scale: float | Tensor | None
+        self, heads: int, q: Tensor, k: Tensor, there: Tensor | None, scale: float | Tensor | None, alone: bool
     ) -> DrawnFeatures:
         dtype = torch.float64 if q.dtype == torch.float64 else torch.float32
         drawn: DrawnFeatures = DrawnFeatures(self.spec, q.shape[-1], heads, dtype=dtype, generator=self.generator).to(
@@ -106,7 +114,10 @@ class AttentionFeatures:
             rows = _by_head(there.expand(k.shape[:-1])[..., None])[..., 0].any(dim=0)
             queries = queries[:, rows] if queries.shape[1] == keys.shape[1] else queries
             keys = keys[:, rows]
-        drawn.fit(queries, keys.expand(heads, -1, -1))
+        keys = keys.expand(heads, -1, -1)
+        drawn.fit(queries, keys)
+        if alone and isinstance(self.spec.kernel, Softmax):
+            drawn.warn_of_error("linear_attention", queries, keys)
         return drawn
 
 

@@ -127,6 +127,10 @@ def stored_plans(stored: Tensor) -> tuple[Approximation, ...]:
         raise ValueError("its plan is not the JSON of one; the file is damaged") from None
 
 
+_LARGEST = 1e18
+"""Numbers of drawn features are some orders of magnitude around one; squares of such ones overflow in float32."""
+
+
 class Numbers(NamedTuple):
     """Numbers of a checkpoint that fit this module: plans, and either a matrix (with signs) or a map for each draw."""
 
@@ -178,10 +182,20 @@ def _check_numbers(name: str, values: Tensor, shape: tuple[int, ...]) -> None:
         raise ValueError(f"{name} must be floating of shape {shape}, got {values.dtype} of shape {tuple(values.shape)}")
     if not bool(values.isfinite().all()):
         raise ValueError(f"{name} holds numbers that are not finite")
+    _check_sizes(name, values)
+
+
+def _check_sizes(name: str, values: Tensor) -> None:
+    """Refuse numbers whose products with data would not be finite."""
+    if values.numel() and _LARGEST < float(values.abs().max()) < torch.inf:
+        raise ValueError(f"{name} holds a number beyond {_LARGEST:g}, whose products overflow; the file is damaged")
 
 
 def _arrays(own: Mapping[str, Tensor], draw: int) -> dict[str, np.ndarray]:
     prefix = f"arrays.{draw}."
+    for name, values in own.items():
+        if name.startswith(prefix) and values.is_floating_point():
+            _check_sizes(name, values)
     return {name.removeprefix(prefix): v.cpu().numpy() for name, v in own.items() if name.startswith(prefix)}
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import torch
 from torch import Tensor
 
 from .._arrays import in_working_precision
 from ..approximation import Approximation, FeatureMap
+from ..approximation.log_features import key_values, query_values, stabiliser, weights_of
+from ._attention_plain import levels_to_the_caller
 from ._checkpoint import FORMAT
 from ._feature_buffers import FeatureBuffers
 from ._head_spec import HeadSpec
@@ -14,6 +18,10 @@ from ._process_groups import from_first_replica
 
 _FITTED_ROWS = 1024
 """Rows of queries and of keys of each head from which constants are chosen."""
+_LARGE_ERROR = 0.5
+"""Relative error of attention weights above which a warning says so: the output is then mostly noise."""
+
+_warned: set[str] = set()
 
 
 class DrawnFeatures(FeatureBuffers):
@@ -101,7 +109,9 @@ class DrawnFeatures(FeatureBuffers):
         self._waits = False
 
     @torch.no_grad()
-    def fit_call(self, q: Tensor, k: Tensor, key_mask: Tensor | None, scale: float | Tensor) -> None:
+    def fit_call(
+        self, q: Tensor, k: Tensor, key_mask: Tensor | None, scale: float | Tensor, *, alone: bool = True
+    ) -> None:
         """Choose the constants from one call of an attention, without its padding.
 
         Parameters
@@ -112,11 +122,39 @@ class DrawnFeatures(FeatureBuffers):
             Which keys there are; queries in as many places are padded as keys are.
         scale : float or Tensor
             Factor of the dot products.
+        alone : bool
+            Whether features meet all keys: without exact ones beside them, a large error is worth a warning.
         """
         root = torch.as_tensor(scale, device=q.device).sqrt()
         q, k = ((in_working_precision(x) * root).transpose(0, 1) for x in (q, k))  # (heads, batch, length, d)
         there = torch.ones_like(k[0, ..., 0], dtype=torch.bool) if key_mask is None else key_mask.expand(k.shape[1:3])
-        self.fit(q[:, there] if q.shape == k.shape else q.flatten(1, 2), k[:, there])
+        queries, keys = q[:, there] if q.shape == k.shape else q.flatten(1, 2), k[:, there]
+        self.fit(queries, keys)
+        if alone and "module" not in _warned and self.warn_of_error("attention", queries, keys):
+            _warned.add("module")  # one layer of a model speaks for all
+
+    @torch.no_grad()
+    def warn_of_error(self, owner: str, q: Tensor, k: Tensor) -> bool:
+        """Warn where features are not expected to estimate attention, from queries and keys (heads, n, d) as in `fit`."""
+        if torch.compiler.is_compiling() or not (q.shape[-2] and k.shape[-2]) or q.is_meta:
+            return False
+        q, k = (_some_rows(x.to(self.dtype), count) for x, count in ((q, 64), (k, 256)))
+        exact = (q @ k.mT).softmax(dim=-1)
+        features = self.current
+        keys = features.log(k, key=True)
+        shift = stabiliser(keys)
+        found = weights_of(query_values(features.log(q, key=False), shift), key_values(keys, shift))
+        error = float((found - exact).norm() / exact.norm())
+        if not error > _LARGE_ERROR:
+            return False
+        warnings.warn(
+            f"{owner}: the predicted relative error of attention is {error:.2g} with {self.plans[0].n_projections} rows of "
+            f"W, so that the output has little to do with softmax attention; give near keys exact weights (window=64, "
+            f"anchors=1; for a trained model by nn.calibrate), use more rows or smaller queries and keys, or keep softmax.",
+            UserWarning,
+            stacklevel=levels_to_the_caller(),
+        )
+        return True
 
     def replan(self, plans: list[Approximation]) -> None:
         """Take other constants for each draw, and keep its rows."""
@@ -145,11 +183,11 @@ class DrawnFeatures(FeatureBuffers):
         return f"{spec}, d={self.d}, heads={self.heads}, per_head={self.per_head}"
 
 
-def _some_rows(x: Tensor) -> Tensor:
+def _some_rows(x: Tensor, count: int = _FITTED_ROWS) -> Tensor:
     """Random rows of (heads, n, d), the same each time; of fewer, each about as often.
 
     Equally spaced ones would meet the same few places of every sequence where its length divides the step.
     """
     n = x.shape[-2]
     order = torch.randperm(n, generator=torch.Generator().manual_seed(0))
-    return x[:, order[torch.arange(_FITTED_ROWS) % n].to(x.device)]
+    return x[:, order[torch.arange(count) % n].to(x.device)]

@@ -211,16 +211,22 @@ class FeatureBuffers(FixedPrecision):
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *arguments: Any) -> None:
         """Load a draw of the same specification; anything else is refused, and changes nothing."""
-        own = {name.removeprefix(prefix): values for name, values in state_dict.items() if name.startswith(prefix)}
-        if own:
-            try:
-                numbers = read(own, self._header(), self._n_draws)
-            except ValueError as error:
-                where = prefix.rstrip(".") or type(self).__name__
-                raise ValueError(f"load_state_dict: {where}: the checkpoint was not loaded: {error}.") from None
-            self._take(numbers, own["plan"])
+        found = self.readable(state_dict, prefix)
+        if found is not None:
+            self._take(*found)
         super()._load_from_state_dict(state_dict, prefix, *arguments)
         self._waits = not bool(self.fitted)
+
+    def readable(self, state_dict: Mapping[str, Any], prefix: str) -> tuple[Numbers, Tensor] | None:
+        """The numbers and the plan under that name, checked; None where there are none."""
+        own = {name.removeprefix(prefix): values for name, values in state_dict.items() if name.startswith(prefix)}
+        if not own:
+            return None
+        try:
+            return read(own, self._header(), self._n_draws), own["plan"]
+        except ValueError as error:
+            where = prefix.rstrip(".") or type(self).__name__
+            raise ValueError(f"load_state_dict: {where}: the checkpoint was not loaded: {error}.") from None
 
     def _take(self, numbers: Numbers, plan: Tensor) -> None:
         """Hold the numbers of a checkpoint."""

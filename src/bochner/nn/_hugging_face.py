@@ -112,7 +112,7 @@ class HeadAttention(nn.Module):
             k, v = (_for_all_heads(x, q.shape[1]) for x in (k, v))
         if self.features.waits:
             there = None if mask is None else (mask if mask.dtype == torch.bool else mask > -torch.inf).any(dim=1)
-            self.features.fit_call(q, k, there, scale)
+            self.features.fit_call(q, k, there, scale, alone=not self.window)
         options: dict[str, Any] = {"causal": causal, "key_mask": mask, "scale": scale, "prefix_lengths": prefixes}
         options |= {"window": self.window, "anchors": self.anchors, "state": state, "features": self.features.current}
         options["enable_gqa"] = k.shape[1] != q.shape[1]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -152,11 +153,25 @@ class RandomFeatureAttention(nn.Module):
             if extra is not None:
                 nn.init.xavier_normal_(extra)
 
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+        """Load parameters and draw, as every module does; a ``state_dict`` that is refused changes nothing.
+
+        Parameters
+        ----------
+        state_dict : mapping
+            That of a `RandomFeatureAttention` or of a ``nn.MultiheadAttention``, whose draw is then kept.
+        strict, assign : bool
+            As in ``nn.Module``.
+        """
+        nn.Module.load_state_dict(copy.deepcopy(self), state_dict, strict, assign)  # raises before anything changes
+        return super().load_state_dict(state_dict, strict, assign)
+
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *arguments: Any) -> None:
         """Keep the draw where the parameters are those of a ``nn.MultiheadAttention``, which has none."""
         own = f"{prefix}features."
         if not any(name.startswith(own) for name in state_dict):
             state_dict.update({own + name: values for name, values in self.features.state_dict().items()})
+        self.features.readable(state_dict, own)  # before any parameter changes
         super()._load_from_state_dict(state_dict, prefix, *arguments)
 
     def _weights(self) -> list[Tensor]:
@@ -248,7 +263,7 @@ class RandomFeatureAttention(nn.Module):
         start = 0 if state is None else max(state.length - (0 if extra is None else extra[0].shape[-2]), 0)
         q, k, v = (self._heads(self._batched(x), part, start) for part, x in enumerate((query, key, value)))
         if self.features.waits:
-            self.features.fit_call(q, k, mask, self.current_scale())
+            self.features.fit_call(q, k, mask, self.current_scale(), alone=not self.window)
         bias = key_bias(key_padding_mask)
         call = HeadCall(self, q, k, extra, causal, mask if bias is None else bias, state)
         out = self.out_proj(call.of(v).transpose(1, 2).flatten(2))
