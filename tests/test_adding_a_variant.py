@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import doctest
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -21,16 +24,17 @@ NAMES = ("TwoBlocks", "Pairs", "Repeated", "TwoScales", "Sinusoid")
 
 @pytest.fixture(scope="module")
 def page():
-    """The names that the page defines, registered as it registers them; its last step, which takes them out, left out."""
-    text = PAGE.read_text(encoding="utf-8").partition("## What follows")[0]
-    namespace: dict[str, object] = {"__name__": __name__}
-    code = "".join(example.source for example in doctest.DocTestParser().get_examples(text))
+    """The names that the page defines, registered as it registers them."""
+    from support import guide_variants
+
+    for cls in guide_variants.WRONG:
+        catalogue.unregister(cls)
     try:
-        exec(compile(code, str(PAGE), "exec"), namespace)
-        yield namespace
+        yield guide_variants.RIGHT
     finally:
         for name in NAMES:
-            catalogue.unregister(namespace[name])
+            catalogue.unregister(guide_variants.RIGHT[name])
+        del sys.modules["support.guide_variants"]
 
 
 def test_only_public_names_are_used():
@@ -114,3 +118,41 @@ def test_what_is_not_registered_cannot_be_saved(page, tmp_path):
 def test_a_map_of_ones_own_says_that_it_has_no_closed_form(page):
     with pytest.raises(maps.NoClosedForm, match=r"no closed form is known for the error of Sinusoid\(\)"):
         Approximation(kernels.Gaussian(), page["Sinusoid"]()).mse(np.ones((2, 3)))
+
+
+LAWS = {
+    "WrongBlocks": "test_gaussian_rows_are_normal",
+    "WrongPairs": "test_radii_weights_and_blocks_describe_the_rows",
+    "WrongRepeated": "test_second_moments_of_gaussian_rows",
+    "WrongScales": "test_mean_is_the_kernel_for_shift_invariant_kernels",
+    "WrongSinusoid": "test_mean_is_the_kernel",
+    "WrongRows": "test_second_moments_of_gaussian_rows",
+}
+"""A wrong variant of each kind, and a law that rejects it (support/guide_variants.py)."""
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    """Results of the common tests, by their names, in a process in which all these classes are registered."""
+    tests = Path(__file__).parent
+    files = [str(tests / f"test_common_{kind}.py") for kind in ("maps", "projections", "rotations")]
+    laws = " or ".join(sorted({*LAWS.values(), "torch", "drawn_matrices"}))
+    options = ["-q", "-rA", "--tb=no", "--no-header", "-p", "no:cacheprovider", "-p", "support.guide_variants"]
+    command = [sys.executable, "-m", "pytest", *options, "-k", laws, *files]
+    environment = os.environ | {"PYTHONPATH": str(tests)}
+    done = subprocess.run(command, cwd=tests.parent, capture_output=True, text=True, env=environment)
+    found = re.findall(r"^(PASSED|FAILED) \S*::(.*?)(?: - .*)?$", done.stdout, flags=re.MULTILINE)
+    assert found, done.stdout[-3000:] + done.stderr[-3000:]
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_common_tests_run_over_them_and_they_pass(name, outcomes):
+    own = [(result, test) for result, test in outcomes if re.search(rf"\b{name}\b", test) and "Wrong" not in test]
+    assert len(own) >= 4, name
+    assert [test for result, test in own if result == "FAILED"] == []
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_common_tests_reject_a_wrong_one(name, outcomes):
+    assert any(result == "FAILED" and test.startswith(f"{LAWS[name]}") and name in test for result, test in outcomes)

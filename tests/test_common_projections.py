@@ -16,7 +16,7 @@ import bochner.projections as projections
 from bochner import geometries, kernels, radii, rotations
 from bochner.projections import IID, QMC, Orthogonal, Quadrature, Simplex, SimplexPlus
 from bochner.rotations import Haar
-from support.catalogue import COUPLED, PROJECTIONS, QUADRATURES
+from support.catalogue import COUPLED, PROJECTIONS, QUADRATURES, registered
 from support.checks import check_mean, probes
 from support.projection_laws import (
     block_means,
@@ -29,7 +29,7 @@ from support.projection_laws import (
     check_second_moments,
 )
 
-PUBLIC = vars(rotations) | vars(radii) | vars(projections) | {"geometries": geometries}
+PUBLIC = vars(rotations) | vars(radii) | vars(projections) | {"geometries": geometries} | registered()
 every_projection = pytest.mark.parametrize("projection", PROJECTIONS, ids=repr)
 GAUSSIAN = [p for p in PROJECTIONS if p.gaussian_rows and not isinstance(p, QMC)]  # test_qmc has its own, over redraws
 UNBIASED = [p for p in PROJECTIONS if p.unbiased]
@@ -145,10 +145,7 @@ def test_products_in_other_threads_have_the_same_bits(seed, two_threads_of_blas)
 
 @every_projection
 def test_repr_rebuilds_equality_compares_and_pickle_keeps(projection, seed):
-    assert (
-        eval(repr(projection), vars(rotations) | vars(radii) | vars(projections) | {"geometries": geometries})
-        == projection
-    )
+    assert eval(repr(projection), PUBLIC) == projection
     assert pickle.loads(pickle.dumps(projection)) == projection
     assert hash(projection) == hash(pickle.loads(pickle.dumps(projection)))
     P = projection.sample(70, 20, seed)

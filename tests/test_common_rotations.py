@@ -13,7 +13,7 @@ from scipy import stats
 import bochner.rotations as rotations
 from bochner.projections import Orthogonal
 from bochner.rotations import FastRotation, Haar
-from support.catalogue import ROTATIONS
+from support.catalogue import ROTATIONS, registered
 from support.checks import check_law
 from support.projection_laws import check_orthogonal
 
@@ -75,7 +75,7 @@ def test_one_int_gives_one_draw_and_one_generator_several(rotation, seed):
 
 @every_rotation
 def test_repr_rebuilds_equality_compares_and_pickle_keeps(rotation, seed):
-    assert eval(repr(rotation), vars(rotations)) == rotation
+    assert eval(repr(rotation), vars(rotations) | registered()) == rotation
     assert pickle.loads(pickle.dumps(rotation)) == rotation
     drawn = rotation.sample(5, 2, seed)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(drawn)).to_dense(), drawn.to_dense())

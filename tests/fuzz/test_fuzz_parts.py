@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bochner import Approximation, catalogue, geometries, kernels, linalg, maps, projections, radii, rotations
+from bochner import catalogue, geometries, kernels, linalg, maps, projections, radii, rotations
 from fuzz.exploring import explore
 from fuzz.targets import Good, Target, constant, public, target_of
 from fuzz.values import D, rows
-from support.catalogue import HOMOGENEOUS_MAPS
+from support.catalogue import spec_of
 
 GOOD: Good = {
     "A": constant(-0.1),
@@ -35,6 +35,12 @@ GOOD: Good = {
     "sigma": constant(1.0),
     "m": constant(7),
     "matrices": lambda: [np.eye(D)],
+    "decay": constant(1.5),
+    "factors": constant((kernels.Gaussian(), kernels.Matern(1.5))),
+    "indices": constant((0, 1)),
+    "norm": constant(1.5),
+    "power": constant(1.5),
+    "terms": constant((kernels.Gaussian(), kernels.Matern(1.5))),
     "n": constant(2),
     "n_blocks": constant(2),
     "n_rows": constant(2),
@@ -70,9 +76,7 @@ def use_projection(projection: Any) -> Any:
 def use_map(map: Any) -> Any:
     if isinstance(map, maps.Pointwise):  # what the user's function does to arrays is the user's
         return map
-    kernel = next((kernel for known, kernel in HOMOGENEOUS_MAPS if known == map), kernels.Softmax())
-    spec = Approximation(kernel, map, n_projections=5)
-    return spec.fit(rows(), rng=0).gram(rows())
+    return spec_of(map).fit(rows(), rng=0).gram(rows())
 
 
 def constructors(module: Any, kind: type, use: Any) -> list[Target]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bochner import Approximation, catalogue, geometries, kernels, maps, radii
+from bochner import _facts as facts
 from bochner.maps.coefficients import AngularCoefficient, GaussianCoefficient
 from bochner.projections import (
     Blocks,
@@ -130,9 +131,21 @@ HOMOGENEOUS_MAPS: list[tuple[maps.Map, kernels.Kernel]] = [
     if m.degree is not None
 ]
 
+OTHER_MAPS: list[maps.Map] = [
+    m for m in catalogue.maps().values() if m.degree is None and not m.serves(kernels.Softmax())
+]
+"""Listed maps of kernels other than softmax, under the common laws with the first kernel that they serve."""
+
 POINTWISE = maps.Pointwise(np.tanh)
 
-MAPS: list[maps.Map] = [*FIXED_MAPS, *DISCRETE_MAPS, *ADAPTIVE_MAPS, *(m for m, _ in HOMOGENEOUS_MAPS), POINTWISE]
+MAPS: list[maps.Map] = [
+    *FIXED_MAPS,
+    *DISCRETE_MAPS,
+    *ADAPTIVE_MAPS,
+    *(m for m, _ in HOMOGENEOUS_MAPS),
+    *OTHER_MAPS,
+    POINTWISE,
+]
 
 KERNELS: list[kernels.Kernel] = distinct(
     *catalogue.kernels().values(),
@@ -146,10 +159,41 @@ KERNELS: list[kernels.Kernel] = distinct(
 UNBIASED_PROJECTIONS: list[Projection] = [P for P in catalogue.projections().values() if P.unbiased]
 
 
+def kernel_of(feature_map: maps.Map) -> kernels.Kernel | None:
+    """A kernel that the map serves: softmax or the Gaussian one if possible, else the first one of the catalogue."""
+    if feature_map is POINTWISE:
+        return None
+    return next(
+        k for k in (kernels.Softmax(), kernels.Gaussian(), *catalogue.kernels().values()) if feature_map.serves(k)
+    )
+
+
 def spec_of(feature_map: maps.Map, projection: Projection | None = None, m: int = 5) -> Approximation:
-    """An approximation with that map: of its own kernel, or of softmax."""
-    own = dict(HOMOGENEOUS_MAPS).get(feature_map, kernels.Softmax())
-    return Approximation(None if feature_map is POINTWISE else own, feature_map, projection, m)
+    """An approximation with that map, of a kernel that it serves."""
+    return Approximation(kernel_of(feature_map), feature_map, projection, m)
+
+
+def registered() -> dict[str, type]:
+    """Classes that are not of the library, by the names that their repr has."""
+    return {cls.__name__: cls for cls in facts.registered()}
+
+
+def works(feature_map: maps.Map, projection: Projection) -> bool:
+    """Whether the map and the projection say that they work together."""
+    try:
+        spec_of(feature_map, projection)
+    except ValueError:
+        return False
+    return True
+
+
+UNBIASED_SPECS: list[tuple[maps.Map, Projection]] = [
+    (m, P)
+    for m in (*FIXED_MAPS, *(m for m in OTHER_MAPS if m.planned and m.uses_rows))
+    for P in UNBIASED_PROJECTIONS
+    if m.serves(kernels.Softmax()) or (works(m, P) and m.unbiased(P))
+]
+"""Maps with fixed constants, each with every projection with which its estimate is unbiased."""
 
 
 D = 3

@@ -261,10 +261,13 @@ class Sum(Composite):
         """Check the terms, the weights and the lengthscale."""
         object.__setattr__(self, "terms", check_parts("Sum", "terms", self.terms))
         n = len(self.terms)
-        given = (1.0,) * n if self.weights is None else tuple(self.weights)
+        given = (1.0,) * n if self.weights is None else self.weights
+        if not isinstance(given, list | tuple | np.ndarray):
+            raise TypeError(f"Sum: weights must be {n} numbers, one for each term, got {shown(given)}.")
         if len(given) != n:
             raise ValueError(f"Sum: weights must be {n} numbers, one for each term, got {len(given)}.")
         weights = [check_positive("Sum", f"weights[{i}]", value) for i, value in enumerate(given)]
+        weights = [value / max(weights) for value in weights]  # their sum does not overflow
         object.__setattr__(self, "weights", tuple(value / math.fsum(weights) for value in weights))
         super().__post_init__()
 

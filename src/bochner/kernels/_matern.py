@@ -35,8 +35,8 @@ FAR = 1e4  # lengthscales after which the kernel is zero in float64
 SMALLEST_GAMMA = 1e-60  # keeps scales finite in float32; the kernel feels it below 1e-30 lengthscales
 
 
-LARGEST_NU = 1e6
-"""Largest order: the kernel differs from the Gaussian one by 2e-7 there, and squares of much larger orders overflow."""
+LARGEST_NU = 1e15
+"""Largest order: the kernel is the Gaussian one to the last digit there, and squares of much larger orders overflow."""
 
 
 @dataclass(frozen=True)
