@@ -29,7 +29,7 @@ def draw(smoke: bool = False) -> tuple[Figure, str]:
     X, Y = heads[0]
     frame = Approximation(kernels.Softmax(), maps.Framed(maps.OptimalPositive())).plan(X, Y, rng=0).map.frame
     clouds(before, X, Y, "queries and keys of a head")
-    inside = (X - frame.query_centre) @ frame.matrix, (Y - frame.key_centre) @ np.linalg.inv(frame.matrix).T
+    inside = (X - frame.query_center) @ frame.matrix, (Y - frame.key_center) @ np.linalg.inv(frame.matrix).T
     clouds(after, *inside, "the same in the frame")
     found = {name: np.array([weight_error(m, *pair) for pair in heads]) for name, m in MAPS.items()}
     for k, (_, values) in enumerate(found.items()):

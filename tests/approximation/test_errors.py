@@ -65,7 +65,11 @@ BAD = [
     (lambda: maps.GeneralizedExponential(None), TypeError, r"A must be a real or complex number, got None\."),
     (lambda: maps.GeneralizedExponential(0.0, 2), ValueError, r"s must be one of 1, -1, None, got 2\."),
     (lambda: maps.OptimalPositive(quantile=1.5), ValueError, r"quantile must be a number between 0 and 1, got 1\.5\."),
-    (lambda: maps.Positive(antithetic=1), TypeError, r"Positive: antithetic must be True or False, got 1\."),
+    (
+        lambda: maps.OptimalPositive(antithetic=1),
+        TypeError,
+        r"OptimalPositive: antithetic must be True or False, got 1\.",
+    ),
     (lambda: maps.ComplexExponential("i"), TypeError, r"A must be a number, a diagonal or a square matrix, got 'i'\."),
     (lambda: maps.ComplexExponential(np.ones((2, 3))), ValueError, r"square matrix, got shape \(2, 3\)\."),
     (lambda: maps.ComplexExponential((1.0, 0.0)), ValueError, r"A must be finite and invertible"),

@@ -131,7 +131,7 @@ def test_a_pickled_member_is_not_read(tmp_path):
 
 
 def test_a_later_version_asks_for_an_upgrade(tmp_path):
-    with pytest.raises(ValueError, match=r"format version 99, and this bochner reads up to 1; upgrade bochner"):
+    with pytest.raises(ValueError, match=r"format version 99, and this bochner reads up to 2; upgrade bochner"):
         bochner.load(rewritten(saved(tmp_path), format=np.int64(99)))
 
 

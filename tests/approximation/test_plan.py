@@ -87,7 +87,7 @@ def test_the_constant_of_optimal_positive_features_is_shown(seed):
 
 def test_the_clusters_of_a_hybrid_are_shown(seed):
     plan = spec_of(maps.ClusterHybrid(2, 3)).plan(*data(seed), seed)
-    assert np.shape(plan.map.query_centres) == (2, D) and np.shape(plan.map.diagonals) == (2, 3, D)
+    assert np.shape(plan.map.query_centers) == (2, D) and np.shape(plan.map.diagonals) == (2, 3, D)
 
 
 @every_map

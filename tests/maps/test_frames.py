@@ -166,21 +166,21 @@ class NotInverted(Frame):
     """Keys meet M in place of its inverse, transposed."""
 
     def inside(self, X, *, key):
-        return (X - (self.key_centre if key else self.query_centre)) @ self.matrix
+        return (X - (self.key_center if key else self.query_center)) @ self.matrix
 
 
 class InvertedScaling(Frame):
     """Queries meet the inverse and keys M: the scaling of public code, upside down."""
 
     def inside(self, X, *, key):
-        return super().inside(X, key=key) if key else (X - self.query_centre) @ self.inverse
+        return super().inside(X, key=key) if key else (X - self.query_center) @ self.inverse
 
 
 @pytest.mark.parametrize("mutant", (ForgottenOffset, NotInverted, InvertedScaling))
 def test_wrong_frames_are_rejected(mutant, seed):
     X, Y = two_sets()
     right = Approximation(SOFTMAX, maps.DenseExponential(), IID(), 20).plan(X, Y).map
-    wrong = mutant(right.frame.query_centre, right.frame.key_centre, right.frame.matrix)
+    wrong = mutant(right.frame.query_center, right.frame.key_center, right.frame.matrix)
     plan = Approximation(SOFTMAX, maps.DenseExponential(A=right.A, frame=wrong), IID(), 20)
     x, y = np.array([1.3, -0.9, 0.5]), np.array([-0.5, 1.2, 1.4])
     with pytest.raises(AssertionError, match="wrong frame"):
@@ -196,15 +196,15 @@ def test_wrong_frames_are_rejected(mutant, seed):
         (
             lambda: Frame("x", [0.0], [[1.0]]),
             TypeError,
-            r"Frame: query_centre must be an array of real numbers, got 'x'",
+            r"Frame: query_center must be an array of real numbers, got 'x'",
         ),
         (
             lambda: Frame([0.0], [0.0, 1.0], [[1.0]]),
             ValueError,
-            r"key_centre must be a vector of 1 numbers, got shape \(2,\)",
+            r"key_center must be a vector of 1 numbers, got shape \(2,\)",
         ),
         (lambda: Frame([0.0, 0.0], [0.0, 0.0], [[1.0, 1.0], [1.0, 1.0]]), ValueError, r"invertible 2 x 2 matrix"),
-        (lambda: Frame([np.nan], [0.0], [[1.0]]), ValueError, r"query_centre must be finite"),
+        (lambda: Frame([np.nan], [0.0], [[1.0]]), ValueError, r"query_center must be finite"),
         (lambda: maps.Framed(maps.Sign()), ValueError, r"Framed: Sign\(\) cannot stand in a frame"),
         (lambda: maps.Framed(maps.Framed()), ValueError, r"cannot stand in a frame"),
         (lambda: maps.Framed(frame=3), TypeError, r"frame must be a frame such as maps\.Frame\(a, b, M\), got 3"),

@@ -34,10 +34,8 @@ def test_products_of_base_features_are_the_exponentials_of_their_logarithms(name
 def test_shared_rows_are_projected_once(monkeypatch):
     phi = Approximation(kernels.Softmax(), maps.AngularHybrid(3), n_projections=6).draw(D, rng=1)
     base = phi.features.bases[0].operator
-    calls = []
-    monkeypatch.setattr(
-        type(base), "apply", lambda self, Z, apply=type(base).apply: calls.append(self) or apply(self, Z)
-    )
+    calls, apply = [], type(base).apply
+    monkeypatch.setattr(type(base), "apply", lambda self, Z: calls.append(self) or apply(self, Z))
     phi.queries(X)
     assert calls.count(base) == 1
 

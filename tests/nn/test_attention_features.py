@@ -61,7 +61,7 @@ def test_constants_come_from_what_is_there_times_the_root_of_the_scale():
     linear_attention(q, k.masked_fill(~mask[:, None], 1e3), v, features=features, key_mask=mask, scale=0.3)
     for h, plan in enumerate(features.plans):
         mean = (0.3**0.5 * k[:, h, :20]).flatten(0, 1).mean(0)
-        check_close(torch.tensor(plan.map.frame.key_centre), mean, 0.02)  # of 1024 rows drawn from these
+        check_close(torch.tensor(plan.map.frame.key_center), mean, 0.02)  # of 1024 rows drawn from these
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -111,7 +111,7 @@ def test_batches_count_by_their_weight():
     whole, parts = calibrate(model, [rows]), calibrate(model, iter([rows[:2], rows[2:]]))
     for name, heads in whole.items():
         for one, other in zip(heads, parts[name], strict=True):
-            np.testing.assert_allclose(one.map.frame.query_centre, other.map.frame.query_centre, atol=1e-5)
+            np.testing.assert_allclose(one.map.frame.query_center, other.map.frame.query_center, atol=1e-5)
             np.testing.assert_allclose(one.map.A, other.map.A, atol=1e-4)
 
 

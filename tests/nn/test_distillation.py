@@ -28,7 +28,7 @@ def learned(features):
     for plan in features.plans:
         f, d = plan.map.frame, features.d
         key_matrix = f.coordinates(key=True)[1] + 0.1 * rng.standard_normal((d, d))
-        frame = Frame(f.query_centre + 0.1, f.key_centre, f.matrix, key_matrix=key_matrix)
+        frame = Frame(f.query_center + 0.1, f.key_center, f.matrix, key_matrix=key_matrix)
         plans.append(Approximation(kernels.Softmax(), maps.DenseExponential(A=plan.map.A, frame=frame), None, 8))
     features.replan(plans)
 

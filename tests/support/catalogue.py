@@ -89,7 +89,6 @@ LISTED: list[Projection] = distinct(*catalogue.projections().values())
 # Maps with their constants given, which need no data; d = 3 in the tests that use them.
 FIXED_MAPS: list[maps.Map] = distinct(
     *(m for m in listed(planned=True) if m != maps.AngularHybrid()),  # a narrower one below
-    maps.Positive(antithetic=True),
     maps.Trigonometric(single_last=True),
     maps.GeneralizedExponential(-0.1),
     maps.GeneralizedExponential(-0.1, -1),

@@ -85,9 +85,8 @@ def test_the_general_hybrid_holds_the_bipolar_one():
         [np.exp(theory.hyperbolic_log_relative_mse(PAIR.plus, 3, 4)), cov],
         [cov, np.exp(theory.trigonometric_log_relative_mse(PAIR.minus, 3, 4))],
     ]
-    second = [[moments.square, moments.product], [moments.product, moments.complement]]
     expected = np.exp(theory.angular_hybrid_log_relative_mse(PAIR, 3, 4, 4, shared=True))
-    assert float(hybrid_mse(second, covariances)) == pytest.approx(float(expected), rel=1e-12)
+    assert float(hybrid_mse([moments], covariances)) == pytest.approx(float(expected), rel=1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 3, 50])

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from bochner import theory
-from bochner.theory._complex_exponential_errors import complex_exponential_relative_covariance
 from bochner.theory._rows import COUPLINGS, block_counts, sum_density
 from support.checks import check_mean
 from support.points import DIAGONAL, XD, YD, X, Y
@@ -72,7 +71,7 @@ def test_complex_exponential():
     pair = (value + np.exp(exponent - w @ z - x @ y)).real / 2
     check_mean((pair - 1) ** 2, float(np.exp(theory.complex_exponential_log_relative_mse(z, antithetic=True))))
     other = np.cos(w @ (x - y)) * np.exp((x @ x + y @ y) / 2 - x @ y)
-    covariance = complex_exponential_relative_covariance(z, theory.complex_argument(x, y, 1j))
+    covariance = theory.shared_relative_covariance(z, theory.complex_argument(x, y, 1j), 1, D)
     check_mean((value.real - 1) * (other - 1), float(covariance))
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from bochner import theory
-from bochner.theory._complex_exponential_errors import complex_exponential_relative_covariance
 from bochner.theory._exponential_errors import (
     gerf_log_relative_variance,
     hyperbolic_log_relative_variance,
@@ -228,10 +227,10 @@ def test_complex_exponential_is_deterministic_at_zero_and_finite_far_away():
 
 def test_complex_exponential_covariance_holds_theorem_3_1_and_the_variance():
     z1, z2 = theory.complex_argument(X, Y, 1.0), theory.complex_argument(X, Y, 1j)
-    np.testing.assert_allclose(complex_exponential_relative_covariance(z1, z2), bipolar_relative_covariance(PAIR, 1))
+    np.testing.assert_allclose(theory.shared_relative_covariance(z1, z2, 1, 4), bipolar_relative_covariance(PAIR, 1))
     z = theory.complex_argument(X, Y, DIAGONAL)
     np.testing.assert_allclose(
-        complex_exponential_relative_covariance(z, z), np.exp(theory.complex_exponential_log_relative_mse(z))
+        theory.shared_relative_covariance(z, z, 1, 4), np.exp(theory.complex_exponential_log_relative_mse(z))
     )
 
 

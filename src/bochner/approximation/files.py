@@ -28,7 +28,7 @@ from ._feature_map import FeatureMap
 from ._specification import Approximation
 from ._whole_file import write_whole
 
-FORMAT = 1
+FORMAT = 2
 """Format version that `save` writes; `load` reads this version and all earlier ones."""
 _MODULES: dict[str, tuple[Any, Any]] = {
     "kernels": (kernels, kernels.Kernel),
@@ -252,7 +252,7 @@ def _decode(value: Any, depth: int) -> Any:
     for kind, short in _NUMBERS.items():
         if set(value) == {"array", kind}:
             return _array(value["array"], value[kind], short)
-    name = value.pop("type", None)
+    name, value = _upgraded(value.pop("type", None), value)
     cls = _public_class(name)
     if cls is None:
         raise ValueError(
@@ -260,6 +260,13 @@ def _decode(value: Any, depth: int) -> Any:
             f"own, register it first."
         )
     return _built(cls, str(name), value, depth)
+
+
+def _upgraded(name: Any, fields: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The name and the parameters that a class has now, for those that version 1 wrote."""
+    if name == "maps.Positive" and "antithetic" in fields:
+        name = "maps.Hyperbolic" if fields.pop("antithetic") else name
+    return name, {key.replace("_centre", "_center"): value for key, value in fields.items()}
 
 
 def _fits(value: np.ndarray, kind: str) -> bool:

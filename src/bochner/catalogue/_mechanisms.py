@@ -96,7 +96,7 @@ def mechanism(name: str, kernel: Kernel | str | None = None, n_projections: int 
     --------
     >>> from bochner import mechanism
     >>> mechanism("favor+", n_projections=64)
-    Approximation(kernel=Softmax(scale=1.0), map=Positive(antithetic=False), \
+    Approximation(kernel=Softmax(scale=1.0), map=Positive(), \
 projection=Orthogonal(rotation=Haar(), radii='kernel'), n_projections=64)
     """
     found = look_up("mechanism", name, _MECHANISMS)

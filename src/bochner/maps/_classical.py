@@ -16,7 +16,7 @@ from ._drawing import Draws, Nodes
 from ._error import ErrorCase
 from ._exponential import ExponentialFeatures, ExponentialMap, exponential_layout, norm_coefficient
 from ._features import Features
-from ._map import Coupling, Layout, Map
+from ._map import Argument, Coupling, Layout, Map
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,11 @@ class Trigonometric(Map):
         error = self._of_pairs(case)
         return error + case.of_gaussian(1 / (2 * case.m**2)) if self.single_last else error
 
+    def argument(self, case: ErrorCase) -> Argument | None:
+        if self.single_last or case.projection.has_origin:
+            return None
+        return Argument(1j * (case.X[:, None, :] - case.Y[None]), False)
+
     @staticmethod
     def _of_pairs(case: ErrorCase) -> np.ndarray:
         if not isinstance(case.kernel, Gaussian | Softmax):
@@ -117,22 +122,39 @@ class Trigonometric(Map):
         return f"Cosines win: they err least where x is near y, and {where} (|x-y|^2 against |x+y|^2)."
 
 
+class _PlainExponential(ExponentialMap):
+    """One exponential per row, or one at each of w and -w if ``antithetic``: the body of its two dataclasses."""
+
+    antithetic: ClassVar[bool]
+
+    def layout(self, projection: Projection) -> Layout:
+        return exponential_layout(0, 1, projection, reflect=self.antithetic or projection.reflected)
+
+    def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
+        operator = draws.operator()
+        nodes = Nodes(operator, reflect=self.antithetic or operator.reflected)
+        return ExponentialFeatures(nodes, 0, 1, norm_coefficient(kernel, -1.0))
+
+    def mse(self, case: ErrorCase) -> np.ndarray:
+        """Error with independent, orthogonal and simplex rows."""
+        error = theory.hyperbolic_log_relative_mse if self.antithetic else theory.positive_log_relative_mse
+        return case.absolute(error(case.pairs.plus, case.m, case.dim, case.coupling))
+
+    def argument(self, case: ErrorCase) -> Argument | None:
+        return None if case.projection.has_origin else Argument(case.X[:, None, :] + case.Y[None] + 0j, self.antithetic)
+
+
 @dataclass(frozen=True)
-class Positive(ExponentialMap):
+class Positive(_PlainExponential):
     r"""Positive features of FAVOR+: one exponential per projection.
 
     The estimates are never negative, as attention requires.  `OptimalPositive` has a lower variance if there is data to
     choose its constant from.
 
-    Parameters
-    ----------
-    antithetic : bool
-        Whether to use both w and -w, which gives two features per projection and is the same as `Hyperbolic`.
-
     See Also
     --------
     OptimalPositive : Positive features of least variance.
-    Hyperbolic : The antithetic pair under its own name.
+    Hyperbolic : Antithetic pairs, at both w and -w.
 
     Notes
     -----
@@ -156,35 +178,21 @@ class Positive(ExponentialMap):
     (True, 8)
     """
 
-    antithetic: bool = False
     name: ClassVar[str] = "positive"
     references: ClassVar[tuple[str, ...]] = ("choromanski2021", "hrf", "simrf")
-
-    def __post_init__(self) -> None:
-        check_flag("Positive", "antithetic", self.antithetic)
+    antithetic: ClassVar[bool] = False
 
     @property
     def coupling(self) -> Coupling:
-        """Simplex rows, or orthogonal ones with antithetic pairs, which cancel the gain of the simplex."""
-        return "orthogonal" if self.antithetic else "simplex"
-
-    def layout(self, projection: Projection) -> Layout:
-        return exponential_layout(0, 1, projection, reflect=self.antithetic or projection.reflected)
-
-    def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
-        operator = draws.operator()
-        nodes = Nodes(operator, reflect=self.antithetic or operator.reflected)
-        return ExponentialFeatures(nodes, 0, 1, norm_coefficient(kernel, -1.0))
-
-    def mse(self, case: ErrorCase) -> np.ndarray:
-        """Error with independent, orthogonal and simplex rows."""
-        error = theory.hyperbolic_log_relative_mse if self.antithetic else theory.positive_log_relative_mse
-        return case.absolute(error(case.pairs.plus, case.m, case.dim, case.coupling))
+        """Simplex rows."""
+        return "simplex"
 
 
 @dataclass(frozen=True)
-class Hyperbolic(ExponentialMap):
-    r"""The ++ features of HRF: exponentials at w and at -w, two per projection.
+class Hyperbolic(_PlainExponential):
+    r"""The ++ features of HRF: antithetic exponentials at w and at -w, two per projection.
+
+    The default coupling is orthogonal: antithetic pairs cancel the gain of a simplex.
 
     See Also
     --------
@@ -212,13 +220,4 @@ class Hyperbolic(ExponentialMap):
 
     name: ClassVar[str] = "hyperbolic"
     references: ClassVar[tuple[str, ...]] = ("hrf",)
-
-    def layout(self, projection: Projection) -> Layout:
-        return exponential_layout(0, 1, projection, reflect=True)
-
-    def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
-        return ExponentialFeatures(Nodes(draws.operator(), reflect=True), 0, 1, norm_coefficient(kernel, -1.0))
-
-    def mse(self, case: ErrorCase) -> np.ndarray:
-        """Error with independent, orthogonal and simplex rows."""
-        return case.absolute(theory.hyperbolic_log_relative_mse(case.pairs.plus, case.m, case.dim, case.coupling))
+    antithetic: ClassVar[bool] = True

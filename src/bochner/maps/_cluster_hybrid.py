@@ -15,6 +15,7 @@ from ._classical import Hyperbolic
 from ._complex import ComplexExponential
 from ._data import Data
 from ._drawing import Draws
+from ._error import ErrorCase
 from ._features import Features, Scaled, as_tuple, parts_of
 from ._hybrid import Hybrid, HybridMap, check_base
 from ._map import Layout, Map, unplanned
@@ -52,7 +53,7 @@ class ClusterHybrid(HybridMap):
         Number of projections of each Gaussian coefficient; 8 by default.
     shared : bool
         Whether all bases use the same W.
-    query_centres, key_centres : sequences of points, optional
+    query_centers, key_centers : sequences of points, optional
         Centres of the clusters; found by k-means by default.
     diagonals : nested sequence (n_query_clusters, n_key_clusters, d), optional
         A for each pair of clusters; chosen from the data by default.
@@ -81,7 +82,7 @@ class ClusterHybrid(HybridMap):
     >>> from bochner import Approximation, kernels, maps
     >>> X = np.random.default_rng(0).standard_normal((40, 3))
     >>> plan = Approximation(kernels.Softmax(), maps.ClusterHybrid(2, 3), n_projections=4).plan(X, rng=0)
-    >>> plan.n_features_out, len(plan.map.key_centres)
+    >>> plan.n_features_out, len(plan.map.key_centers)
     (48, 3)
     """
 
@@ -94,8 +95,8 @@ class ClusterHybrid(HybridMap):
     width: float | None = None
     n_coefficients: int | None = None
     shared: bool = True
-    query_centres: tuple[tuple[float, ...], ...] | None = None
-    key_centres: tuple[tuple[float, ...], ...] | None = None
+    query_centers: tuple[tuple[float, ...], ...] | None = None
+    key_centers: tuple[tuple[float, ...], ...] | None = None
     diagonals: tuple[tuple[tuple[complex, ...], ...], ...] | None = None
     light_pairs: tuple[tuple[int, int], ...] | None = None
     name: ClassVar[str] = "cluster-hybrid"
@@ -146,12 +147,12 @@ class ClusterHybrid(HybridMap):
 
     @property
     def planned(self) -> bool:
-        return self.query_centres is not None and self.default.planned
+        return self.query_centers is not None and self.default.planned
 
     def plan(self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator, m: int) -> Map:
         """Find the clusters and choose the diagonals."""
         default = self.default.plan(data, projection, kernel, rng, m)
-        if self.query_centres is not None:
+        if self.query_centers is not None:
             return replace(self, default=default)
         queries = Clusters.of(data.X, self.n_query_clusters, "queries", rng)
         keys = Clusters.of(data.Y, self.n_key_clusters, "keys", rng)
@@ -162,8 +163,8 @@ class ClusterHybrid(HybridMap):
         return replace(
             self,
             default=default,
-            query_centres=as_tuple(queries.centres),
-            key_centres=as_tuple(keys.centres),
+            query_centers=as_tuple(queries.centres),
+            key_centers=as_tuple(keys.centres),
             diagonals=as_tuple(A),
             light_pairs=tuple((i, j) for i, j in light.tolist()),
         )
@@ -204,7 +205,23 @@ class ClusterHybrid(HybridMap):
         if self._light():
             default = self.default.draw(draws if self.shared else draws.apart("default"), kernel)
             blocks += [(default, [i], keys) for i, keys in self._light().items()]
-        return ZeroOneFeatures(np.array(self.query_centres), np.array(self.key_centres), blocks)
+        return ZeroOneFeatures(np.array(self.query_centers), np.array(self.key_centers), blocks)
+
+    def mse(self, case: ErrorCase) -> np.ndarray:
+        """Error of the base of each pair's clusters, or of the hybrid with Gaussian coefficients."""
+        if self.coefficients == "gaussian":
+            return self._gaussian().mse(case)
+        error = np.empty(case.pairs.plus.shape)
+        counts = self.n_query_clusters, self.n_key_clusters
+        found = [nearest(np, case.X, np.array(self.query_centers)), nearest(np, case.Y, np.array(self.key_centers))]
+        rows, columns = ([np.flatnonzero(f == k) for k in range(n)] for f, n in zip(found, counts, strict=True))
+        light = set(self.light_pairs or ())
+        for i, x in enumerate(rows):
+            for j, y in enumerate(columns):
+                if len(x) and len(y):
+                    base: Map = self.default if (i, j) in light else self._base(i, j)
+                    error[np.ix_(x, y)] = base.mse(replace(case, X=case.X[x], Y=case.Y[y]))
+        return error
 
     def _gaussian(self) -> Hybrid:
         """Bump ij is K(B x, -S y / B), B = abs(A)/tau, S = -1 for imaginary entries: the Hermitian norm of Ax + A^{-1}y."""
@@ -218,7 +235,7 @@ class ClusterHybrid(HybridMap):
         return Hybrid((*(self._base(i, j) for i, j in heavy), self.default), coefficients, self.shared)
 
 
-_FOUND = ("query_centres", "key_centres", "diagonals", "light_pairs")
+_FOUND = ("query_centers", "key_centers", "diagonals", "light_pairs")
 """What `ClusterHybrid.plan` fills in."""
 
 
@@ -230,7 +247,7 @@ class ZeroOneFeatures(Features):
 
     Parameters
     ----------
-    query_centres, key_centres : arrays (n, d)
+    query_centers, key_centers : arrays (n, d)
     blocks : list of (Features, query clusters, key clusters)
         Each block with the clusters whose rows fill it.
     """
@@ -240,11 +257,11 @@ class ZeroOneFeatures(Features):
 
     def __init__(
         self,
-        query_centres: np.ndarray,
-        key_centres: np.ndarray,
+        query_centers: np.ndarray,
+        key_centers: np.ndarray,
         blocks: list[tuple[Features, list[int], list[int]]],
     ) -> None:
-        self.centres, self.blocks = (query_centres, key_centres), blocks
+        self.centres, self.blocks = (query_centers, key_centers), blocks
         self.width = sum(features.width for features, _, _ in blocks)
 
     def scaled(self, X: Any, *, key: bool) -> Scaled:

@@ -16,7 +16,7 @@ from ._drawing import Draws, Nodes
 from ._error import ErrorCase
 from ._exponential import ExponentialMap, circle, norm_coefficient
 from ._features import Features, Scaled, as_tuple, squared_norms, transform
-from ._map import Layout
+from ._map import Argument, Layout
 
 _Entry = complex | float
 _Tuple = _Entry | tuple[_Entry, ...] | tuple[tuple[_Entry, ...], ...]
@@ -103,11 +103,20 @@ class ComplexExponential(ExponentialMap):
         return ComplexExponentialFeatures(nodes, A, norm_coefficient(kernel, -0.5))
 
     def mse(self, case: ErrorCase) -> np.ndarray:
-        """Error with independent rows."""
-        case.require_independent(self)
+        """Error with independent and orthogonal rows."""
+        if case.coupling == "simplex":
+            case.require_independent(self)
+        error = theory.complex_exponential_log_relative_mse(
+            self._argument(case), case.m, antithetic=self.antithetic, d=case.dim, coupling=case.coupling
+        )
+        return case.absolute(error)
+
+    def argument(self, case: ErrorCase) -> Argument | None:
+        return None if case.projection.has_origin else Argument(self._argument(case), self.antithetic)
+
+    def _argument(self, case: ErrorCase) -> np.ndarray:
         A = self.matrix
-        z = theory.complex_argument(case.X[:, None, :], case.Y[None], A if A.ndim else np.full(case.d, A))
-        return case.absolute(theory.complex_exponential_log_relative_mse(z, case.m, antithetic=self.antithetic))
+        return theory.complex_argument(case.X[:, None, :], case.Y[None], A if A.ndim else np.full(case.d, A))
 
 
 class ComplexExponentialFeatures(Features):

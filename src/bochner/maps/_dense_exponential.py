@@ -142,8 +142,8 @@ class DenseExponential(InFrame):
         s = np.ones(d) if self.s is None else np.array(self.s)
         if frame is None:
             frame = self._frame_of_moments(full, *(np.asarray(S, np.float64) for S in (S_x, S_y, C)))
-        x = full.query_centre - frame.query_centre - frame.origin
-        y = full.key_centre - frame.key_centre - frame.origin
+        x = full.query_center - frame.query_center - frame.origin
+        y = full.key_center - frame.key_center - frame.origin
         T, inverse = frame.matrix, frame.inverse
         V_x = np.einsum("ji,jk,ki->i", T, S_x + np.outer(x, x), T)
         V_y = np.einsum("ij,jk,ik->i", inverse, S_y + np.outer(y, y), inverse)
@@ -154,7 +154,7 @@ class DenseExponential(InFrame):
         """The frame of moments, without the parts that were declined."""
         if self.center and self.balance:
             return full
-        a, b = full.query_centre, full.key_centre
+        a, b = full.query_center, full.key_center
         if self.center:
             return Frame(a, b, np.eye(full.d))
         zero = np.zeros(full.d)

@@ -54,6 +54,12 @@ class Draws:
         other._prefix = f"{self._prefix}{name}/"
         return other
 
+    def of(self, name: str, projection: Projection, m: int, kernel: Kernel | None) -> Draws:
+        """Return independent draws of another law, number of rows and kernel, for a map inside a map."""
+        other = self.apart(name)
+        other.projection, other.m, other.kernel = projection, m, kernel
+        return other
+
     def sharing(self, other: Draws) -> Draws:
         """The same draws with each W that ``other``, of the same projection, size, kernel and seed, has drawn already."""
         shared = copy.copy(self)

@@ -104,6 +104,11 @@ class ErrorCase:
         with np.errstate(over="ignore"):
             return np.asarray(np.exp(2 * log_k + log_relative))
 
+    @property
+    def squared_kernel(self) -> np.ndarray:
+        """The square of the kernel at all pairs, (n, p)."""
+        return self.absolute(np.zeros(()))
+
     def of_gaussian(self, error: Any) -> np.ndarray:
         """Convert an error for the Gaussian kernel to the softmax kernel, if that is the kernel of the case."""
         if not isinstance(self.kernel, Softmax):

@@ -25,7 +25,7 @@ class QuadraticSide(NamedTuple):
         The constants a.
     c : float
         Coefficient of the squared norm.
-    centre : float64 array (d,) or None
+    center : float64 array (d,) or None
         The point o; None if z = x.
     matrix : float64 array (d, d) or None
         The matrix T; None if z = x.
@@ -34,7 +34,7 @@ class QuadraticSide(NamedTuple):
     rows: np.ndarray
     constants: np.ndarray
     c: float
-    centre: np.ndarray | None = None
+    center: np.ndarray | None = None
     matrix: np.ndarray | None = None
 
 

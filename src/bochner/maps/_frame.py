@@ -30,7 +30,7 @@ class Frame:
 
     Parameters
     ----------
-    query_centre, key_centre : array (d,)
+    query_center, key_center : array (d,)
         The points a and b that are subtracted from queries and keys.
     matrix : array (d, d)
         The invertible matrix M.
@@ -61,17 +61,17 @@ class Frame:
     True
     """
 
-    query_centre: Any
-    key_centre: Any
+    query_center: Any
+    key_center: Any
     matrix: Any
     origin: Any = None
     key_matrix: Any = None
 
     def __post_init__(self) -> None:
-        centre = _vector("query_centre", self.query_centre)
+        centre = _vector("query_center", self.query_center)
         d = len(centre)
-        object.__setattr__(self, "query_centre", centre)
-        object.__setattr__(self, "key_centre", _vector("key_centre", self.key_centre, d))
+        object.__setattr__(self, "query_center", centre)
+        object.__setattr__(self, "key_center", _vector("key_center", self.key_center, d))
         origin = np.zeros(d) if self.origin is None else self.origin
         object.__setattr__(self, "origin", _vector("origin", origin, d))
         for name in ("matrix",) if self.key_matrix is None else ("matrix", "key_matrix"):
@@ -132,7 +132,7 @@ class Frame:
         >>> import numpy as np
         >>> from bochner.maps import Frame
         >>> frame = Frame.of_moments([1, 1], [0, 2], np.diag([4, 1]), np.diag([1, 4]), np.zeros((2, 2)))
-        >>> frame.query_centre, np.abs(frame.matrix).round(3)
+        >>> frame.query_center, np.abs(frame.matrix).round(3)
         (array([1., 1.]), array([[0.   , 0.707],
                [1.414, 0.   ]]))
         """
@@ -148,7 +148,7 @@ class Frame:
     @property
     def d(self) -> int:
         """Dimension of the points."""
-        return len(self.query_centre)
+        return len(self.query_center)
 
     @cached_property
     def inverse(self) -> np.ndarray:
@@ -158,16 +158,16 @@ class Frame:
     @cached_property
     def symmetric(self) -> bool:
         """Whether queries and keys have the same coordinates: one centre, and an orthogonal M."""
-        same = np.array_equal(self.query_centre, self.key_centre) and self.key_matrix is None
+        same = np.array_equal(self.query_center, self.key_center) and self.key_matrix is None
         return same and bool(np.abs(self.matrix.T @ self.matrix - np.eye(self.d)).max() < 1e-12)
 
     def coordinates(self, *, key: bool) -> tuple[np.ndarray, np.ndarray]:
         """Centre o and matrix T of queries or keys, whose coordinates are :math:`T^T(x - o)` measured from the origin."""
         if key and self.key_matrix is not None:
-            return self.key_centre, self.key_matrix
+            return self.key_center, self.key_matrix
         if key and not self.symmetric:
-            return self.key_centre, np.ascontiguousarray(self.inverse.T)
-        return self.query_centre, self.matrix
+            return self.key_center, np.ascontiguousarray(self.inverse.T)
+        return self.query_center, self.matrix
 
     def inside(self, X: Any, *, key: bool) -> Any:
         """Points (..., n, d) in the coordinates of the frame."""
@@ -176,14 +176,14 @@ class Frame:
 
     def offset(self, X: Any, *, key: bool) -> Any:
         """What is added to the logarithms of features: (..., n, 1), for points measured from the origin."""
-        slope = self.query_centre if key else self.key_centre
-        constant = float(self.query_centre @ self.key_centre) / 2
+        slope = self.query_center if key else self.key_center
+        constant = float(self.query_center @ self.key_center) / 2
         shifted = X - like(self.origin, X)
         return array_namespace(X).sum(shifted * like(slope, X), axis=-1, keepdims=True) - constant
 
     def effect(self, sum2: float) -> str:
         """What the frame did, in words, to points whose sums x + y have this mean square; empty if nothing."""
-        moved = self.query_centre + self.key_centre + 2 * self.origin
+        moved = self.query_center + self.key_center + 2 * self.origin
         share = min(float(moved @ moved) / sum2, 1.0) if sum2 > 0 else 0.0
         stretch = np.linalg.svd(self.matrix, compute_uv=False)
         words = [f"centring removed {100 * share:.0f} % of |x + y|^2"] if share >= _NOTICEABLE else []
@@ -205,9 +205,9 @@ class Frame:
 
     def __repr__(self) -> str:
         if self.d <= _SHOWN:
-            fields = ["query_centre", "key_centre", "matrix", "origin"] + ["key_matrix"] * (self.key_matrix is not None)
+            fields = ["query_center", "key_center", "matrix", "origin"] + ["key_matrix"] * (self.key_matrix is not None)
             return f"Frame({', '.join(f'{name}={getattr(self, name).tolist()}' for name in fields)})"
-        centred = bool(self.query_centre.any() or self.key_centre.any())
+        centred = bool(self.query_center.any() or self.key_center.any())
         turned = not np.array_equal(self.matrix, np.eye(self.d))
         words = ["centred"] * centred + ["balanced"] * turned + ["learned"] * (self.key_matrix is not None)
         return f"<Frame of {self.d} dimensions, {' and '.join(words) or 'as it is'}>"
@@ -215,7 +215,7 @@ class Frame:
     @property
     def _arrays(self) -> tuple[np.ndarray, ...]:
         own = () if self.key_matrix is None else (self.key_matrix,)
-        return self.query_centre, self.key_centre, self.matrix, self.origin, *own
+        return self.query_center, self.key_center, self.matrix, self.origin, *own
 
 
 def balanced(S_x: np.ndarray, S_y: np.ndarray, C: np.ndarray) -> np.ndarray:

@@ -127,9 +127,9 @@ def framed_quadratic(inner: Quadratic | None, frame: Frame, kernel: Kernel | Non
 
 def _side(inner: QuadraticSide, frame: Frame, *, key: bool) -> QuadraticSide:
     centre, T = frame.coordinates(key=key)
-    slope = frame.query_centre if key else frame.key_centre
+    slope = frame.query_center if key else frame.key_center
     rows = inner.rows + np.linalg.solve(T, slope)
-    constant = centre @ slope - float(frame.query_centre @ frame.key_centre) / 2
+    constant = centre @ slope - float(frame.query_center @ frame.key_center) / 2
     return QuadraticSide(rows, inner.constants + constant, inner.c, centre + frame.origin, T)
 
 

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .. import theory
 from .._validation import check_count, check_flag, check_instance, check_positive, shown
 from ..kernels import Kernel
 from ..projections import Projection
@@ -16,7 +15,7 @@ from ._classical import Hyperbolic, Trigonometric
 from ._complex import ComplexExponential
 from ._data import Data
 from ._drawing import Draws
-from ._error import ErrorCase, NoClosedForm
+from ._error import ErrorCase
 from ._features import Features, as_tuple
 from ._hybrid import Hybrid, HybridMap
 from ._map import Layout, Map
@@ -113,7 +112,7 @@ class GaussianHybrid(HybridMap):
         if self.matrices is not None:
             default = None if self.default is None else self.default.plan(data, projection, kernel, rng, m)
             return replace(self, default=default)
-        coefficient = self._bipolar().plan(data)
+        coefficient = self._bipolar().plan(data, rng)
         assert isinstance(coefficient, NormalizedGaussianCoefficient)
         return replace(self, radius=coefficient.radius)
 
@@ -124,25 +123,8 @@ class GaussianHybrid(HybridMap):
         return self._hybrid().draw(draws, kernel)
 
     def mse(self, case: ErrorCase) -> np.ndarray:
-        """Error of the bipolar hybrid; shared projections must be independent rows."""
-        if self.matrices is not None:
-            raise NoClosedForm(
-                f"no closed form is offered for the error of {self!r}; the nearest is GaussianHybrid without matrices."
-            )
-        if self.shared:
-            case.require_independent(self)
-        c = self._bipolar()
-        error = theory.gaussian_hybrid_log_relative_mse(
-            case.pairs,
-            case.m,
-            c.n,
-            case.dim,
-            sigma=c.sigma,
-            radius=c.effective_radius,
-            shared=self.shared,
-            coupling=case.coupling,
-        )
-        return case.absolute(error)
+        """Error of HRF Theorem F.1, with the covariances of shared and coupled rows."""
+        return self._hybrid().mse(case)
 
     def _bipolar(self) -> NormalizedGaussianCoefficient:
         return NormalizedGaussianCoefficient(self.sigma or 1.0, self.radius, self.n_coefficients)

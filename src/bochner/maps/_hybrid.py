@@ -17,10 +17,10 @@ from ..projections import Projection
 from ._classical import Hyperbolic, Trigonometric
 from ._data import Data
 from ._drawing import Draws
-from ._error import ErrorCase
+from ._error import ErrorCase, NoClosedForm
 from ._exponential import ExponentialMap
 from ._features import Features, Scaled, parts_of
-from ._map import Layout, Map
+from ._map import Argument, Layout, Map
 from .coefficients import AngularCoefficient, Coefficient, DrawnCoefficient
 
 
@@ -83,9 +83,9 @@ class Hybrid(HybridMap):
     (HRF Eq. 8-12, Lemma 2.3).  The hybrid is unbiased for any coefficients that are independent of the bases.  Its real
     features, with a sign for each block on the side of the keys, are :math:`\sqrt{|a_k|}\,\phi_k`,
     :math:`\rho_k\otimes\phi_k`, :math:`\sqrt{|1-\sum a_k|}\,\phi_{p+1}` and :math:`\rho_k\otimes\phi_{p+1}`.
-    Projections cost (m + n) d per row and the outer products m n.  The exact error is
-    :math:`\sum_{k,l} E[L_kL_l]\,\mathrm{Cov}_{kl}` with the weights L; off-diagonal terms occur only with shared
-    projections.
+    Projections cost (m + n) d per row, exponentials 2 m or so, and the outer products m n.  The exact error is
+    :math:`\sum_{k,l} E[L_kL_l]\,\mathrm{Cov}_{kl}` with the weights L (`bochner.theory.hybrid_mse`); off-diagonal terms
+    occur only with shared projections.
 
     References
     ----------
@@ -130,7 +130,7 @@ class Hybrid(HybridMap):
         self, data: Data, projection: Projection, kernel: Kernel | None, rng: np.random.Generator, m: int
     ) -> Hybrid:
         bases = tuple(base.plan(data, projection, kernel, rng, m) for base in self.bases)
-        return replace(self, bases=bases, coefficients=tuple(c.plan(data) for c in self.coefficients))
+        return replace(self, bases=bases, coefficients=tuple(c.plan(data, rng) for c in self.coefficients))
 
     def layout(self, projection: Projection) -> Layout:
         bases = [base.layout(projection) for base in self.bases]
@@ -145,6 +145,36 @@ class Hybrid(HybridMap):
         ]
         drawn = [c.draw(draws.apart(f"coefficient-{k}")) for k, c in enumerate(self.coefficients)]
         return HybridFeatures(bases, drawn, blocks_of(self.coefficients))
+
+    def mse(self, case: ErrorCase) -> np.ndarray:
+        """Error from those of the bases and coefficients; bases that share rows must be plain exponentials."""
+        n, moments = len(self.bases), [c.moments(case) for c in self.coefficients]
+        covariances: list[list[Any]] = [[0.0] * n for _ in range(n)]
+        for k, base in enumerate(self.bases):
+            covariances[k][k] = base.mse(case)
+        if self.shared:
+            arguments = [self._argument(base, case) for base in self.bases]
+            for k in range(n):
+                for l in range(k):
+                    covariances[k][l] = covariances[l][k] = shared_covariance(case, arguments[k], arguments[l])
+        return theory.hybrid_mse(moments, covariances)
+
+    def _argument(self, base: Map, case: ErrorCase) -> Argument:
+        found = base.argument(case)
+        if found is None or case.coupling == "simplex":
+            raise NoClosedForm(
+                f"no closed form is known for the error of {self!r} with shared rows of {case.projection!r}; the nearest "
+                f"that has one is shared=False, or Positive, Hyperbolic, Trigonometric and ComplexExponential bases with "
+                f"Orthogonal() or IID()."
+            )
+        return found
+
+
+def shared_covariance(case: ErrorCase, first: Argument, second: Argument) -> np.ndarray:
+    """Covariances of the estimators of two bases with the same rows, at all pairs of a case."""
+    even = first.even or second.even
+    relative = theory.shared_relative_covariance(first.z, second.z, case.m, case.dim, even=even, coupling=case.coupling)
+    return np.asarray(case.squared_kernel * relative)
 
 
 def check_base(owner: str, base: Map) -> None:
@@ -280,10 +310,5 @@ class AngularHybrid(HybridMap):
         return self._hybrid().draw(draws, kernel)
 
     def mse(self, case: ErrorCase) -> np.ndarray:
-        """Error of HRF Theorem 3.1; shared projections must be independent rows."""
-        if self.shared:
-            case.require_independent(self)
-        error = theory.angular_hybrid_log_relative_mse(
-            case.pairs, case.m, self.n_coefficients, case.dim, shared=self.shared, coupling=case.coupling
-        )
-        return case.absolute(error)
+        """Error of HRF Theorem 3.1, with the covariance of shared and coupled rows."""
+        return self._hybrid().mse(case)

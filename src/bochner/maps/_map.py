@@ -45,6 +45,21 @@ class Layout(NamedTuple):
         return max((width - self.extra) // self.per_row, 0)
 
 
+class Argument(NamedTuple):
+    r"""An estimator whose rows are :math:`k\,\mathrm{Re}\,e^{w\cdot z - z\cdot z/2}`.
+
+    Attributes
+    ----------
+    z : complex array (n, p, d)
+        The vectors, one for each pair of points.
+    even : bool
+        Whether each row is used together with its negative.
+    """
+
+    z: np.ndarray
+    even: bool
+
+
 class Map(Catalogued, ABC):
     """Base class of maps: a nonlinearity with its constants, which turns random projections into features of a kernel.
 
@@ -174,6 +189,10 @@ class Map(Catalogued, ABC):
         raise NoClosedForm(
             f"no closed form is known for the error of {self!r}; simulate_mse estimates it for any approximation."
         )
+
+    def argument(self, case: ErrorCase) -> Argument | None:
+        """Return the complex vectors of the estimator, if it is an exponential; hybrids need them for shared rows."""
+        return None
 
     def why(self, facts: Any) -> str:
         """One sentence, for `recommend`, on why this family of features has the lowest error on data with these facts."""

@@ -150,8 +150,8 @@ class _Layer(nn.Module):
         frames, maps = [one.frame for one in inner], [plan.map for plan in features.plans]
         self._hold("rows", [one.nodes.to_dense() for one in inner])
         self._hold("log_weights", [0.5 * np.log(one.nodes.weights)[None] for one in inner])
-        self._learn("a", [frame.query_centre[None] for frame in frames])
-        self._learn("b", [frame.key_centre[None] for frame in frames])
+        self._learn("a", [frame.query_center[None] for frame in frames])
+        self._learn("b", [frame.key_center[None] for frame in frames])
         self._learn("M", [frame.matrix for frame in frames])
         self._learn("A", [np.real(np.array(one.A))[None] for one in maps if isinstance(one, DenseExponential)])
         self.N = None

@@ -247,9 +247,9 @@ def quadratic_form(phi: FeatureMap) -> QuadraticForm | None:
 def _side(form: QuadraticSide) -> Side:
     rows, constants = torch.as_tensor(form.rows), torch.as_tensor(form.constants)
     matrix = torch.cat([rows, torch.stack([torch.ones_like(constants), constants], dim=1)], dim=1).mT.contiguous()
-    if form.centre is None or form.matrix is None:
+    if form.center is None or form.matrix is None:
         return Side(matrix)
-    return Side(matrix, torch.tensor(form.centre)[None], torch.tensor(form.matrix))
+    return Side(matrix, torch.tensor(form.center)[None], torch.tensor(form.matrix))
 
 
 def tensor_features(phi: FeatureMap, like: Tensor) -> TensorFeatures:

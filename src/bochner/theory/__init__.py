@@ -16,8 +16,9 @@ and ``d`` the dimension.
   `dense_exponential_log_relative_mse`;
 - the constants that minimise them: `optimal_rho`, `optimal_A`, `optimal_gerf`, `optimal_poisson_rate`,
   `optimal_geometric_p`;
-- hybrids: `angular_hybrid_log_relative_mse`, `gaussian_hybrid_log_relative_mse`; moments of their estimated
-  coefficients, `CoefficientMoments`: `angular_coefficient`, `normalized_gaussian_coefficient`;
+- hybrids: `hybrid_mse` of any bases and coefficients, from `CoefficientMoments` (`angular_coefficient`,
+  `gaussian_coefficient`, `normalized_gaussian_coefficient`) and `shared_relative_covariance`, for which
+  `orthogonal_pair_covariance` couples rows; `angular_hybrid_log_relative_mse`, `gaussian_hybrid_log_relative_mse`;
 - two coupled rows: `log_conformity`;
 - quadrature and rows that are not Gaussian: `spherical_radial_variance`, `origin_weight`, `fixed_norm_bias`;
 - dot products: `dot_product_mse`, `subsampled_dot_product_mse` with `hadamard_fourth_moment`, `kac_fourth_moment`,
@@ -52,8 +53,11 @@ from ._hybrid_errors import (
     CoefficientMoments,
     angular_coefficient,
     angular_hybrid_log_relative_mse,
+    gaussian_coefficient,
     gaussian_hybrid_log_relative_mse,
+    hybrid_mse,
     normalized_gaussian_coefficient,
+    shared_relative_covariance,
 )
 from ._optimal_positive import optimal_A, optimal_gerf, optimal_rho
 from ._orthogonal_monte_carlo import (
@@ -66,6 +70,7 @@ from ._orthogonal_monte_carlo import (
     subsampled_dot_product_mse,
     tree_fourth_moment,
 )
+from ._orthogonal_pairs import orthogonal_pair_covariance
 from ._pairs import Pairs
 from ._quadrature import fixed_norm_bias, origin_weight, spherical_radial_variance
 from ._uniform_discrepancy import UniformDiscrepancy, log_uniform_similarity, uniform_mmd
@@ -84,10 +89,12 @@ __all__ = [
     "errata",
     "fixed_length_gradient_mse",
     "fixed_norm_bias",
+    "gaussian_coefficient",
     "gaussian_hybrid_log_relative_mse",
     "geometric_log_relative_mse",
     "gerf_log_relative_mse",
     "hadamard_fourth_moment",
+    "hybrid_mse",
     "hyperbolic_log_relative_mse",
     "kac_fourth_moment",
     "log_conformity",
@@ -104,9 +111,11 @@ __all__ = [
     "optimal_positive_log_relative_mse",
     "optimal_rho",
     "origin_weight",
+    "orthogonal_pair_covariance",
     "poisson_log_relative_mse",
     "positive_log_relative_mse",
     "rotated_fourth_moment",
+    "shared_relative_covariance",
     "smoothing_gradient_mse",
     "spherical_radial_variance",
     "subsampled_dot_product_mse",

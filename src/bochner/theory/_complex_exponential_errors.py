@@ -1,4 +1,4 @@
-"""Errors of complex exponential features, and their covariances under shared projections."""
+"""Errors of complex exponential features."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from bochner._validation import check_count, check_flag, shown
+from bochner._validation import check_count, check_flag, check_option, shown
 
+from ._orthogonal_pairs import orthogonal_pair_covariance
 from ._pairs import check_paired_rows
+from ._rows import pair_fraction
 from ._special_functions import log_signed_sum
 
 DIRECT_BELOW = 40.0  # from here on the -1 of a relative variance is below rounding
@@ -67,17 +69,23 @@ def _log(value: np.ndarray) -> np.ndarray:
         return np.asarray(np.log(np.maximum(value, 0.0)))
 
 
-def complex_exponential_log_relative_mse(z: Any, m: int = 1, *, antithetic: bool = False) -> np.ndarray:
-    r"""Logarithm of the relative mean squared error of a complex exponential estimator with independent projections.
+def complex_exponential_log_relative_mse(
+    z: Any, m: int = 1, *, antithetic: bool = False, d: int | None = None, coupling: str = "iid"
+) -> np.ndarray:
+    r"""Logarithm of the relative mean squared error of a complex exponential estimator.
 
     Parameters
     ----------
-    z : complex array of shape (..., d)
+    z : complex array of shape (..., p)
         Result of `complex_argument`.
     m : int, default 1
         Number of projections.
     antithetic : bool, default False
         Whether each projection is used together with its negative.
+    d : int, optional
+        Dimension in which the projections are drawn; p by default.
+    coupling : {"iid", "orthogonal"}, default "iid"
+        Coupling of the projections.
 
     Returns
     -------
@@ -87,9 +95,10 @@ def complex_exponential_log_relative_mse(z: Any, m: int = 1, *, antithetic: bool
     Notes
     -----
     :math:`\frac1m(\frac12(e^{|z|^2} + \mathrm{Re}\,e^{q(z)}) - 1)` with :math:`q(z) = \sum_i z_i^2`, for any complex A,
-    and with antithetic pairs :math:`\frac1m(\frac12(\cosh|z|^2 + \mathrm{Re}\cosh q(z)) - 1)`.  These closed forms are
-    not in the papers.  HRF Eqs. 89-92 have :math:`|Ax|^2` in place of q(Ax), which gives a wrong mean.  The variance is
-    zero only at z = 0, so Eq. 18 is the same condition as Eq. 17.
+    and with antithetic pairs :math:`\frac1m(\frac12(\cosh|z|^2 + \mathrm{Re}\cosh q(z)) - 1)`.  Orthogonal rows add, for
+    each pair of a block, :math:`\frac12\mathrm{Re}` of `orthogonal_pair_covariance` of z with itself and with its
+    conjugate.  These closed forms are not in the papers.  HRF Eqs. 89-92 have :math:`|Ax|^2` in place of q(Ax), which
+    gives a wrong mean.  The variance is zero only at z = 0, so Eq. 18 is the same condition as Eq. 17.
 
     Examples
     --------
@@ -100,10 +109,18 @@ def complex_exponential_log_relative_mse(z: Any, m: int = 1, *, antithetic: bool
     >>> bool(np.isclose(got, trigonometric_log_relative_mse(((x - y) ** 2).sum(), 8, 2)))
     True
     """
-    m = check_count("complex_exponential_log_relative_mse", "m", m)
-    check_flag("complex_exponential_log_relative_mse", "antithetic", antithetic)
+    owner = "complex_exponential_log_relative_mse"
+    m = check_count(owner, "m", m)
+    check_flag(owner, "antithetic", antithetic)
+    check_option(owner, "coupling", coupling, ("iid", "orthogonal"))
     size, q = _norms(z)
-    return np.asarray((_antithetic(size, q) if antithetic else _plain(size, q)) - np.log(m))
+    d = np.shape(z)[-1] if d is None else check_count(owner, "d", d)
+    rows = np.asarray((_antithetic(size, q) if antithetic else _plain(size, q)) - np.log(m))
+    pairs = pair_fraction(m, d) if coupling == "orthogonal" else 0.0
+    if not pairs:
+        return rows
+    coupled = orthogonal_pair_covariance(q, q, q, d) + orthogonal_pair_covariance(q, q.conj(), size, d)
+    return log_signed_sum([rows, np.zeros_like(rows)], [1.0, pairs * coupled.real / 2])
 
 
 def _plain(size: np.ndarray, q: np.ndarray) -> np.ndarray:
@@ -116,16 +133,3 @@ def _plain(size: np.ndarray, q: np.ndarray) -> np.ndarray:
 def _antithetic(size: np.ndarray, q: np.ndarray) -> np.ndarray:
     cosine = np.cos(q.imag) / 4
     return log_signed_sum([size, -size, q.real, -q.real, np.zeros_like(size)], [0.25, 0.25, cosine, cosine, -1.0])
-
-
-def complex_exponential_relative_covariance(z1: Any, z2: Any) -> np.ndarray:
-    r"""Relative covariance of two complex exponential estimators that share a projection.
-
-    Notes
-    -----
-    :math:`\frac12\mathrm{Re}(e^{z_1\cdot z_2} + e^{z_1\cdot\bar z_2}) - 1`, unconjugated products.  With
-    :math:`z_1 = x + y` and :math:`z_2 = i(x - y)` it is the cosine of HRF Theorem 3.1.
-    """
-    z1, z2 = np.asarray(z1, dtype=complex), np.asarray(z2, dtype=complex)
-    plain, conjugate = (z1 * z2).sum(-1), (z1 * z2.conj()).sum(-1)
-    return np.asarray((np.expm1(plain).real + np.expm1(conjugate).real) / 2)

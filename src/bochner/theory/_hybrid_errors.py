@@ -2,35 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bochner._validation import check_count, check_flag, check_positive
+from bochner._validation import check_count, check_flag, check_option, check_positive
 
 from ._exponential_errors import hyperbolic_log_relative_mse, trigonometric_log_relative_mse
+from ._orthogonal_pairs import orthogonal_pair_covariance
 from ._pairs import Pairs, check_numbers, check_pairs
+from ._rows import pair_fraction
 from ._special_functions import log_expm1, log_signed_sum
 
 
 @dataclass(frozen=True)
 class CoefficientMoments:
-    r"""Mean and second moments of an estimated coefficient.
+    """Mean and variance of an estimated coefficient, and the second moments that hybrids need.
 
-    ``square`` is :math:`E\lambda^2`, ``complement`` :math:`E(1-\lambda)^2`, ``product`` :math:`E\lambda(1-\lambda)`.
+    Attributes
+    ----------
+    mean, variance : ndarray
+        One value per pair of points.
     """
 
     mean: np.ndarray
-    square: np.ndarray
-    complement: np.ndarray
-    product: np.ndarray
+    variance: np.ndarray
 
     @classmethod
     def of(cls, mean: Any, variance: Any) -> CoefficientMoments:
-        """Compute the moments from mean and variance."""
-        mean, variance = np.asarray(mean, dtype=np.float64), np.asarray(variance, dtype=np.float64)
-        return cls(mean, mean**2 + variance, (1 - mean) ** 2 + variance, mean * (1 - mean) - variance)
+        """Hold mean and variance as arrays."""
+        return cls(np.asarray(mean, dtype=np.float64), np.asarray(variance, dtype=np.float64))
+
+    @property
+    def square(self) -> np.ndarray:
+        r""":math:`E\lambda^2`."""
+        return np.asarray(self.mean**2 + self.variance)
+
+    @property
+    def complement(self) -> np.ndarray:
+        r""":math:`E(1-\lambda)^2`."""
+        return np.asarray((1 - self.mean) ** 2 + self.variance)
+
+    @property
+    def product(self) -> np.ndarray:
+        r""":math:`E\lambda(1-\lambda)`."""
+        return np.asarray(self.mean * (1 - self.mean) - self.variance)
 
 
 def angular_coefficient(theta: Any, n: int) -> CoefficientMoments:
@@ -45,8 +63,7 @@ def angular_coefficient(theta: Any, n: int) -> CoefficientMoments:
     0.0
     """
     p = np.asarray(theta, dtype=np.float64) / np.pi
-    square = p * (p + (1 - p) / n)
-    return CoefficientMoments(p, square, (1 - p) * (1 - p + p / n), p * (1 - p) * (1 - 1 / n))
+    return CoefficientMoments(p, p * (1 - p) / n)
 
 
 def gaussian_coefficient(U: Any, V: Any, n: int, *, positive: bool = False) -> CoefficientMoments:
@@ -83,17 +100,93 @@ def normalized_gaussian_coefficient(minus: Any, radius: Any, sigma: float, n: in
     return CoefficientMoments.of(mean, np.expm1(-square * minus) ** 2 / (2 * n * safe**2))
 
 
-def hybrid_mse(second_moments: Any, covariances: Any) -> np.ndarray:
-    r"""Mean squared error of a hybrid: :math:`\sum_{k,l} E[L_kL_l]\,\mathrm{Cov}(\hat k_k, \hat k_l)`.
+def hybrid_mse(coefficients: Sequence[CoefficientMoments], covariances: Sequence[Sequence[Any]]) -> np.ndarray:
+    r"""Mean squared error of a hybrid of p + 1 bases with p coefficients, in closed form.
+
+    Parameters
+    ----------
+    coefficients : sequence of CoefficientMoments
+        Mean and variance of each coefficient, one value per pair of points.
+    covariances : nested sequence (p + 1, p + 1) of arrays
+        Covariances of the estimators of the bases; zero off the diagonal if each base has its own projections.
+
+    Returns
+    -------
+    ndarray
 
     Notes
     -----
-    HRF Eqs. 8-12, where only an estimate is given.  :math:`L = (\lambda_1, \dots, \lambda_p, 1 - \sum\lambda)` are the
-    estimated coefficients.  If they are independent of the base projections, the hybrid is unbiased and this error is
-    exact.  Both arguments have shape (..., p + 1, p + 1); the covariances are diagonal if each base has its own
-    projections.
+    :math:`\sum_{k,l} E[L_kL_l]\,\mathrm{Cov}(\hat k_k, \hat k_l)` with the estimated weights
+    :math:`L = (\lambda_1, \dots, \lambda_p, 1 - \sum\lambda)` (HRF Eqs. 8-12, where only an estimate is given).  It is exact
+    if the coefficients are independent of each other and of the projections of the bases.
+
+    Examples
+    --------
+    >>> from bochner.theory import CoefficientMoments, hybrid_mse
+    >>> half = CoefficientMoments.of(0.5, 0.0)                       # the mean of two independent estimators
+    >>> float(hybrid_mse([half], [[2.0, 0.0], [0.0, 4.0]]))
+    1.5
     """
-    return np.asarray(np.einsum("...kl,...kl->...", np.asarray(second_moments), np.asarray(covariances)))
+    p = len(coefficients)
+    means = [c.mean for c in coefficients]
+    means.append(1 - sum(means[1:], means[0]))
+    total: Any = 0.0
+    for k in range(p + 1):
+        for l in range(p + 1):
+            moment = means[k] * means[l]
+            if k == l:
+                moment = moment + (coefficients[k].variance if k < p else sum(c.variance for c in coefficients))
+            elif p in (k, l):
+                moment = moment - coefficients[min(k, l)].variance
+            total = total + moment * np.asarray(covariances[k][l])
+    return np.asarray(total)
+
+
+def shared_relative_covariance(
+    z1: Any, z2: Any, m: int, d: int, *, even: bool = False, coupling: str = "iid"
+) -> np.ndarray:
+    r"""Relative covariance of two complex exponential estimators with the same m projections.
+
+    Parameters
+    ----------
+    z1, z2 : complex arrays of shape (..., p)
+        Results of `complex_argument`: one row estimates k times :math:`\mathrm{Re}\,e^{w\cdot z - z\cdot z/2}`.
+    m : int
+        Number of projections.
+    d : int
+        Dimension in which they are drawn, at least p.
+    even : bool, default False
+        Whether at least one of the estimators uses each row together with its negative.
+    coupling : {"iid", "orthogonal"}, default "iid"
+        Coupling of the projections.
+
+    Returns
+    -------
+    ndarray of shape (...)
+
+    Notes
+    -----
+    A row contributes :math:`\frac12\mathrm{Re}(e^{z_1\cdot z_2} + e^{z_1\cdot\bar z_2}) - 1`, unconjugated products, with
+    hyperbolic cosines in place of exponentials if ``even``.  Two orthogonal rows contribute the same mean of
+    `orthogonal_pair_covariance`.  With :math:`z_1 = x + y` and :math:`z_2 = i(x - y)` the first is the cosine of HRF
+    Theorem 3.1.
+    """
+    owner = "shared_relative_covariance"
+    m, d = check_count(owner, "m", m), check_count(owner, "d", d)
+    check_flag(owner, "even", even)
+    check_option(owner, "coupling", coupling, ("iid", "orthogonal"))
+    z1, z2 = np.asarray(z1, dtype=np.complex128), np.asarray(z2, dtype=np.complex128)
+    with np.errstate(over="ignore", invalid="ignore"):
+        products = [(z1 * other).sum(-1) for other in (z2, z2.conj())]
+        rows = sum(2 * np.sinh(s / 2) ** 2 if even else np.expm1(s) for s in products) / (2 * m)
+    pairs = pair_fraction(m, d) if coupling == "orthogonal" else 0.0
+    if not pairs:
+        return np.asarray(rows.real)
+    first, second = (z1**2).sum(-1), (z2**2).sum(-1)
+    coupled = sum(
+        orthogonal_pair_covariance(first, q, s, d) for q, s in zip((second, second.conj()), products, strict=True)
+    )
+    return np.asarray((rows + pairs * coupled / 2).real)
 
 
 def bipolar_relative_covariance(pairs: Pairs, m: int) -> np.ndarray:
