@@ -76,23 +76,17 @@ UNKNOWN = [
     (Approximation(SOFTMAX, maps.Positive(), Simplex(Hadamard())), r"nearest that has one is Simplex\(Haar\(\)\)"),
     (Approximation(SOFTMAX, maps.Positive(), SimplexPlus()), r"nearest that has one is Orthogonal\(Haar\(\)\)"),
     (Approximation(SOFTMAX, maps.Positive(), QMC()), r"nearest that has one is Orthogonal\(Haar\(\)\)"),
-    (Approximation(SOFTMAX, maps.ComplexExponential(1j), Orthogonal()), r"the nearest that has one is IID\(\)"),
-    (Approximation(SOFTMAX, maps.AngularHybrid(4), Orthogonal()), r"the nearest that has one is IID\(\)"),
-    (
-        Approximation(SOFTMAX, maps.GaussianHybrid(matrices=(1.0,)), IID()),
-        r"the nearest is GaussianHybrid without matrices",
-    ),
+    (Approximation(SOFTMAX, maps.ComplexExponential(1j), Simplex()), r"the nearest that has one is IID\(\)"),
+    (Approximation(SOFTMAX, maps.AngularHybrid(4), Simplex()), r"the nearest that has one is shared=False"),
     (Approximation(SOFTMAX, maps.GeneralizedExponential(0.1j, antithetic=True), IID()), r"leave antithetic out"),
-    (
-        Approximation(SOFTMAX, maps.ClusterHybrid(2, 2), IID()),
-        r"no closed form is known for the error of ClusterHybrid",
-    ),
     (Approximation(kernels.Matern(1.5), maps.Trigonometric(), Orthogonal()), r"the nearest that has one is IID\(\)"),
     (Approximation(GAUSSIAN, maps.Trigonometric(), Quadrature(), 9), r"whole rules of 4 rows"),
     (Approximation(kernels.ArcCosine(2), maps.Rectified(2), IID()), r"the nearest is order 1"),
     (spec_of(POINTWISE), r"no closed form is known for the error of Pointwise"),
     (
-        Approximation(SOFTMAX, maps.Hybrid((maps.Positive(), maps.Trigonometric()), (AngularCoefficient(2),)), IID()),
+        Approximation(
+            SOFTMAX, maps.Hybrid((maps.OptimalPositive(A=-0.1), maps.Trigonometric()), (AngularCoefficient(2),))
+        ),
         r"no closed form is known for the error of Hybrid",
     ),
 ]
