@@ -74,7 +74,7 @@ def test_hyperparameters_of_the_prior_are_recovered(seed):
     logs = []
     for k in range(20):
         rows, y = prior_draw(150, 1, 0.5, 0.05, 2.0, 1000 * seed + k)
-        gp = GaussianProcess(n_components=128, random_state=k).fit(rows, y)
+        gp = GaussianProcess(map=None, standardize=False, n_components=128, random_state=k).fit(rows, y)
         logs.append(np.log([gp.kernel_.lengthscale / 0.5, gp.noise_ / 0.05]))
     error = np.std(logs, axis=0) / np.sqrt(20)
     assert (error < 0.15).all()
@@ -96,7 +96,9 @@ def test_one_alone_leaves_the_other(name, fixed):
 
 
 def test_lengthscale_alone_leaves_noise_and_amplitude():
-    gp = GaussianProcess(n_components=64, optimize="lengthscale", noise=0.3, random_state=0).fit(X, Y)
+    gp = GaussianProcess(
+        map=None, standardize=False, n_components=64, optimize="lengthscale", noise=0.3, random_state=0
+    ).fit(X, Y)
     assert (gp.noise_, gp.amplitude_) == (0.3, 1.0)
     theta = np.log([0.3, 1.0, gp.kernel_.lengthscale])
     assert abs(gp.log_marginal_likelihood(theta, X, Y, eval_gradient=True)[1][2]) < 0.01
@@ -105,7 +107,7 @@ def test_lengthscale_alone_leaves_noise_and_amplitude():
 def test_the_irrelevant_column_is_found():
     rows = np.random.default_rng(3).standard_normal((200, 3))
     y = np.sin(2 * rows[:, 0]) + rows[:, 2]
-    gp = GaussianProcess(n_components=128, ard=True, random_state=0).fit(rows, y)
+    gp = GaussianProcess(map=None, standardize=False, n_components=128, ard=True, random_state=0).fit(rows, y)
     relevant, irrelevant, linear = gp.kernel_.lengthscale
     assert irrelevant > 20 * relevant and irrelevant > 3 * linear
 
@@ -138,6 +140,9 @@ def test_a_kernel_without_a_lengthscale_optimises_the_rest():
 
 def test_a_subset_of_rows_finds_nearly_the_same():
     rows, y = prior_draw(600, 1, 0.5, 0.05, 1.0, 5)
-    whole = GaussianProcess(n_components=64, random_state=0).fit(rows, y).kernel_.lengthscale
-    some = GaussianProcess(n_components=64, optimize_rows=300, random_state=0).fit(rows, y).kernel_.lengthscale
+    whole = (
+        GaussianProcess(map=None, standardize=False, n_components=64, random_state=0).fit(rows, y).kernel_.lengthscale
+    )
+    some = GaussianProcess(map=None, standardize=False, n_components=64, optimize_rows=300, random_state=0).fit(rows, y)
+    some = some.kernel_.lengthscale
     assert some != whole and abs(np.log(some / whole)) < 0.3

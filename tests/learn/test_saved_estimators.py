@@ -83,15 +83,6 @@ def test_files_of_format_1(name):
     np.testing.assert_allclose(result_of(loaded), np.load(FILES / f"{name}.1.npy"), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("normalize_y", [False, True])
-def test_processes_from_before_the_intercept_go_on_as_they_began(normalize_y):
-    state = GaussianProcess(normalize_y=normalize_y, optimize=False, **SMALL).fit(X, Y).__getstate__()
-    del state["fit_intercept"]
-    loaded = GaussianProcess.__new__(GaussianProcess)
-    loaded.__setstate__(state)
-    assert loaded.partial_fit(X, Y).get_params()["fit_intercept"] is normalize_y
-
-
 def test_a_later_format_is_refused():
     state = copy.deepcopy(ESTIMATORS["kernel_ridge"]).fit(X, Y).__getstate__()
     with pytest.raises(

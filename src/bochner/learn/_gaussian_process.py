@@ -20,22 +20,28 @@ from ._row_source import RowSource
 
 
 class GaussianProcess(RegressorMixin, GaussianRegression):
-    r"""Gaussian process regression with random features, in time linear in the number of rows.
+    r"""Gaussian process regression in time linear in the number of rows, which chooses its kernel by itself.
 
     Use it for predictions with standard deviations, and to choose lengthscales, noise and amplitude by the marginal
-    likelihood in place of cross-validation.
+    likelihood in place of cross-validation.  Up to 3000 rows the process is exact.
 
     Parameters
     ----------
-    kernel : Kernel or str, default "gaussian"
-        A kernel of amplitude one, or its name.
+    kernel : "auto", Kernel or str
+        A kernel of amplitude one, or its name.  ``"auto"`` chooses among the Gaussian, the Matern-3/2 and the Laplacian
+        kernel by their marginal likelihood.
     gamma : "scale", "median", float or None
         Initial bandwidth of a kernel of unit scale, as in `RandomFeatures`; None leaves the kernel unchanged.
-    map, projection : Map, Projection, str or None
-        Map and projection; None for the default of the kernel and the map.  The map must be symmetric.  With
-        ``"landmarks"`` the standard deviations contain what the landmarks leave out.
-    n_components : int, default 256
-        Width D of the features.
+    map : "auto", Map, str or None
+        Features.  ``"auto"`` takes landmarks where the kernel is searched for and all rows are in memory, and random
+        features in streams and on Dask collections; None is the default map of the kernel.  The map must be symmetric.
+    projection : Projection, str or None
+        Projection of random features; None for the default.
+    n_components : "auto" or int
+        Width D of the features.  ``"auto"`` takes all rows as landmarks up to 3000 rows, and 1024 features beyond.
+    standardize : "auto" or bool
+        Whether columns are brought to mean zero and variance one; ``"auto"`` does it where lengthscales are optimised and
+        the kernel is not given with its bandwidth.
     noise : float, default 0.1
         Variance :math:`\sigma^2` of the noise; the initial value if it is optimised.
     amplitude : float, default 1.0
@@ -43,12 +49,14 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
     optimize : bool, str or sequence of str, default True
         Hyperparameters that are chosen by maximising the marginal likelihood: some of ``"lengthscale"``, ``"noise"``,
         ``"amplitude"``.  True means all that the kernel has, False none.
-    ard : bool, default False
-        Whether each column has its own lengthscale (automatic relevance determination).
+    ard : "auto" or bool
+        Whether each column has its own lengthscale (automatic relevance determination).  ``"auto"`` tries both and takes
+        the higher marginal likelihood, less half the logarithm of the number of rows for each lengthscale.
     n_restarts : int, default 0
         Number of additional starting points of the search over lengthscales, up to a factor of ten away.
     optimize_rows : int, default 5000
-        Largest number of rows for the search over lengthscales; they are sampled if there are more.
+        Largest number of rows for the search over lengthscales; they are sampled if there are more.  The search with exact
+        kernels takes at most 1000.
     fit_intercept : bool, default True
         Whether the mean of the targets is the prior mean of the function; otherwise it is zero.
     normalize_y : bool, default False
@@ -67,7 +75,11 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
     Attributes
     ----------
     kernel_ : Kernel
-        The kernel with its lengthscales.
+        The kernel with its lengthscales, in the coordinates ``coordinates_``.
+    candidates_ : list of dict
+        Kernels that were tried, the best first, with their log marginal likelihoods; empty if none was searched for.
+    coordinates_ : Coordinates or None
+        Standardisation of the columns.
     noise_, amplitude_ : float
         Variances of the noise and of the function.
     features_ : FeatureMap
@@ -113,8 +125,9 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
 
     With fewer random features than the data have degrees of freedom, the posterior is overconfident far from the data
     (variance starvation); increase ``n_components`` until the standard deviations no longer change.  Landmarks leave out
-    the prior variance :math:`a(k(x, x) - |\phi(x)|^2)`, which is added to the posterior variance: this is the
-    deterministic training conditional of quinonero2005, whose variance far from the landmarks is that of the prior.
+    the prior variance :math:`a\,r(x) = a(k(x, x) - |\phi(x)|^2)`.  It is added to the posterior variance of new points and
+    to the noise of the rows, which is then :math:`\sigma^2 + a\,r(x_i)`: the fully independent training conditional of
+    quinonero2005.  In a stream the ratio of noise and amplitude is that of the first call.
 
     Examples
     --------
@@ -135,16 +148,17 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
 
     def __init__(
         self,
-        kernel: Any = "gaussian",
+        kernel: Any = "auto",
         *,
         gamma: Any = None,
-        map: Any = None,
+        map: Any = "auto",
         projection: Any = None,
-        n_components: int = 256,
+        n_components: int | str = "auto",
+        standardize: bool | str = "auto",
         noise: float = 0.1,
         amplitude: float = 1.0,
         optimize: Any = True,
-        ard: bool = False,
+        ard: bool | str = "auto",
         n_restarts: int = 0,
         optimize_rows: int = 5000,
         fit_intercept: bool = True,
@@ -159,6 +173,7 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
         self.map = map
         self.projection = projection
         self.n_components = n_components
+        self.standardize = standardize
         self.noise = noise
         self.amplitude = amplitude
         self.optimize = optimize
@@ -215,7 +230,7 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
         first = not hasattr(self, "posterior_")
         rows = self._rows(X, y, sample_weight, reset=first)
         if first:
-            return self._start(rows)
+            return self._start(rows, stream=True)
         seen = self.statistics_
         if rows.n_targets != seen.n_targets:
             raise ValueError(
@@ -308,7 +323,11 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
         n = check_count("GaussianProcess.sample_functions", "n_samples", n_samples)
         with self._computing():
             return PosteriorFunctions.draw(
-                **self._fitted(), n_samples=n, rng=as_generator(random_state), single=self._single_target
+                **self._fitted(),
+                n_samples=n,
+                rng=as_generator(random_state),
+                single=self._single_target,
+                coordinates=self.coordinates_,
             )
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Any:

@@ -14,7 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from .._validation import check_count
 from ..approximation import FeatureMap
 from ..linalg.cholesky import Cholesky
+from ._changed_rows import in_coordinates
 from ._classes import check_one_kind
+from ._coordinates import Coordinates
 from ._estimator import all_or_nothing
 from ._feature_parameters import as_generator
 from ._hyperparameters import GaussianEstimator, Objective, Others, maximise, stretched
@@ -45,6 +47,9 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
         Map and projection; None for the default of the kernel and the map.  The map must be symmetric.
     n_components : int, default 256
         Width D of the features.
+    standardize : "auto" or bool
+        Whether columns are brought to mean zero and variance one; ``"auto"`` does it where lengthscales are optimised and
+        the kernel is not given with its bandwidth.
     amplitude : float, default 1.0
         Variance a of a latent function where k(x, x) = 1; the initial value if it is optimised.
     optimize : bool, str or sequence of str, default True
@@ -126,6 +131,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
         map: Any = None,
         projection: Any = None,
         n_components: int = 256,
+        standardize: bool | str = "auto",
         amplitude: float = 1.0,
         optimize: Any = True,
         ard: bool = False,
@@ -140,6 +146,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
         self.map = map
         self.projection = projection
         self.n_components = n_components
+        self.standardize = standardize
         self.amplitude = amplitude
         self.optimize = optimize
         self.ard = ard
@@ -170,6 +177,8 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
         rng = as_generator(self.random_state)
         rows = rows.relabelled(partial(_labelled, labels=labels), 1, weighted=False)
         with self._computing():
+            self.coordinates_ = Coordinates.standard(rows) if self._standardizes() else None
+            rows = in_coordinates(self.coordinates_, rows)
             phi, amplitude = self._tuned(self._drawn(rows, rng), rows, len(classes), rng)
             return self._finish(phi, _passes(phi, rows, len(classes)), classes, amplitude)
 

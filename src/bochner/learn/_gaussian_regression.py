@@ -10,19 +10,25 @@ from scipy.linalg import LinAlgWarning
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from .. import catalogue
 from .._validation import check_flag, check_option, check_positive
 from ..approximation import FeatureMap
-from ._feature_parameters import as_generator
+from ..maps import Landmarks
+from ._changed_rows import in_coordinates
+from ._coordinates import Coordinates
+from ._feature_parameters import FeatureParameters, as_generator, draw_features
 from ._hyperparameters import GaussianEstimator, lengthscales, stretched
 from ._iterated_process import iterated_posterior
 from ._kernel_ridge import as_columns
 from ._lengthscale_search import Sample, best_lengthscales, evidence_of, regression_objective
+from ._linear.conditional import best_ratio, leaves_out, reweighted, sum_of_log_weights
 from ._linear.evidence import Hyperparameters, SpectralEvidence
 from ._linear.feature_moments import collect_moments
 from ._linear.moments import Moments
 from ._linear.posterior import Posterior, posterior
 from ._linear.spectrum import NormalEquations, Scaling
 from ._linear.stochastic_evidence import stochastic_evidence
+from ._process_choice import CANDIDATES, SEARCH_ROWS, ProcessCandidate, choose_process
 from ._row_source import RowSource
 
 SOLVERS = ("direct", "cg")
@@ -30,6 +36,10 @@ _SEARCHED = 1024
 """Most features for the search over lengthscales, which belong to the kernel and hardly depend on the width."""
 _SAMPLE_NUMBERS, _SAMPLE_ROWS = 1 << 25, 2048
 """Features of the sample that helps to estimate a marginal likelihood, 256 MB, and most rows of it."""
+EXACT_ROWS, _WIDTH = 3000, 1024
+"""Most rows that are all landmarks, so that the process is exact, and the width of the features of more."""
+_RATIO_ROWS, _GLANCED = 4000, 256
+"""Rows on which the noise beside landmarks is chosen, and on which it is seen whether they leave anything out."""
 
 
 class GaussianRegression(GaussianEstimator):
@@ -117,10 +127,6 @@ class GaussianRegression(GaussianEstimator):
                 found = self._value_on(self._rows(X, y, sample_weight), theta)
         return found if eval_gradient else found[0]
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Before there was an intercept, only normalised targets had one."""
-        super().__setstate__({"fit_intercept": state.get("normalize_y", False)} | state)
-
     def _theta(self, theta: Any, X: Any) -> np.ndarray:
         """Checked logarithms."""
         if theta is None:
@@ -142,20 +148,88 @@ class GaussianRegression(GaussianEstimator):
         value, gradient = regression_objective(self.features_, sample, n_scales)(np.roll(theta, n_scales))
         return value, np.roll(gradient, -n_scales)
 
-    def _start(self, rows: RowSource) -> Self:
-        """Draw features, choose their lengthscales, and fit."""
+    def _start(self, rows: RowSource, *, stream: bool = False) -> Self:
+        """Choose what is left open, draw features, choose their lengthscales, and fit."""
         self._check_parameters()
         rng = as_generator(self.random_state)
         with self._computing():
-            phi = self._tuned(self._drawn(rows, rng), rows, rng)
-            self._single_target = not rows.target_shape
+            self.coordinates_ = Coordinates.standard(rows) if self._standardizes() else None
+            rows = in_coordinates(self.coordinates_, rows)
+            parameters, found = self._chosen(rows, rng, stream=stream)
+            self.candidates_ = [one._asdict() | {"kernel": repr(one.kernel)} for one in found]
+            phi = draw_features(parameters, rows, rng, symmetric=True)
+            phi = phi if found else self._tuned(phi, rows, rng)
+            self._single_target, self._ratio, self._log_weights = not rows.target_shape, None, 0.0
+            below = phi.spec.map.from_below and leaves_out(phi, rows.sample(_GLANCED, rng))
             if self.solver == "cg":
+                if below:
+                    raise ValueError(
+                        "GaussianProcess: solver='cg' is for wide random features; landmarks are narrow, use "
+                        "solver='direct'."
+                    )
                 return self._iterated(phi, rows, rng)
+            if below:
+                self._ratio = self._best_ratio(phi, rows, rng)
             few = self._of_few_rows(phi, rows)
             return self._finish(phi, self._moments(phi, rows), few)
 
+    def _chosen(
+        self, rows: RowSource, rng: np.random.Generator, *, stream: bool
+    ) -> tuple[FeatureParameters, list[ProcessCandidate]]:
+        """Parameters of the features with nothing left open, and the candidates if the kernel was searched for."""
+        parameters, candidates = self._settled(rows, stream=stream), []
+        if self._searches():
+            sample = rows.sample_weighted(min(SEARCH_ROWS, self.optimize_rows), rng)
+            order = rng.permutation(len(sample.X))
+            X, y, weights = sample.taken(order)
+            Y = self._scaled(as_columns(y, None)[0].astype(np.float64), weights)
+            kernels = [catalogue.kernel(name) for name in CANDIDATES] if self.kernel == "auto" else [self._named()]
+            candidates = choose_process(
+                kernels,
+                np.asarray(X, dtype=np.float64),
+                Y,
+                weights,
+                ard=self.ard,
+                given=self._given(),
+                n_restarts=self.n_restarts,
+                rng=rng,
+                verbose=self.verbose,
+            )
+            parameters = parameters._replace(kernel=candidates[0].kernel, gamma=None)
+        return parameters, candidates
+
+    def _settled(self, rows: RowSource, *, stream: bool) -> FeatureParameters:
+        """Parameters of the features, with the map and the width that "auto" stands for."""
+        parameters = self._parameters()
+        if self.map == "auto":
+            random = (
+                not self._searches()
+                or self.projection is not None
+                or self.solver == "cg"
+                or not rows.in_memory
+                or stream
+            )
+            parameters = parameters._replace(map=None if random else Landmarks("rpcholesky"))
+        if self.n_components == "auto":
+            n = rows.shape[0]
+            exact = parameters.map is not None and not stream and rows.in_memory and n <= EXACT_ROWS
+            if exact and self.map == "auto":
+                parameters = parameters._replace(map=Landmarks("uniform"))
+            parameters = parameters._replace(n_components=int(n) if exact else _WIDTH)
+        return parameters
+
+    def _best_ratio(self, phi: FeatureMap, rows: RowSource, rng: np.random.Generator) -> float:
+        given = self._given()
+        if given.noise is not None and given.amplitude is not None:
+            return given.noise / given.amplitude
+        X, y, weights = rows.sample_weighted(_RATIO_ROWS, rng)
+        return best_ratio(phi, (X, self._scaled(as_columns(y, None)[0].astype(np.float64), weights), weights), given)
+
     def _moments(self, phi: FeatureMap, rows: RowSource) -> Moments:
         columns = rows.relabelled(as_columns, rows.n_targets, weighted=rows.weighted)
+        if self._ratio is not None:
+            self._log_weights += sum_of_log_weights(phi, columns, self._ratio)
+            columns = reweighted(phi, columns, self._ratio)
         return collect_moments(phi, columns, verbose=self.verbose)
 
     def _check_parameters(self) -> None:
@@ -192,7 +266,7 @@ class GaussianRegression(GaussianEstimator):
     def _of_few_rows(self, phi: FeatureMap, rows: RowSource) -> Hyperparameters:
         """Noise and amplitude of rows fewer than features, for which their decomposition is the cheaper one."""
         given = self._given()
-        if None not in given or not rows.in_memory or rows.shape[0] >= phi.n_features_out:
+        if None not in given or not rows.in_memory or rows.shape[0] >= phi.n_features_out or self._ratio is not None:
             return given
         X, y, weights = rows.gathered()
         Y = self._scaled(as_columns(y, None)[0].astype(np.float64), weights)
@@ -208,6 +282,8 @@ class GaussianRegression(GaussianEstimator):
         )
         equations = NormalEquations.of(moments, about_mean=False, scaling=scaling)
         noise, amplitude = self._given() if given is None else given
+        if self._ratio is not None:
+            noise, amplitude = self._at_ratio(equations, noise, amplitude)
         if noise is None or amplitude is None:
             noise, amplitude = SpectralEvidence.of(equations.spectrum()).best(Hyperparameters(noise, amplitude))
         fitted = posterior(equations, noise, amplitude)
@@ -218,7 +294,20 @@ class GaussianRegression(GaussianEstimator):
                 LinAlgWarning,
                 stacklevel=4,
             )
-        return self._keep(phi, scaling, fitted, moments)
+        value = fitted.log_marginal_likelihood + 0.5 * len(moments.target_mean) * self._log_weights
+        return self._keep(phi, scaling, fitted._replace(log_marginal_likelihood=value), moments)
+
+    def _at_ratio(
+        self, equations: NormalEquations, noise: float | None, amplitude: float | None
+    ) -> tuple[float, float]:
+        """Noise and amplitude of the ratio that has made the weights of the rows; the amplitude has a closed form."""
+        assert self._ratio is not None
+        if noise is not None:
+            return noise, noise / self._ratio
+        if amplitude is not None:
+            return self._ratio * amplitude, amplitude
+        noise = posterior(equations, self._ratio, 1.0).residual / (equations.units * len(equations.total))
+        return noise, noise / self._ratio
 
     def _iterated(self, phi: FeatureMap, rows: RowSource, rng: np.random.Generator) -> Self:
         """The posterior by conjugate gradients, with noise and amplitude by an estimate of the marginal likelihood."""

@@ -10,13 +10,22 @@ import numpy as np
 from scipy.linalg import LinAlgError
 from scipy.optimize import minimize
 
+from .. import catalogue
 from .._progress import progress
 from .._validation import check_count, check_flag, check_positive, shown
 from ..approximation import Approximation, FeatureMap
+from ..kernels import Kernel
 from ..linalg.engine import blas_for
-from ._estimator import Compactable, FeatureEstimator
+from ..maps import Landmarks
+from ._changed_rows import in_coordinates
+from ._coordinates import Coordinates
+from ._estimator import NO_TARGETS, Compactable, FeatureEstimator
+from ._feature_parameters import FeatureParameters, look_up
 from ._linear.evidence import Evidence
+from ._row_source import RowSource
 
+_AUTO_ORDER = 1024
+"""Order of dense algebra where the width is chosen: below that of threaded factorisations, whose bits depend on threads."""
 _LENGTH_RANGE = np.log(1e3)
 """Largest distance of a lengthscale from its initial value, in logarithms."""
 _RESTART_RANGE = np.log(10.0)
@@ -38,13 +47,50 @@ class GaussianEstimator(Compactable, FeatureEstimator):
     amplitude: Any
     optimize: Any
     ard: Any
+    standardize: Any
     n_restarts: Any
     optimize_rows: Any
+    coordinates_: Coordinates | None = None
+
+    def _rows(self, X: Any, y: Any = NO_TARGETS, sample_weight: Any = None, *, reset: bool = False) -> RowSource:
+        """Return checked rows, in the coordinates of the fit unless a new one starts."""
+        rows = super()._rows(X, y, sample_weight, reset=reset)
+        return rows if reset else in_coordinates(self.coordinates_, rows)
+
+    def _parameters(self) -> FeatureParameters:
+        """Return the parameters of the features; "auto" is the Gaussian kernel where no lengthscale is searched for."""
+        parameters = super()._parameters()
+        kernel = "gaussian" if isinstance(self.kernel, str) and self.kernel == "auto" else self.kernel
+        return parameters._replace(kernel=kernel)
+
+    def _standardizes(self) -> bool:
+        """Whether columns are standardised: "auto" does it where the lengthscales of a named kernel are optimised."""
+        return self._bandwidth_is_free() if self.standardize == "auto" else bool(self.standardize)
+
+    def _bandwidth_is_free(self) -> bool:
+        """Whether the kernel is a name, or open, and its lengthscales are optimised from where we start them."""
+        if "lengthscale" not in self._free() or self.gamma is not None or not isinstance(self.kernel, str):
+            return False
+        unit = self._named()
+        return unit.shift_invariant and unit.has_bandwidth
+
+    def _named(self) -> Kernel:
+        """Return the kernel of a name."""
+        kernel: Kernel = look_up(type(self).__name__, catalogue.kernel, self._parameters().kernel)
+        return kernel
+
+    def _searches(self) -> bool:
+        """Whether kernel and lengthscales are chosen by the marginal likelihood of the exact kernel on some rows.
+
+        They are not where other features are given, whose own marginal likelihood counts.
+        """
+        return self._bandwidth_is_free() and (isinstance(self.map, Landmarks) or self.map in ("auto", "landmarks"))
 
     @contextlib.contextmanager
     def _computing(self) -> Iterator[None]:
         """Threads for features by ``n_jobs``, and for dense algebra by its order alone."""
-        order = check_count(type(self).__name__, "n_components", self.n_components)
+        owner = type(self).__name__
+        order = _AUTO_ORDER if self.n_components == "auto" else check_count(owner, "n_components", self.n_components)
         with self._threads(), blas_for(order):
             yield
 
@@ -55,13 +101,15 @@ class GaussianEstimator(Compactable, FeatureEstimator):
         """Number of lengthscales that are optimised."""
         if "lengthscale" not in self._free():
             return 0
-        return n_free_scales(type(self).__name__, phi.spec, self.optimize, self.ard, d)
+        return n_free_scales(type(self).__name__, phi.spec, self.optimize, self.ard is True, d)
 
     def _check_parameters(self) -> None:
         owner = type(self).__name__
         self._free()
         check_positive(owner, "amplitude", self.amplitude)
-        check_flag(owner, "ard", self.ard)
+        for name in ("ard", "standardize"):
+            if getattr(self, name) != "auto":
+                check_flag(owner, name, getattr(self, name))
         check_count(owner, "n_restarts", self.n_restarts, 0)
         check_count(owner, "optimize_rows", self.optimize_rows, 2)
 

@@ -8,6 +8,8 @@ import numpy as np
 from sklearn.utils.validation import check_array
 
 from ..approximation import Approximation, FeatureMap
+from ._changed_rows import in_coordinates
+from ._coordinates import Coordinates
 from ._linear.posterior import Posterior
 from ._linear.spectrum import Scaling
 from ._row_source import rows_in_memory
@@ -53,6 +55,8 @@ class PosteriorFunctions:
         Whether targets are one-dimensional.
     paths : sequence of PriorFunction
         What is added to each function, if the features leave out a part of the prior.
+    coordinates : Coordinates or None
+        Change of coordinates between points and features.
 
     Notes
     -----
@@ -70,9 +74,17 @@ class PosteriorFunctions:
     """
 
     def __init__(
-        self, phi: FeatureMap, weights: np.ndarray, scaling: Scaling, *, single: bool, paths: Any = ()
+        self,
+        phi: FeatureMap,
+        weights: np.ndarray,
+        scaling: Scaling,
+        *,
+        single: bool,
+        paths: Any = (),
+        coordinates: Coordinates | None = None,
     ) -> None:
         self.features, self.weights, self.scaling, self._single, self.paths = phi, weights, scaling, single, paths
+        self.coordinates = coordinates
 
     @classmethod
     def draw(
@@ -84,16 +96,17 @@ class PosteriorFunctions:
         rng: np.random.Generator,
         *,
         single: bool,
+        coordinates: Coordinates | None = None,
     ) -> PosteriorFunctions:
         """Draw so many functions."""
         weights = fitted.sample(n_samples, rng)
         if not phi.spec.map.from_below:
-            return cls(phi, weights, scaling, single=single)
+            return cls(phi, weights, scaling, single=single, coordinates=coordinates)
         landmarks: Any = phi.features
         paths = [PriorFunction.draw(phi, fitted.amplitude, weights.shape[1], rng) for _ in range(n_samples)]
         for s, path in enumerate(paths):
             weights[:, :, s] -= landmarks.transform.T @ path(landmarks.points)
-        return cls(phi, weights, scaling, single=single, paths=paths)
+        return cls(phi, weights, scaling, single=single, paths=paths, coordinates=coordinates)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -116,7 +129,8 @@ class PosteriorFunctions:
         d = self.features.n_features_in
         if X.shape[1] != d:
             raise ValueError(f"{_OWNER}: X must have {d} columns, as in the fit, got {X.shape[1]}.")
-        values: np.ndarray = rows_in_memory(_OWNER, X).map(self.at, self.shape, np.float64, width=self.width)
+        rows = in_coordinates(self.coordinates, rows_in_memory(_OWNER, X))
+        values: np.ndarray = rows.map(self.at, self.shape, np.float64, width=self.width)
         return values
 
     @property

@@ -109,7 +109,7 @@ class SpectralEvidence:
         """The log marginal likelihood."""
         ratio, count = noise / amplitude, self.n_rows * self.n_targets
         values, weights = self.determinant
-        fit, log_det = self._residual(ratio) / noise, float(weights @ np.log1p(values / ratio))
+        fit, log_det = self.residual(ratio) / noise, float(weights @ np.log1p(values / ratio))
         value: float = -0.5 * (fit + self.n_targets * log_det + count * float(np.log(2 * np.pi * noise)))
         return value
 
@@ -121,7 +121,7 @@ class SpectralEvidence:
         size = float((self.fit.weights / shifted / shifted).sum()) / amplitude
         values, weights = self.determinant
         freedom = self.n_targets * float(weights @ (values / (values + ratio)))
-        fit = self._residual(ratio) / noise - size
+        fit = self.residual(ratio) / noise - size
         return 0.5 * np.array([fit - count + freedom, size - freedom])
 
     def best(self, given: Hyperparameters) -> tuple[float, float]:
@@ -138,10 +138,11 @@ class SpectralEvidence:
         return _NOISE_FLOOR * self._target_size
 
     def _profiled(self, ratio: float) -> tuple[float, float]:
-        noise = max(self._residual(ratio) / (self.n_rows * self.n_targets), self._least_noise)
+        noise = max(self.residual(ratio) / (self.n_rows * self.n_targets), self._least_noise)
         return noise, noise / ratio
 
-    def _residual(self, ratio: float) -> float:
+    def residual(self, ratio: float) -> float:
+        """Squared residuals plus the penalty of the weights, summed over targets."""
         values, squares = self.fit
         shifted = values + ratio
         weights = float((squares / shifted / shifted).sum())

@@ -29,6 +29,8 @@ class Posterior(NamedTuple):
     log_marginal_likelihood : float
     lost : int
         Number of directions in which the noise is within the rounding error of the features, and nothing is fitted.
+    residual : float
+        Squared residuals plus the penalty of the weights, summed over targets.
 
     Notes
     -----
@@ -45,6 +47,7 @@ class Posterior(NamedTuple):
     amplitude: float
     log_marginal_likelihood: float
     lost: int = 0
+    residual: float = float("nan")
 
     @property
     def kept_root(self) -> np.ndarray:
@@ -88,10 +91,11 @@ def posterior(equations: NormalEquations, noise: float, amplitude: float) -> Pos
     root, (D, t) = factor.inverse_root(), equations.cross.shape
     mean = root @ (root.T @ equations.cross)
     explained, penalty = float(np.vdot(equations.cross, mean)), ratio * float(np.vdot(mean, mean))
-    fit = penalised_residual(float(equations.total.sum()), explained, penalty) / noise
+    residual = penalised_residual(float(equations.total.sum()), explained, penalty)
+    fit = residual / noise
     log_det = factor.log_determinant - D * float(np.log(ratio))
     value = -0.5 * (fit + t * log_det + equations.units * t * float(np.log(2 * np.pi * noise)))
-    return Posterior(mean, root, noise, amplitude, value)
+    return Posterior(mean, root, noise, amplitude, value, residual=residual)
 
 
 def _by_spectrum(equations: NormalEquations, noise: float, amplitude: float) -> Posterior:
@@ -99,7 +103,8 @@ def _by_spectrum(equations: NormalEquations, noise: float, amplitude: float) -> 
     spectrum, ratio = equations.spectrum(), noise / amplitude
     mean, lost = spectrum.within_rounding(ratio) if ratio <= equations.floor else (spectrum.coefficients(ratio), 0)
     root = spectrum.vectors / np.sqrt(spectrum.values + ratio)
-    return Posterior(mean, root, noise, amplitude, SpectralEvidence.of(spectrum).value(noise, amplitude), lost)
+    evidence = SpectralEvidence.of(spectrum)
+    return Posterior(mean, root, noise, amplitude, evidence.value(noise, amplitude), lost, evidence.residual(ratio))
 
 
 def left_out(phi: FeatureMap, X: np.ndarray, Phi: np.ndarray) -> Any:

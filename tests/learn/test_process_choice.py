@@ -1,0 +1,138 @@
+"""The automatic mode of Gaussian processes: exact gradients, the kernel that fits, and intervals that cover."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from bochner import kernels, maps
+from bochner.learn import GaussianProcess, GaussianProcessClassifier
+from bochner.learn._linear.conditional import best_ratio
+from bochner.learn._linear.evidence import Hyperparameters
+from bochner.learn._process_choice import KernelEvidence, choose_process
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((60, 3))
+Y = np.sin(2 * X[:, :1]) + 0.1 * RNG.standard_normal((60, 1))
+FREE = Hyperparameters(None, None)
+
+
+@pytest.mark.parametrize("kernel", [kernels.Gaussian(), kernels.Matern(1.5), kernels.Matern(2.5), kernels.Laplacian()])
+@pytest.mark.parametrize("n_scales", [1, 3])
+@pytest.mark.parametrize("weights", [None, RNG.uniform(0.5, 2, 60)], ids=["plain", "weighted"])
+def test_gradient_is_that_of_differences(kernel, n_scales, weights):
+    evidence = KernelEvidence(kernel, X, Y, weights)
+    theta = np.concatenate([np.log(1.3) + 0.1 * np.arange(n_scales), np.log([0.05, 1.5])])
+    steps = 1e-5 * np.eye(len(theta))
+    numeric = [(evidence(theta + step)[0] - evidence(theta - step)[0]) / 2e-5 for step in steps]
+    np.testing.assert_allclose(evidence(theta)[1], numeric, rtol=1e-6, atol=1e-4)
+
+
+def test_value_is_the_density_of_the_targets():
+    noise, amplitude, scale = 0.3, 1.7, 0.8
+    K = amplitude * kernels.Matern(1.5, scale)(X) + noise * np.eye(60)
+    expected = -0.5 * (Y.T @ np.linalg.solve(K, Y)).item() - 0.5 * np.linalg.slogdet(2 * np.pi * K)[1]
+    found = KernelEvidence(kernels.Matern(1.5), X, Y, None)(np.log([scale, noise, amplitude]))[0]
+    assert found == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "laplacian"])
+def test_the_kernel_of_the_prior_is_found(name):
+    # 300 rows tell a smooth process from a rough one by hundreds of nats
+    unit = {"gaussian": kernels.Gaussian(), "laplacian": kernels.Laplacian()}[name]
+    rows = RNG.uniform(-3, 3, (300, 2))
+    y = np.linalg.cholesky(unit(rows) + 1e-4 * np.eye(300)) @ RNG.standard_normal((300, 1))
+    candidates = [kernels.Gaussian(), kernels.Matern(1.5), kernels.Laplacian()]
+    best = choose_process(candidates, rows, y, None, ard="auto", given=FREE, rng=np.random.default_rng(0))[0]
+    assert type(best.kernel) is type(unit)
+
+
+def test_rapid_changes_are_found():
+    x = RNG.uniform(0, 1, (2000, 1))
+    y = np.sin(100 * x[:, 0]) + 0.1 * RNG.standard_normal(2000)
+    new = np.linspace(0, 1, 300)[:, None]
+    gp = GaussianProcess(optimize_rows=400, n_components=300, random_state=0).fit(x, y)
+    assert np.mean((gp.predict(new) - np.sin(100 * new[:, 0])) ** 2) < 0.01
+
+
+def test_units_of_columns_do_not_matter():
+    rows = RNG.standard_normal((150, 3))
+    y, units = np.sin(2 * rows[:, 0]) + rows[:, 1], np.array([1e3, 1.0, 1e-3])
+    one, other = (GaussianProcess(random_state=0).fit(rows * u, y).predict(rows[:20] * u) for u in (1.0, units))
+    np.testing.assert_allclose(other, one, atol=1e-5)
+
+
+def test_the_classifier_has_no_units_either():
+    rows = RNG.standard_normal((150, 2))
+    y, units = rows[:, 0] > 0, np.array([1e4, 1.0])
+    one, other = (
+        GaussianProcessClassifier(random_state=0).fit(rows * u, y).predict_proba(rows[:9] * u) for u in (1, units)
+    )
+    np.testing.assert_allclose(other, one, atol=1e-4)
+
+
+def test_few_rows_are_all_landmarks():
+    gp = GaussianProcess(random_state=0).fit(X, Y[:, 0])
+    assert gp.features_.n_features_out == 60
+    assert gp.candidates_[0]["kernel"] == repr(gp.kernel_)
+
+
+def test_what_is_told_is_not_searched():
+    gp = GaussianProcess(kernels.Gaussian(2.0), map=None, n_components=16, optimize=False, random_state=0).fit(
+        X, Y[:, 0]
+    )
+    assert gp.coordinates_ is None and gp.candidates_ == [] and gp.kernel_ == kernels.Gaussian(2.0)
+
+
+class TestLandmarksThatLeaveOut:
+    """A process with far fewer landmarks than it has degrees of freedom."""
+
+    rows = np.random.default_rng(1).uniform(-3, 3, (2000, 2))
+    target = np.linalg.cholesky(kernels.Gaussian(0.35)(rows) + 0.01 * np.eye(2000)) @ np.random.default_rng(
+        2
+    ).standard_normal(2000)
+    options: ClassVar = {"kernel": kernels.Gaussian(0.35), "map": "landmarks", "n_components": 60, "random_state": 0}
+
+    def test_intervals_cover_what_they_say(self):
+        train, test = slice(0, 1000), slice(1000, 2000)
+        gp = GaussianProcess(optimize=("noise", "amplitude"), **self.options).fit(self.rows[train], self.target[train])
+        mean, std = gp.predict(self.rows[test], return_std=True, include_noise=True)
+        covered = np.mean(np.abs(self.target[test] - mean) < 1.96 * std)
+        assert 0.90 < covered < 0.985  # taking what landmarks leave out for noise as well covers 1.00
+
+    def test_value_is_the_density_of_the_targets(self):
+        rows, y = self.rows[:200], self.target[:200]
+        gp = GaussianProcess(optimize=("noise", "amplitude"), fit_intercept=False, **self.options).fit(rows, y)
+        Phi = gp.features_.queries(rows)
+        left = 1 - np.einsum("nk,nk->n", Phi, Phi)
+        C = gp.amplitude_ * (Phi @ Phi.T + np.diag(left)) + gp.noise_ * np.eye(200)
+        expected = -0.5 * y @ np.linalg.solve(C, y) - 0.5 * np.linalg.slogdet(2 * np.pi * C)[1]
+        assert gp.log_marginal_likelihood_value_ == pytest.approx(expected, rel=1e-6)
+
+    def test_pieces_equal_the_whole(self):
+        whole = GaussianProcess(optimize=False, noise=0.05, **self.options).fit(self.rows, self.target)
+        parts = GaussianProcess(
+            optimize=False,
+            noise=0.05,
+            **(self.options | {"map": maps.Landmarks(whole.features_.spec.map.points * 0.35)}),
+        )
+        for part in (slice(0, 900), slice(900, 2000)):
+            parts.partial_fit(self.rows[part], self.target[part])
+        np.testing.assert_allclose(parts.predict(self.rows[:9]), whole.predict(self.rows[:9]), atol=1e-4)
+
+    def test_the_ratio_maximises_the_density(self):
+        rows, y = self.rows[:200], self.target[:200, None]
+        gp = GaussianProcess(optimize=False, **self.options).fit(rows, y)
+        phi = gp.features_
+        Phi = phi.queries(rows)
+        left = 1 - np.einsum("nk,nk->n", Phi, Phi)
+
+        def profile(ratio):
+            C = Phi @ Phi.T + np.diag(left + ratio)
+            a = (y.T @ np.linalg.solve(C, y)).item() / 200
+            return -0.5 * np.linalg.slogdet(a * C)[1]
+
+        found = best_ratio(phi, (rows, y, None), FREE)
+        assert all(profile(found) > profile(found * factor) for factor in (0.8, 1.25))
