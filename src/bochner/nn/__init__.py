@@ -30,6 +30,7 @@ from ._rotary import Rotary
 from ._sampled_softmax import SampledSoftmax
 
 if TYPE_CHECKING:
+    from ._coded_cache import CodedCache
     from ._linear_cache import LinearCache
 
 __all__ = [
@@ -54,22 +55,23 @@ __all__ = [
     "replace_attention",
 ]
 if _find_spec("transformers") is not None:  # otherwise `from bochner.nn import *` would fail for want of one name
-    __all__ += ["LinearCache"]
+    __all__ += ["CodedCache", "LinearCache"]
 
 
 def __getattr__(name: str) -> Any:
     """Import what needs ``transformers`` when it is asked for."""
-    if name != "LinearCache":
+    if name not in ("CodedCache", "LinearCache"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
+        from ._coded_cache import CodedCache
         from ._linear_cache import LinearCache
     except ImportError:
-        raise ImportError('bochner.nn.LinearCache needs transformers: pip install "transformers>=5".') from None
-    return LinearCache
+        raise ImportError(f'bochner.nn.{name} needs transformers: pip install "transformers>=5".') from None
+    return CodedCache if name == "CodedCache" else LinearCache
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), "LinearCache"])
+    return sorted([*globals(), "CodedCache", "LinearCache"])
 
 
 _register_with_transformers()

@@ -112,6 +112,23 @@ class Remainder(nn.Module):
             shifts.append(top[..., start : start + _CHUNK, :] + shift)
         return Totals(torch.cat(found, dim=-2), torch.cat(shifts, dim=-2), limits)
 
+    def absorbed(
+        self, state: Tensor | None, shift: Tensor | None, y: Tensor, v: Tensor, bias: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Sums over keys (batch, gated heads, m, e + 1) with more of them, and their shift, for decoding."""
+        lk = self._logs(y, y, bias)[1]
+        values = torch.cat([v[:, self.heads], torch.ones_like(v[:, self.heads, :, :1])], dim=-1)
+        if state is None or shift is None:
+            state = values.new_zeros(*lk.shape[:2], lk.shape[-1], values.shape[-1])
+            shift = lk.new_full((*lk.shape[:2], 1, 1), torch.finfo(lk.dtype).min / 4)
+        return _absorbed(state, shift, lk, values)
+
+    def read(self, x: Tensor, state: Tensor, shift: Tensor, limit: int) -> Totals:
+        """What one query of each sequence sees of the sums over the keys before a limit."""
+        lq = self._logs(x, x, None)[0]
+        top = lq.detach().amax(dim=-1, keepdim=True)
+        return Totals((lq - top).exp() @ state, top + shift, torch.full((1,), limit, device=x.device))
+
     def added(
         self,
         exact: Tensor,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Mapping
-from functools import partial
+from functools import partial, wraps
 from importlib.abc import MetaPathFinder
 from importlib.util import find_spec
 from typing import Any
@@ -147,6 +147,36 @@ def register() -> None:
 
     AttentionInterface.register(NAME, attention)
     AttentionMaskInterface.register(NAME, key_mask)
+    _make_caches()
+
+
+def _make_caches() -> None:
+    """Have ``generate`` make a `CodedCache` for models with coded attention, where it is asked for no other cache.
+
+    ``transformers`` has no registry of caches: its private method is wrapped, once, and returns what it did for all other
+    models.
+    """
+    from transformers.generation.utils import GenerationMixin
+
+    usual = GenerationMixin._prepare_cache_for_generation
+    if hasattr(usual, "_of_bochner"):
+        return
+
+    @wraps(usual)
+    def prepare(
+        self: Any, generation_config: Any, model_kwargs: dict[str, Any], *arguments: Any, **options: Any
+    ) -> Any:
+        own = generation_config.use_cache is not False and generation_config.cache_implementation is None
+        if own and model_kwargs.get("past_key_values") is None and not self.config.is_encoder_decoder:
+            from ._coded_cache import CodedCache, coded_layers
+
+            if coded_layers(self):
+                model_kwargs["past_key_values"] = CodedCache(self)
+                return None
+        return usual(self, generation_config, model_kwargs, *arguments, **options)
+
+    prepare._of_bochner = True  # type: ignore[attr-defined]
+    GenerationMixin._prepare_cache_for_generation = prepare
 
 
 _READS_MODELS = "transformers.modeling_utils"

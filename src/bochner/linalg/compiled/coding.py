@@ -1,0 +1,281 @@
+"""Codes of keys as bits: packing signs, and one step of decoding that scans codes and reads few keys.
+
+The readable counterpart is `bochner.nn._coded_attention`, against which it is tested.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from .jit import njit
+
+_BINS = 256
+"""Bins of the histogram by which the largest of many scores are found."""
+
+
+@intrinsic
+def popcount(typing_context: Any, x: Any) -> Any:
+    """Number of bits that are set in an unsigned integer of 64 bits: one instruction."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        function = builder.module.declare_intrinsic("llvm.ctpop", (ir.IntType(64),))
+        return builder.call(function, arguments)
+
+    return types.uint64(types.uint64), generate
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "nsz", "reassoc"})
+def encode(
+    x: np.ndarray, centre: np.ndarray, turn: np.ndarray, rows: np.ndarray, words: np.ndarray, inside: np.ndarray
+) -> float:
+    """Write the code of one point (d,) into its words, and return its length in the frame.
+
+    Parameters
+    ----------
+    x, centre : arrays (d,)
+        The point, and the centre of the frame.
+    turn : array (d, d)
+        Matrix of the frame.
+    rows : array (bits, d)
+        Projection.
+    words : uint64 array (bits / 64,)
+        Result: bit r says whether row r has a positive product.
+    inside : array (d,)
+        Room for the point in the frame.
+    """
+    d = len(x)
+    for j in range(d):
+        inside[j] = 0
+    for i in range(d):
+        offset = x[i] - centre[i]
+        for j in range(d):
+            inside[j] += offset * turn[i, j]
+    squares = 0.0
+    for j in range(d):
+        squares += inside[j] * inside[j]
+    for w in range(len(words)):
+        word = np.uint64(0)
+        for r in range(64 * w, min(64 * w + 64, len(rows))):
+            product = rows[r, 0] * inside[0]
+            for j in range(1, d):
+                product += rows[r, j] * inside[j]
+            if product > 0:
+                word |= np.uint64(1) << np.uint64(r - 64 * w)
+        words[w] = word
+    return math.sqrt(squares)
+
+
+@njit(cache=True, nogil=True)
+def estimate(
+    own: np.ndarray, norm: Any, cosines: np.ndarray, words: np.ndarray, norms: np.ndarray, offsets: np.ndarray,
+    scores: np.ndarray,
+) -> None:  # fmt: skip
+    """Estimated scores (n,) of a query with this code and length, for keys with these codes."""
+    if len(own) == 1:  # the usual case, which vectorises
+        first = own[0]
+        for j in range(len(scores)):
+            scores[j] = norm * norms[j] * cosines[popcount(first ^ words[j, 0])] + offsets[j]
+        return
+    for j in range(len(scores)):
+        count = np.uint64(0)
+        for w in range(len(own)):
+            count += popcount(own[w] ^ words[j, w])
+        scores[j] = norm * norms[j] * cosines[count] + offsets[j]
+
+
+@njit(cache=True, nogil=True)
+def largest(scores: np.ndarray, count: int, places: np.ndarray) -> int:
+    """Write the places of the largest scores that are not minus infinity, in any order; return how many there are."""
+    n = len(scores)
+    low, high, finite = np.inf, -np.inf, 0
+    for j in range(n):
+        if scores[j] > -np.inf:
+            finite += 1
+            low, high = min(low, scores[j]), max(high, scores[j])
+    found = 0
+    if finite <= count:
+        for j in range(n):
+            if scores[j] > -np.inf:
+                places[found] = j
+                found += 1
+        return found
+    bins = np.zeros(_BINS, dtype=np.int64)
+    factor = (_BINS - 1) / max(high - low, 1e-30)
+    for j in range(n):
+        if scores[j] > -np.inf:
+            bins[int((scores[j] - low) * factor)] += 1
+    cut, above = _BINS, 0
+    while above < count:
+        cut -= 1
+        above += bins[cut]
+    above -= bins[cut]  # all of the bins above the cut, and some of it
+    border = np.empty(bins[cut], dtype=np.int64)
+    members = 0
+    for j in range(n):
+        if scores[j] > -np.inf:
+            b = int((scores[j] - low) * factor)
+            if b > cut:
+                places[found] = j
+                found += 1
+            elif b == cut:
+                border[members] = j
+                members += 1
+    order = np.argsort(-scores[border])
+    for i in range(count - above):
+        places[found] = border[order[i]]
+        found += 1
+    return found
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "nsz", "reassoc"})
+def _dot(a: np.ndarray, b: np.ndarray) -> Any:
+    total = a[0] * b[0]
+    for i in range(1, len(a)):
+        total += a[i] * b[i]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def decode_coded(
+    q: np.ndarray, keys: np.ndarray, values: np.ndarray, bias: np.ndarray, n: int, heads: tuple[int, int],
+    sides: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray], coded: tuple[np.ndarray, np.ndarray, np.ndarray],
+    near: tuple[int, np.ndarray], counts: tuple[np.ndarray, np.ndarray], scale: float, out: np.ndarray,
+    sums: np.ndarray, used: np.ndarray,
+) -> None:  # fmt: skip
+    """Attention of one query per sequence and head to the keys of a cache.
+
+    Parameters
+    ----------
+    q : array (batch, H, d)
+        Queries.
+    keys, values : arrays (batch, key heads, capacity, d or e)
+        Of which the first n are held.
+    bias : array (batch, capacity)
+        Zero, or minus infinity where there is no key.
+    n : int
+        Number of keys.
+    heads : pair of int
+        The first and the last heads of codes to do, so that threads can share the work.
+    sides : arrays (H, d), (H, d, d), (bits, d), (bits + 1,)
+        Centres and matrices of queries, rows, and the cosine for each number of different bits.
+    coded : arrays (batch, code heads, capacity, words), (batch, code heads, capacity) twice
+        Codes of keys, their lengths in the frame, and what they add to scores.
+    near : int and array (batch, anchors)
+        Window, and places of the first keys; n where there are fewer.
+    counts : arrays (H,)
+        Candidates and kept keys of each head.
+    scale : float
+        Factor of the dot products.
+    out, sums, used : arrays (batch, H, e), (batch, H, 2), (batch, H, places)
+        Results: outputs; the largest score and the sum of exponentials below it; the places that were used, then n.
+    """
+    batch, H, d = q.shape
+    window, first = near
+    candidates, kept = counts
+    centres, turns, rows, cosines = sides
+    words, norms, offsets = coded
+    group, code_group = H // keys.shape[1], H // words.shape[1]
+    root = math.sqrt(scale)
+    low = max(n - window, 0)
+    own, inside, x = np.empty(words.shape[3], dtype=np.uint64), np.empty(d, dtype=q.dtype), np.empty(d, dtype=q.dtype)
+    estimates, proposed = np.empty(low, dtype=np.float32), np.empty(max(low, 1), dtype=np.int64)
+    for b in range(batch):
+        for h in range(heads[0] * code_group, heads[1] * code_group):
+            g, c = h // group, h // code_group
+            for j in range(d):
+                x[j] = root * q[b, h, j]
+            count = 0
+            places = used[b, h]
+            for j in range(low, n):
+                if bias[b, j] == 0:
+                    places[count] = j
+                    count += 1
+            for a in range(first.shape[1]):
+                if first[b, a] < low:
+                    places[count] = first[b, a]
+                    count += 1
+            if candidates[h] and low:
+                norm = encode(x, centres[h], turns[h], rows, own, inside)
+                estimate(own, norm, cosines, words[b, c, :low], norms[b, c, :low], offsets[b, c, :low], estimates)
+                for a in range(first.shape[1]):
+                    if first[b, a] < low:
+                        estimates[first[b, a]] = -np.inf
+                found = largest(estimates, candidates[h], proposed)
+                exact = np.empty(found, dtype=np.float32)
+                for i in range(found):
+                    exact[i] = _dot(q[b, h], keys[b, g, proposed[i]])
+                if found > kept[h]:
+                    order = np.argsort(-exact)
+                    for i in range(kept[h]):
+                        places[count + i] = proposed[order[i]]
+                    count += kept[h]
+                else:
+                    for i in range(found):
+                        places[count + i] = proposed[i]
+                    count += found
+            for i in range(count, len(places)):
+                places[i] = n
+            _attend(q[b, h], keys[b, g], values[b, g], places[:count], scale, out[b, h], sums[b, h])
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "nsz", "reassoc"})
+def _attend(
+    q: np.ndarray, keys: np.ndarray, values: np.ndarray, places: np.ndarray, scale: float, out: np.ndarray,
+    sums: np.ndarray,
+) -> None:  # fmt: skip
+    """Softmax attention of one query to the keys in some places; zero where there are none."""
+    scores = np.empty(len(places), dtype=np.float64)
+    top = -1e300
+    for i in range(len(places)):
+        scores[i] = scale * _dot(q, keys[places[i]])
+        top = max(top, scores[i])
+    total = 0.0
+    for j in range(len(out)):
+        out[j] = 0
+    for i in range(len(places)):
+        weight = math.exp(scores[i] - top)
+        total += weight
+        row = values[places[i]]
+        for j in range(len(out)):
+            out[j] += weight * row[j]
+    if len(places):
+        for j in range(len(out)):
+            out[j] /= total
+    sums[0], sums[1] = top, total
+
+
+@njit(cache=True, nogil=True)
+def append_codes(
+    keys: np.ndarray, bias: np.ndarray, start: int, stop: int, scale: float,
+    sides: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray], coded: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:  # fmt: skip
+    """Write the codes of the keys from ``start`` on into the cache.
+
+    Parameters
+    ----------
+    keys, bias, coded
+        As in `decode_coded`.
+    start, stop : int
+        Places of the keys.
+    scale : float
+        Factor of the dot products.
+    sides : arrays (code heads, d), (code heads, d, d), (bits, d), (code heads, d)
+        Centres and matrices of keys, rows, and the centres of queries.
+    """
+    centres, turns, rows, query_centres = sides
+    words, norms, offsets = coded
+    group, root, d = words.shape[1] // keys.shape[1], math.sqrt(scale), keys.shape[3]
+    y, inside = np.empty(d, dtype=keys.dtype), np.empty(d, dtype=keys.dtype)
+    for b in range(len(keys)):
+        for c in range(words.shape[1]):
+            for j in range(start, stop):
+                for i in range(d):
+                    y[i] = root * keys[b, c // group, j, i]
+                norms[b, c, j] = encode(y, centres[c], turns[c], rows, words[b, c, j], inside)
+                offsets[b, c, j] = _dot(y, query_centres[c]) + bias[b, j]
