@@ -17,6 +17,8 @@ from .jit import njit
 
 _BINS = 256
 """Bins of the histogram by which the largest of many scores are found."""
+_SAMPLED = 4096
+"""Scores from which the histogram is that of some of them."""
 
 
 @intrinsic
@@ -89,47 +91,67 @@ def estimate(
         scores[j] = norm * norms[j] * cosines[count] + offsets[j]
 
 
+@njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+def _bounds(scores: np.ndarray) -> tuple[Any, Any]:
+    """The least and the largest score that are not minus infinity, in a loop without branches."""
+    low, high = np.float32(np.inf), np.float32(-np.inf)
+    for j in range(len(scores)):
+        score = scores[j]
+        low = min(low, score if score > -np.inf else np.float32(np.inf))
+        high = max(high, score)
+    return low, high
+
+
 @njit(cache=True, nogil=True)
-def largest(scores: np.ndarray, count: int, places: np.ndarray) -> int:
-    """Write the places of the largest scores that are not minus infinity, in any order; return how many there are."""
-    n = len(scores)
-    low, high, finite = np.inf, -np.inf, 0
-    for j in range(n):
-        if scores[j] > -np.inf:
-            finite += 1
-            low, high = min(low, scores[j]), max(high, scores[j])
-    found = 0
-    if finite <= count:
-        for j in range(n):
-            if scores[j] > -np.inf:
-                places[found] = j
-                found += 1
-        return found
+def _bound(scores: np.ndarray, step: int, count: int, low: float, high: float) -> Any:
+    """A number that ``count`` of every ``step``-th scores, or a few more, are not below."""
     bins = np.zeros(_BINS, dtype=np.int64)
-    factor = (_BINS - 1) / max(high - low, 1e-30)
-    for j in range(n):
+    factor = np.float32((_BINS - 1) / max(high - low, 1e-30))
+    for j in range(0, len(scores), step):
         if scores[j] > -np.inf:
             bins[int((scores[j] - low) * factor)] += 1
     cut, above = _BINS, 0
-    while above < count:
+    while above < count and cut:
         cut -= 1
         above += bins[cut]
-    above -= bins[cut]  # all of the bins above the cut, and some of it
-    border = np.empty(bins[cut], dtype=np.int64)
-    members = 0
+    return low + cut / factor
+
+
+@njit(cache=True, nogil=True)
+def largest(scores: np.ndarray, count: int, places: np.ndarray, at_least: bool) -> Any:
+    """Write the places of the largest scores that are not minus infinity, in any order; return how many there are.
+
+    A histogram of some scores gives a bound that few exceed; those are sorted, unless a few more than ``count`` will do
+    as well, ``at_least``.
+    """
+    n, found = len(scores), 0
+    low, high = _bounds(scores)
+    if not high > -np.inf:
+        return 0
+    step = max(n // (32 * count), 1) if n > _SAMPLED else 1
+    bound = _bound(scores, step, count if step == 1 else (count + count // 8) // step + 8, low, high)
     for j in range(n):
-        if scores[j] > -np.inf:
-            b = int((scores[j] - low) * factor)
-            if b > cut:
-                places[found] = j
-                found += 1
-            elif b == cut:
-                border[members] = j
-                members += 1
-    order = np.argsort(-scores[border])
-    for i in range(count - above):
-        places[found] = border[order[i]]
-        found += 1
+        if scores[j] >= bound:
+            places[found] = j
+            found += 1
+    if found < count and bound > low:  # the sample misled, or there are not so many
+        return largest_of_all(scores, count, places)
+    if found <= count or (at_least and n > _SAMPLED):
+        return found
+    chosen = places[:found][np.argsort(-scores[places[:found]])[:count]]
+    for i in range(count):
+        places[i] = chosen[i]
+    return count
+
+
+@njit(cache=True, nogil=True)
+def largest_of_all(scores: np.ndarray, count: int, places: np.ndarray) -> int:
+    """The same by a sort."""
+    order, found = np.argsort(-scores), 0
+    for i in range(min(count, len(scores))):
+        if scores[order[i]] > -np.inf:
+            places[found] = order[i]
+            found += 1
     return found
 
 
@@ -184,7 +206,8 @@ def decode_coded(
     root = math.sqrt(scale)
     low = max(n - window, 0)
     own, inside, x = np.empty(words.shape[3], dtype=np.uint64), np.empty(d, dtype=q.dtype), np.empty(d, dtype=q.dtype)
-    estimates, proposed = np.empty(low, dtype=np.float32), np.empty(max(low, 1), dtype=np.int64)
+    estimates, proposed = np.empty(low, dtype=np.float32), np.empty(low, dtype=np.int64)
+    order = np.empty(max(low, 1), dtype=np.int64)
     for b in range(batch):
         for h in range(heads[0] * code_group, heads[1] * code_group):
             g, c = h // group, h // code_group
@@ -206,15 +229,15 @@ def decode_coded(
                 for a in range(first.shape[1]):
                     if first[b, a] < low:
                         estimates[first[b, a]] = -np.inf
-                found = largest(estimates, candidates[h], proposed)
+                found = largest(estimates, candidates[h], proposed, True)
                 exact = np.empty(found, dtype=np.float32)
                 for i in range(found):
                     exact[i] = _dot(q[b, h], keys[b, g, proposed[i]])
                 if found > kept[h]:
-                    order = np.argsort(-exact)
-                    for i in range(kept[h]):
+                    best = largest(exact, kept[h], order, False)
+                    for i in range(best):
                         places[count + i] = proposed[order[i]]
-                    count += kept[h]
+                    count += best
                 else:
                     for i in range(found):
                         places[count + i] = proposed[i]
