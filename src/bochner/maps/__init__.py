@@ -1,9 +1,9 @@
 """Maps: nonlinearities that turn random projections into features of a kernel.
 
 Each map is an immutable value.  `Trigonometric` works for every shift-invariant kernel, and `DenseExponential` is the
-default for softmax.  `AngularHybrid`, `GaussianHybrid` and `ClusterHybrid` mix several maps; `Poisson` and `Geometric`
-use powers of the coordinates; `Sign`, `Rectified` and `Identity` are for the angular, arc-cosine and linear kernels;
-and `Pointwise` applies any function.  To add your own map, derive from `Map` and return `Features`.
+default for softmax.  `AngularHybrid`, `GaussianHybrid` and `ClusterHybrid` mix several maps; `Poisson`, `Geometric` and
+`Discrete` use powers of the coordinates; `Sign`, `Rectified` and `Identity` are for the angular, arc-cosine and linear
+kernels; and `Pointwise` applies any function.  To add your own map, derive from `Map` and return `Features`.
 """
 
 from .._facts import publish
@@ -14,6 +14,7 @@ from ._complex import ComplexExponential
 from ._data import Data
 from ._dense_exponential import DenseExponential
 from ._discrete import Geometric, Poisson
+from ._discrete_law import Discrete
 from ._drawing import Directions, Draws, Nodes
 from ._error import ErrorCase, NoClosedForm
 from ._exponential import ExponentialFeatures
@@ -34,6 +35,7 @@ __all__ = [
     "Data",
     "DenseExponential",
     "Directions",
+    "Discrete",
     "Draws",
     "ErrorCase",
     "ExponentialFeatures",

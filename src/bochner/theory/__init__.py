@@ -12,7 +12,7 @@ and ``d`` the dimension.
   `positive_log_relative_mse`, `hyperbolic_log_relative_mse`, `gerf_log_relative_mse`,
   `optimal_positive_log_relative_mse`;
 - complex exponentials, Poisson and geometric features: `complex_argument`, `complex_exponential_log_relative_mse`,
-  `poisson_log_relative_mse`, `geometric_log_relative_mse`; a constant per coordinate:
+  `poisson_log_relative_mse`, `geometric_log_relative_mse`, `discrete_log_relative_mse`; a constant per coordinate:
   `dense_exponential_log_relative_mse`;
 - the constants that minimise them: `optimal_rho`, `optimal_A`, `optimal_gerf`, `optimal_poisson_rate`,
   `optimal_geometric_p`;
@@ -35,6 +35,7 @@ from ._concentration import log_orthogonal_tail_bound, log_tail_bound, log_unifo
 from ._coupling import log_conformity
 from ._dense_exponential_errors import dense_exponential_log_relative_mse
 from ._discrete_errors import (
+    discrete_log_relative_mse,
     geometric_log_relative_mse,
     optimal_geometric_p,
     optimal_poisson_rate,
@@ -85,6 +86,7 @@ __all__ = [
     "complex_argument",
     "complex_exponential_log_relative_mse",
     "dense_exponential_log_relative_mse",
+    "discrete_log_relative_mse",
     "dot_product_mse",
     "errata",
     "fixed_length_gradient_mse",
