@@ -15,7 +15,7 @@ from .mechanisms import Mechanisms, measure
 from .problem import Problem, add_arguments, check_range, read_problem, writable
 from .report import Report, script, write_report
 
-DEMO, DEMO_TARGET = "digits", "y"
+DEMO, DEMO_TARGET = "even-digits", "y"
 BUDGET = 60.0
 _FOR_MECHANISMS = 0.25
 """Share of the budget, if there is a target."""

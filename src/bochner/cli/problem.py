@@ -17,8 +17,10 @@ from ..selection import MOST_FEATURES
 from .table_files import TableError
 from .tables import Table, read_table
 
-EMBEDDED = ("breast-cancer", "diabetes", "digits", "iris", "wine")
-"""Tables that come with scikit-learn."""
+EMBEDDED = ("breast-cancer", "diabetes", "digits", "even-digits", "iris", "wine")
+"""Tables that come with scikit-learn; even-digits asks of each handwritten digit whether it is even."""
+_TARGETS = {"breast-cancer": "diagnosis", "diabetes": "progression", "digits": "digit", "even-digits": "even or odd",
+            "iris": "species", "wine": "cultivar"}  # fmt: skip
 RULES = ("scale", "median")
 
 
@@ -142,19 +144,19 @@ def _embedded(name: str, with_target: bool) -> Table:
     """A table of scikit-learn, without its constant columns."""
     from sklearn import datasets
 
-    function = f"load_{name.replace('-', '_')}"
+    function = f"load_{name.removeprefix('even-').replace('-', '_')}"
     loaded = getattr(datasets, function)()
     X = loaded.data.astype(np.float64)
     varied = (X != X[:1]).any(axis=0)
     columns = tuple(str(title) for title, keep in zip(loaded.feature_names, varied, strict=True) if keep)
     y = loaded.target
-    if "target_names" in loaded:
-        y = np.asarray([str(title) for title in loaded.target_names])[y]
     code = f"from sklearn.datasets import {function}\n\nX, y = {function}(return_X_y=True)"
+    if name == "even-digits":
+        y, code = np.where(y % 2, "odd", "even"), f"{code}\ny = (y % 2 == 0)"
+    elif "target_names" in loaded:
+        y = np.asarray([str(title) for title in loaded.target_names])[y]
     constant = tuple(str(title) for title, keep in zip(loaded.feature_names, varied, strict=True) if not keep)
-    target = {"diabetes": "progression", "digits": "digit", "iris": "species", "wine": "cultivar"}.get(
-        name, "diagnosis"
-    )
+    target = _TARGETS[name]
     facts: dict[str, Any] = {"constant": constant, "n_numbers": len(columns)}
     facts |= {"y": y, "target": target, "code": code} if with_target else {}
     return Table(name, X[:, varied], columns, **facts)

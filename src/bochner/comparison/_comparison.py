@@ -13,7 +13,7 @@ from .._table import format_table, seconds, with_error
 from ._candidates import BOOSTED, CONSTANT, DEFAULTS, LINEAR
 from ._source import source
 
-_HEADER = ("estimator", "{measure}", "{score}", "above the lowest", "verdict", "fit", "predict 1000 rows")
+_HEADER = ("estimator", "{measure}", "{score}", "above the best", "verdict", "fit", "predict 1000 rows")
 
 
 @dataclass(frozen=True)
@@ -61,14 +61,30 @@ class Result:
         return "\n".join([*imports, "", f"model = {expression}", "model.fit(X, y)"])
 
 
+def difference(result: Result, other: Result) -> tuple[float, float]:
+    """See `Comparison.difference`."""
+    differences = np.subtract(result.errors, other.errors)
+    k = len(differences)
+    variance = differences.var(ddof=1) * (1 / k + 1 / (k - 1))
+    return float(differences.mean()), float(np.sqrt(variance))
+
+
+def verdict(result: Result, other: Result) -> str:
+    """See `Comparison.verdict`."""
+    mean, error = difference(result, other)
+    if abs(mean) <= stats.t.ppf(0.975, len(result.errors) - 1) * error or mean == 0:
+        return "tied"
+    return "worse" if mean > 0 else "better"
+
+
 @dataclass(frozen=True)
 class Comparison:
-    """Estimators judged on the same folds, lowest error first; print it for the table and its sentences.
+    """Estimators judged on the same folds, the recommended one first; print it for the table and its sentences.
 
     Attributes
     ----------
     results : tuple of Result
-        All that was judged, the lowest mean error first.
+        All that was judged: the recommended one, then the others by mean error.
     task : {"regression", "classification"}
         What was predicted.
     n_rows, n_used : int
@@ -94,7 +110,7 @@ class Comparison:
 
     @property
     def best(self) -> Result:
-        """The recommended estimator: the one with the lowest mean error."""
+        """The recommended estimator: the default machine, unless another is better by more than noise."""
         return self.results[0]
 
     @property
@@ -127,17 +143,11 @@ class Comparison:
         Training rows of folds overlap, which makes errors of folds dependent; the variance is therefore multiplied by
         1 + k/(k-1) for k folds (Nadeau and Bengio, 2003).
         """
-        differences = np.subtract(result.errors, (other or self.best).errors)
-        k = len(differences)
-        variance = differences.var(ddof=1) * (1 / k + 1 / (k - 1))
-        return float(differences.mean()), float(np.sqrt(variance))
+        return difference(result, other or self.best)
 
     def verdict(self, result: Result, other: Result | None = None) -> str:
         """Whether a result is "better", "tied" or "worse" than another (the best by default), at a level of 5 %."""
-        mean, error = self.difference(result, other)
-        if abs(mean) <= stats.t.ppf(0.975, len(result.errors) - 1) * error or mean == 0:
-            return "tied"
-        return "worse" if mean > 0 else "better"
+        return verdict(result, other or self.best)
 
     @cached_property
     def tied(self) -> tuple[Result, ...]:
@@ -162,6 +172,9 @@ class Comparison:
         """Why the recommended estimator is the best, as far as the other errors tell, and a faster alternative."""
         best, linear, boosted = self.best, self._found(LINEAR), self._found(BOOSTED)
         said = []
+        constant = self._found(CONSTANT)
+        if constant is not None and constant is not best and self.verdict(constant) == "tied":
+            said.append("A constant is tied: nothing here predicts the target.")
         if linear is not None and linear is not best:
             if self.verdict(linear) == "tied":
                 said.append("A linear model is tied: the relation is close to linear, or the rows are too few to tell.")
@@ -205,7 +218,7 @@ class Comparison:
             with_error(result.error, spread),
             f"{result.score:.3f}",
             "" if best else with_error(*self.difference(result)),
-            "lowest" if best else self.verdict(result),
+            "best" if best else self.verdict(result),
             seconds(result.fit_seconds),
             seconds(result.predict_seconds),
         ]
@@ -254,7 +267,7 @@ class Comparison:
         cost = f"a fit takes {seconds(result.fit_seconds)}, 1000 predictions {seconds(result.predict_seconds)}"
         name = _capital(result.name)
         if result is self.best:
-            return f"{name}: lowest {self.measure}, {result.error:.3g}; {cost}."
+            return f"{name}: {self.measure} {result.error:.3g}, the best; {cost}."
         tied = self.verdict(result) == "tied"
         gap = f"{'tied, a difference of' if tied else 'worse by'} {with_error(*self.difference(result))}"
         return f"{name}: {gap} in {self.measure}, paired over {self.n_folds} folds; {cost}."

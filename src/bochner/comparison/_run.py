@@ -17,8 +17,8 @@ from .._progress import progress
 from .._random import RNG, as_generator
 from .._validation import check_count, check_flag, check_positive
 from ..linalg import threads
-from ._candidates import CONSTANT, Candidate, standard_candidates
-from ._comparison import Comparison, Result
+from ._candidates import CONSTANT, DEFAULTS, Candidate, standard_candidates
+from ._comparison import Comparison, Result, verdict
 from ._data import checked
 
 BUDGET = 60.0
@@ -168,7 +168,7 @@ class Run:
         results = [_result(c, found[c.name], self.classifies) for c in judged if c.name not in self.left_out]
         if not any(result.name != CONSTANT for result in results):
             raise ValueError(f"compare: no estimator could be fitted: {self.left_out}.")
-        results.sort(key=lambda result: result.error)
+        results = _ranked(results)
         n_folds = len(results[0].errors)
         kind = "classification" if self.classifies else "regression"
         notes = self._notes(n_used, n_folds)
@@ -211,15 +211,15 @@ class Run:
         if (size := self._largest(judged, sizes, enough)) is not None:
             return judged, size
         share = _SHARE * _SPENT * (self.budget - self.elapsed) / self.n_folds
-        kept = [c for c in judged if c.needed or self._of_fold(c, enough) <= share]
+        kept = [c for c in judged if c.needed or self._of_fold(c, few) <= share]
         size = self._largest(kept, sizes, few)
         while size is None and any(not candidate.needed for candidate in kept):
             kept.remove(max((c for c in kept if not c.needed), key=lambda c: self._of_fold(c, few)))
             size = self._largest(kept, sizes, few)
         for candidate in judged:
             if candidate not in kept:
-                took = self._of_fold(candidate, enough)
-                self.left_out[candidate.name] = f"since a fit of {enough} rows would take about {took:.2g} s"
+                took = self._of_fold(candidate, few)
+                self.left_out[candidate.name] = f"since a fit of {few} rows would take about {took:.2g} s"
         return kept, size or self._largest(kept, sizes, least) or least
 
     def _largest(self, judged: Sequence[Candidate], sizes: list[int], least: int) -> int | None:
@@ -280,6 +280,15 @@ class Run:
         if n_folds < self.n_folds:
             said.append(f"{n_folds} of {self.n_folds} folds were judged in {self.budget:g} seconds.")
         return tuple(said)
+
+
+def _ranked(results: list[Result]) -> list[Result]:
+    """By mean error, but the default first if it is tied with the lowest: the lowest of ten errors is partly luck."""
+    ranked = sorted(results, key=lambda result: result.error)
+    default = next((result for result in ranked if result.name in DEFAULTS), None)
+    if default is None or verdict(default, ranked[0]) != "tied":
+        return ranked
+    return [default, *(result for result in ranked if result is not default)]
 
 
 def _folds(y: np.ndarray, classifies: bool, n_folds: int, seed: int) -> list[Any]:
