@@ -23,6 +23,7 @@ _GUIDES = {
     "catalogue": {"adding a variant": "adding_a_variant.md"},
     "comparison": {"what predicts a target best": "recommend.md#what-predicts-a-target-best"},
     "distributed": {"Dask clusters": "distributed.md"},
+    "extending": {"adding a variant": "adding_a_variant.md"},
     "geometries": {"the one equation": "one_equation.md"},
     "kernels": {"bandwidths": "learn.md#bandwidth"},
     "learn": {"kernel machines": "learn.md", "Gaussian processes": "gaussian_process.md"},

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from bochner import haar_distance
+from bochner.monte_carlo import haar_distance
 from bochner.rotations import Butterfly, Haar, Hadamard, Kac, MultiHadamard, StructuredGivens
 
 ROTATIONS = {

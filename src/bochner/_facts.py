@@ -86,13 +86,14 @@ def classes(module: Any, kind: type) -> list[type]:
 
 
 def publish(module: dict[str, Any]) -> None:
-    """Let the classes that a public module exports name it as theirs: files and pickles then hold no private path.
+    """Let the classes that a public module has name it as theirs: files and pickles then hold no private path.
 
     Parameters
     ----------
     module : dict
         Its ``globals()``.
     """
-    for name in module["__all__"]:
-        if isinstance(module[name], type):
-            module[name].__module__ = module["__name__"]
+    own = f"{module['__name__']}._"
+    for name, value in module.items():
+        if isinstance(value, type) and (name in module["__all__"] or value.__module__.startswith(own)):
+            value.__module__ = module["__name__"]

@@ -47,7 +47,7 @@ def expectation(f: Any, d: Any, n_blocks: Any = 2, max_blocks: Any = 4, **option
 
 
 def haar_distance(rotation: Any, d: Any, n: Any = 5, **options: Any) -> Any:
-    return bochner.haar_distance(rotation, d, n=n, **options).value
+    return bochner.monte_carlo.haar_distance(rotation, d, n=n, **options).value
 
 
 def strategy(x0: Any, **options: Any) -> Any:
@@ -75,7 +75,7 @@ TARGETS = [
     target("Momentum", optimize.Momentum, optimize.Momentum),
     target("Adam", optimize.Adam, optimize.Adam),
     target("expectation", expectation, bochner.expectation),
-    target("haar_distance", haar_distance, bochner.haar_distance),
+    target("haar_distance", haar_distance, bochner.monte_carlo.haar_distance),
 ]
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bochner import haar_distance, theory
+from bochner import theory
+from bochner.monte_carlo import haar_distance
 from bochner.rotations import Butterfly, Haar, Hadamard, Kac, MultiHadamard, StructuredGivens
 from support.checks import check_mean
 

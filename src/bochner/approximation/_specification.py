@@ -13,6 +13,7 @@ from .._validation import as_real, check_count, check_flag, check_instance, chec
 from ..kernels import Kernel
 from ..maps import Data, Draws, ErrorCase, Layout, Map
 from ..projections import Projection
+from . import _names
 from ._compatibility import check_map, check_projection, default_map, default_projection
 from ._feature_map import FeatureMap
 from ._simulation import SimulatedError, simulate
@@ -33,11 +34,12 @@ class Approximation:
 
     Parameters
     ----------
-    kernel : Kernel, optional
-        The kernel; omitted for `maps.Pointwise`, whose function induces its own.
-    map : Map, optional
+    kernel : Kernel or str, optional
+        The kernel; omitted for `maps.Pointwise`, whose function induces its own.  Here and below, a name of
+        `bochner.catalogue` stands for the part of that name.
+    map : Map or str, optional
         The nonlinearity; by default the one recommended for the kernel.
-    projection : Projection, optional
+    projection : Projection or str, optional
         The law of the rows of W; by default the one recommended for the map.
     n_projections : int
         Number m of rows.  The width of the features, `n_features_out`, depends on the map.
@@ -73,14 +75,19 @@ class Approximation:
     (10, 128)
     >>> bool(np.abs(phi.gram(X) - spec.kernel(X)).max() < 0.3)
     True
+    >>> Approximation("gaussian", "trigonometric", "orthogonal", 64).map == spec.map      # by the names of the catalogue
+    True
     """
 
-    kernel: Kernel | None = None
+    kernel: Kernel | None = None  # a name is looked up below: never a str afterwards
     map: Map = None  # type: ignore[assignment]  # filled in below: never None afterwards
     projection: Projection = None  # type: ignore[assignment]
     n_projections: int = 256
 
     def __post_init__(self) -> None:
+        for part, find in (("kernel", _names.kernel), ("map", _names.map), ("projection", _names.projection)):
+            if isinstance(getattr(self, part), str):
+                object.__setattr__(self, part, find(getattr(self, part)))
         if self.kernel is not None:
             check_instance("Approximation", "kernel", self.kernel, Kernel, "kernels.Gaussian()")
         given: Any = self.map

@@ -188,22 +188,6 @@ class KeySums(NamedTuple):
         return array_namespace(self.shift).any(self.shift > NOTHING, axis=-1)
 
 
-def normalized_weights(queries: LogFeatures, keys: LogFeatures) -> Any:
-    """Return the estimated kernel with rows divided by their sums.
-
-    Parameters
-    ----------
-    queries, keys : LogFeatures
-        Features of n queries and p keys.
-
-    Returns
-    -------
-    array (..., n, p)
-    """
-    shift = stabiliser(keys)
-    return weights_of(query_values(queries, shift), key_values(keys, shift))
-
-
 def weights_of(queries: Any, keys: Any) -> Any:
     """Return products of stabilised features with rows divided by their sums.
 

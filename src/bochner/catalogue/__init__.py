@@ -12,14 +12,10 @@ Simplex(rotation=Hadamard(blocks=3), radii='kernel')
 """
 
 from .._facts import publish, register, unregister
-from ._mechanisms import Mechanism, as_specification, mechanism, mechanisms
-from ._parts import (
-    as_projection,
-    candidates,
+from ..approximation._names import (
     geometries,
     kernel,
     kernels,
-    map,
     maps,
     projection,
     projections,
@@ -27,16 +23,18 @@ from ._parts import (
     rotation,
     rotations,
 )
+from ..approximation._names import map as map
+from ._mechanisms import Mechanism, mechanism, mechanisms
+from ._mechanisms import as_specification as as_specification
+from ._parts import as_projection as as_projection
+from ._parts import candidates
 
 __all__ = [
     "Mechanism",
-    "as_projection",
-    "as_specification",
     "candidates",
     "geometries",
     "kernel",
     "kernels",
-    "map",
     "maps",
     "mechanism",
     "mechanisms",

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from .._validation import check_instance
 from ..approximation import Approximation
+from ..approximation._names import kernels, look_up, map, projection
 from ..kernels import Kernel
 from ..projections import Orthogonal, Projection, Quadrature
 from ..rotations import Butterfly, Haar, Hadamard, Kac, MultiHadamard, StructuredGivens
-from ._parts import kernels, look_up, map, projection
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,7 @@
 Fitting is a tree reduction of sufficient statistics, `transform` and `predict` are lazy and work block by block, and no
 machine ever holds all data.  For input other than Dask collections the estimators behave like those of `bochner.learn`.
 
-- `RandomFeatures`, `RandomProjection`, `KernelRidge`, `KernelClassifier`, `GaussianProcess`: the estimators;
-- `Work`, `Cluster`, `fit_time`, `cost_table`: a model of the time that a fit takes on a cluster.
+The estimators are `RandomFeatures`, `RandomProjection`, `KernelRidge`, `KernelClassifier` and `GaussianProcess`.
 """
 
 import importlib.util
@@ -13,7 +12,6 @@ if importlib.util.find_spec("dask") is None:
     raise ImportError('bochner.distributed needs Dask, which is not installed; run: pip install "bochner[dask]".')
 
 from .._facts import publish
-from ._cluster_cost import Cluster, Work, cost_table, fit_time
 from ._estimators import (
     GaussianProcess,
     KernelClassifier,
@@ -23,15 +21,11 @@ from ._estimators import (
 )
 
 __all__ = [
-    "Cluster",
     "GaussianProcess",
     "KernelClassifier",
     "KernelRidge",
     "RandomFeatures",
     "RandomProjection",
-    "Work",
-    "cost_table",
-    "fit_time",
 ]
 
 publish(globals())

@@ -1,13 +1,15 @@
 """Geometries S: how the directions of one block relate to each other.
 
-To add your own geometry, derive from `Geometry` and return its directions, or derive from `FastGeometry` and implement
-its products.  `bochner.projections.Blocks` combines either with every rotation and every radial law.
+`bochner.extending` has the base classes of a geometry of your own.  `bochner.projections.Blocks` combines it with every
+rotation and every radial law.
 """
 
 from .._facts import publish
-from ._geometry import FastGeometry, Geometry, Orthogonal, Simplex, SimplexVertices
+from ._geometry import FastGeometry as FastGeometry
+from ._geometry import Geometry as Geometry
+from ._geometry import Orthogonal, Simplex, SimplexVertices
 from ._simplex_plus import SimplexPlus
 
-__all__ = ["FastGeometry", "Geometry", "Orthogonal", "Simplex", "SimplexPlus", "SimplexVertices"]
+__all__ = ["Orthogonal", "Simplex", "SimplexPlus", "SimplexVertices"]
 
 publish(globals())

@@ -19,10 +19,21 @@ from ._bandwidth import median_distance, resolve_bandwidth
 from ._columnwise import Additive, Columns
 from ._composite import Periodic, Product, Sum
 from ._dot_product import Angular, ArcCosine, Linear, Softmax
-from ._kernel import Kernel
+from ._kernel import Kernel as Kernel
 from ._matern import Matern
 from ._scale_mixtures import ExponentialPower, GeneralizedCauchy, GeneralizedMatern, LpExponential
-from ._shift_invariant import Cauchy, Gaussian, Laplacian, Radial, RationalQuadratic, ShiftInvariant
+from ._shift_invariant import (
+    Cauchy,
+    Gaussian,
+    Laplacian,
+    RationalQuadratic,
+)
+from ._shift_invariant import (
+    Radial as Radial,
+)
+from ._shift_invariant import (
+    ShiftInvariant as ShiftInvariant,
+)
 
 __all__ = [
     "Additive",
@@ -34,16 +45,13 @@ __all__ = [
     "Gaussian",
     "GeneralizedCauchy",
     "GeneralizedMatern",
-    "Kernel",
     "Laplacian",
     "Linear",
     "LpExponential",
     "Matern",
     "Periodic",
     "Product",
-    "Radial",
     "RationalQuadratic",
-    "ShiftInvariant",
     "Softmax",
     "Sum",
     "median_distance",

@@ -3,7 +3,7 @@
 Each map is an immutable value.  `Trigonometric` works for every shift-invariant kernel, and `DenseExponential` is the
 default for softmax.  `AngularHybrid`, `GaussianHybrid` and `ClusterHybrid` mix several maps; `Poisson`, `Geometric` and
 `Discrete` use powers of the coordinates; `Sign`, `Rectified` and `Identity` are for the angular, arc-cosine and linear
-kernels; and `Pointwise` applies any function.  To add your own map, derive from `Map` and return `Features`.
+kernels; and `Pointwise` applies any function.  `bochner.extending` has what a map of your own needs.
 """
 
 from .._facts import publish
@@ -11,14 +11,19 @@ from . import coefficients
 from ._classical import Hyperbolic, Positive, Trigonometric
 from ._cluster_hybrid import ClusterHybrid
 from ._complex import ComplexExponential
-from ._data import Data
+from ._data import Data as Data
 from ._dense_exponential import DenseExponential
 from ._discrete import Geometric, Poisson
 from ._discrete_law import Discrete
-from ._drawing import Directions, Draws, Nodes
-from ._error import ErrorCase, NoClosedForm
-from ._exponential import ExponentialFeatures
-from ._features import Features, Quadratic, QuadraticSide
+from ._drawing import Directions as Directions
+from ._drawing import Draws as Draws
+from ._drawing import Nodes as Nodes
+from ._error import ErrorCase as ErrorCase
+from ._error import NoClosedForm
+from ._exponential import ExponentialFeatures as ExponentialFeatures
+from ._features import Features as Features
+from ._features import Quadratic as Quadratic
+from ._features import QuadraticSide as QuadraticSide
 from ._frame import Frame
 from ._framed import Framed
 from ._gaussian_hybrid import GaussianHybrid
@@ -26,20 +31,15 @@ from ._generalized import GeneralizedExponential, OptimalPositive
 from ._homogeneous import Identity, Pointwise, Rectified, Sign
 from ._hybrid import AngularHybrid, Hybrid
 from ._landmarks import Landmarks
-from ._map import Layout, Map
+from ._map import Layout as Layout
+from ._map import Map as Map
 
 __all__ = [
     "AngularHybrid",
     "ClusterHybrid",
     "ComplexExponential",
-    "Data",
     "DenseExponential",
-    "Directions",
     "Discrete",
-    "Draws",
-    "ErrorCase",
-    "ExponentialFeatures",
-    "Features",
     "Frame",
     "Framed",
     "GaussianHybrid",
@@ -49,16 +49,11 @@ __all__ = [
     "Hyperbolic",
     "Identity",
     "Landmarks",
-    "Layout",
-    "Map",
     "NoClosedForm",
-    "Nodes",
     "OptimalPositive",
     "Pointwise",
     "Poisson",
     "Positive",
-    "Quadratic",
-    "QuadraticSide",
     "Rectified",
     "Sign",
     "Trigonometric",

@@ -27,7 +27,7 @@ from ._error import ErrorCase, NoClosedForm
 from ._features import Features, as_tuple, transform
 from ._map import Map
 
-__all__ = ["AngularCoefficient", "Coefficient", "FromMap", "GaussianCoefficient", "NormalizedGaussianCoefficient"]
+__all__ = ["AngularCoefficient", "FromMap", "GaussianCoefficient", "NormalizedGaussianCoefficient"]
 
 _Linear = float | tuple[float, ...] | tuple[tuple[float, ...], ...]
 _SMALLEST_RHO = 0.05

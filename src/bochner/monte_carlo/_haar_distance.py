@@ -68,7 +68,7 @@ def haar_distance(
 
     Examples
     --------
-    >>> from bochner import haar_distance
+    >>> from bochner.monte_carlo import haar_distance
     >>> from bochner.rotations import Haar, Hadamard
     >>> haar_distance(Hadamard(1), 16, "e1", rng=0).low > 0.25, haar_distance(Haar(), 16, "e1", rng=0).low < 0.01
     (True, True)

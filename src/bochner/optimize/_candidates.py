@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +16,6 @@ from ._evaluation import EvaluationError
 ESTIMATORS = ("antithetic", "forward", "plain")
 _MOST_GROUPS = 16
 """Groups of independent blocks that standard errors are computed from: as many as compiled transforms take side by side."""
-_LARGEST_RECYCLED = 1 << 24
-"""Bytes of a matrix of points whose memory is kept for the next one."""
 
 
 @dataclass(frozen=True)
@@ -47,39 +43,6 @@ class GradientEstimate:
     n_failed: int
 
 
-def _references(arrays: list[np.ndarray], k: int) -> int:
-    """How many references there are to an entry, in units that depend on the version of Python."""
-    return sys.getrefcount(arrays[k])
-
-
-_ALONE = _references([np.empty(0)], 0)
-
-
-class RecycledArrays:
-    """Arrays that are used again once nobody looks at them: new memory costs more than the points written to it.
-
-    An array is free if this object holds the only reference to it; views, tensors and buffers made of it count.
-    """
-
-    def __init__(self) -> None:
-        self._arrays: list[np.ndarray] = []
-        self._lock = threading.Lock()
-
-    def take(self, *shape: int) -> np.ndarray:
-        """A view of a free array of that shape, or of a new one; contents are arbitrary."""
-        with self._lock:
-            for k in range(len(self._arrays)):
-                if self._arrays[k].shape == shape and _references(self._arrays, k) == _ALONE:
-                    return self._arrays[k].view()
-            array = np.empty(shape)
-            if array.nbytes <= _LARGEST_RECYCLED:
-                self._arrays = [*self._arrays[-1:], array]  # a loop still holds its last points while it makes the next
-            return array.view()
-
-    def __reduce__(self) -> Any:
-        return RecycledArrays, ()  # a copy has memory of its own
-
-
 class Candidates(Sequence[np.ndarray]):
     r"""Points to evaluate, as a sequence of vectors that are computed on access.
 
@@ -105,10 +68,8 @@ class Candidates(Sequence[np.ndarray]):
         sigma: float,
         operator: Operator,
         estimator: str,
-        arrays: RecycledArrays | None = None,
     ) -> None:
         self.center, self.sigma, self.operator, self.estimator = center, sigma, operator, estimator
-        self._arrays = RecycledArrays() if arrays is None else arrays
         self._signs = np.array([1.0, -1.0] if estimator == "antithetic" else [1.0])
         self._n_first = 1 if estimator == "forward" else 0
 
@@ -130,7 +91,7 @@ class Candidates(Sequence[np.ndarray]):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         n, d = self.operator.shape
-        points = self._arrays.take(len(self), d)
+        points = np.empty((len(self), d))
         points[: self._n_first] = self.center
         pairs = points[self._n_first :].reshape(n, len(self._signs), d)
         for_each_tile(n, self._directions_per_tile, lambda i, j: self._fill(pairs[i:j], i, j))

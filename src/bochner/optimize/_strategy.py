@@ -11,7 +11,7 @@ import numpy as np
 from .._random import RNG, entropy_of, numbered_stream
 from .._validation import check_count, check_option, check_positive, shown
 from ..projections import Projection
-from ._candidates import ESTIMATORS, Candidates, GradientEstimate, RecycledArrays
+from ._candidates import ESTIMATORS, Candidates, GradientEstimate
 from ._evaluation import EvaluationError
 from ._gradient import as_values, as_vector, directions_of
 from ._update_rules import SHAPINGS, UpdateRule, as_rule
@@ -111,7 +111,6 @@ class EvolutionStrategy:
         self._memory = {name: np.zeros_like(self.x) for name in self.optimizer.memory}
         self._entropy = entropy_of(rng)
         self._asked: Candidates | None = None
-        self._arrays = RecycledArrays()
 
     @property
     def sigma(self) -> float:
@@ -136,7 +135,7 @@ class EvolutionStrategy:
         if self._asked is None:
             stream = numbered_stream(self._entropy, self.n_steps)
             operator = self.projection.sample(len(self.x), self.n_directions, stream)
-            self._asked = Candidates(self.x.copy(), self.sigma, operator, self.estimator, self._arrays)
+            self._asked = Candidates(self.x.copy(), self.sigma, operator, self.estimator)
         return self._asked
 
     def tell(self, values: Any) -> GradientEstimate:

@@ -6,19 +6,17 @@ are presets of it.  `IID`, `QMC` and `GaussHermite` do not use blocks.
 
 from .._facts import publish
 from ._blocks import Blocks
-from ._operator import Operator
+from ._operator import Operator as Operator
 from ._points import IID, QMC, GaussHermite
 from ._presets import Orthogonal, Quadrature, Simplex, SimplexPlus
-from ._projection import Projection
+from ._projection import Projection as Projection
 
 __all__ = [
     "IID",
     "QMC",
     "Blocks",
     "GaussHermite",
-    "Operator",
     "Orthogonal",
-    "Projection",
     "Quadrature",
     "Simplex",
     "SimplexPlus",

@@ -4,13 +4,14 @@ A kernel whose spectrum is a Gaussian scale mixture, w = s g with g ~ N(0, I), h
 whose length is an independent :math:`s\,\chi_d`.  One law therefore works with every rotation and every geometry.  Rows
 padded to d' dimensions have length :math:`s\,\chi_{d'}`; their first d coordinates are again distributed as s g.
 
-To add your own law, derive from `RadialLaw` and implement its lengths at unit scale.  `bochner.projections.Blocks`
+`bochner.extending` has the base class of a law of your own.  `bochner.projections.Blocks`
 combines it with every rotation and every geometry.
 """
 
 from .._facts import publish
-from ._laws import Chi, Coupled, Fixed, RadialLaw, SphericalRadial
+from ._laws import Chi, Coupled, Fixed, SphericalRadial
+from ._laws import RadialLaw as RadialLaw
 
-__all__ = ["Chi", "Coupled", "Fixed", "RadialLaw", "SphericalRadial"]
+__all__ = ["Chi", "Coupled", "Fixed", "SphericalRadial"]
 
 publish(globals())

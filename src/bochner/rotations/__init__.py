@@ -2,38 +2,46 @@
 
 `StructuredGivens` is the recommended fast rotation: its rows are exactly uniform on the sphere.
 
-To add your own rotation, derive from `FastRotation` and return its stages (`hd_block`, `SignedWalsh`, `FoldedWalsh`,
-`GivensLevel`, `GivensWalk`, `Permutation`, or your own `Stage`), or derive from `DenseRotation` and return its matrices.
+`bochner.extending` has what a rotation of your own needs.
 """
 
 from .._facts import publish
-from ._drawn_rotation import DrawnRotation
+from ._drawn_rotation import DrawnRotation as DrawnRotation
 from ._givens import Butterfly, Kac, StructuredGivens
 from ._haar import Haar
 from ._hadamard import Hadamard, MultiHadamard
-from ._rotation import DenseRotation, FastRotation, Rotation
-from ._stages import GivensLevel, GivensWalk, Permutation, SignedWalsh, Stage, hd_block
-from ._unpadded import FoldedWalsh, UnpaddedHadamard
+from ._rotation import DenseRotation as DenseRotation
+from ._rotation import FastRotation as FastRotation
+from ._rotation import Rotation as Rotation
+from ._stages import (
+    GivensLevel as GivensLevel,
+)
+from ._stages import (
+    GivensWalk as GivensWalk,
+)
+from ._stages import (
+    Permutation as Permutation,
+)
+from ._stages import (
+    SignedWalsh as SignedWalsh,
+)
+from ._stages import (
+    Stage as Stage,
+)
+from ._stages import (
+    hd_block as hd_block,
+)
+from ._unpadded import FoldedWalsh as FoldedWalsh
+from ._unpadded import UnpaddedHadamard
 
 __all__ = [
     "Butterfly",
-    "DenseRotation",
-    "DrawnRotation",
-    "FastRotation",
-    "FoldedWalsh",
-    "GivensLevel",
-    "GivensWalk",
     "Haar",
     "Hadamard",
     "Kac",
     "MultiHadamard",
-    "Permutation",
-    "Rotation",
-    "SignedWalsh",
-    "Stage",
     "StructuredGivens",
     "UnpaddedHadamard",
-    "hd_block",
 ]
 
 publish(globals())

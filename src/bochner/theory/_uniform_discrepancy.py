@@ -90,7 +90,7 @@ def uniform_mmd(X: Any, rate: float = 1.0, *, confidence: float = 0.95) -> Unifo
 
     See Also
     --------
-    bochner.haar_distance : the same for a rotation applied to a vector.
+    bochner.monte_carlo.haar_distance : distance of a rotation from uniform, on a vector.
 
     Notes
     -----
