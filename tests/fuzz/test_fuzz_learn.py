@@ -23,7 +23,7 @@ def targets() -> np.ndarray:
 
 
 def width(kind: type) -> int:
-    return 2 if kind is learn.RandomProjection else 8
+    return 2 if kind in (learn.RandomProjection, learn.KernelPCA) else 8
 
 
 def small(kind: type, **parameters: Any) -> Any:
@@ -82,7 +82,7 @@ def method_target(kind: type, method: str, *, fitted: bool) -> Target:
     """A method of a new estimator, or of a copy of a fitted one; what a refused fit leaves is compared."""
     known = good(kind) | {"sample_weight": constant(None), "classes": constant(None)}
     if method == "inverse_transform":
-        known["X"] = lambda: rows(N, width(kind))
+        known["X"] = known["Z"] = lambda: rows(N, width(kind))
     estimator = small(kind).fit(rows(), known["y"]()) if fitted else small(kind)
     signature = target_of(method, getattr(estimator, method), known)
     parameters = {name: value for name, value in signature.good.items() if name in known}

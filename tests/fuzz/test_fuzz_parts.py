@@ -34,6 +34,7 @@ GOOD: Good = {
     "radius": constant(1.0),
     "sigma": constant(1.0),
     "m": constant(7),
+    "map": constant(maps.Trigonometric()),
     "matrices": lambda: [np.eye(D)],
     "decay": constant(1.5),
     "factors": constant((kernels.Gaussian(), kernels.Matern(1.5))),

@@ -17,7 +17,7 @@ from ..maps import Landmarks
 from ._changed_rows import in_coordinates
 from ._coordinates import Coordinates
 from ._feature_parameters import FeatureParameters, as_generator, draw_features
-from ._hyperparameters import GaussianEstimator, lengthscales, stretched
+from ._hyperparameters import GaussianEstimator, is_word, lengthscales, stretched
 from ._iterated_process import iterated_posterior
 from ._kernel_ridge import as_columns
 from ._lengthscale_search import Sample, best_lengthscales, evidence_of, regression_objective
@@ -183,7 +183,9 @@ class GaussianRegression(GaussianEstimator):
             order = rng.permutation(len(sample.X))
             X, y, weights = sample.taken(order)
             Y = self._scaled(as_columns(y, None)[0].astype(np.float64), weights)
-            kernels = [catalogue.kernel(name) for name in CANDIDATES] if self.kernel == "auto" else [self._named()]
+            kernels = (
+                [catalogue.kernel(name) for name in CANDIDATES] if is_word(self.kernel, "auto") else [self._named()]
+            )
             candidates = choose_process(
                 kernels,
                 np.asarray(X, dtype=np.float64),
@@ -201,7 +203,7 @@ class GaussianRegression(GaussianEstimator):
     def _settled(self, rows: RowSource, *, stream: bool) -> FeatureParameters:
         """Parameters of the features, with the map and the width that "auto" stands for."""
         parameters = self._parameters()
-        if self.map == "auto":
+        if is_word(self.map, "auto"):
             random = (
                 not self._searches()
                 or self.projection is not None
@@ -210,10 +212,10 @@ class GaussianRegression(GaussianEstimator):
                 or stream
             )
             parameters = parameters._replace(map=None if random else Landmarks("rpcholesky"))
-        if self.n_components == "auto":
+        if is_word(self.n_components, "auto"):
             n = rows.shape[0]
             exact = parameters.map is not None and not stream and rows.in_memory and n <= EXACT_ROWS
-            if exact and self.map == "auto":
+            if exact and is_word(self.map, "auto"):
                 parameters = parameters._replace(map=Landmarks("uniform"))
             parameters = parameters._replace(n_components=int(n) if exact else _WIDTH)
         return parameters

@@ -59,7 +59,7 @@ def _norms(z: Any) -> tuple[np.ndarray, np.ndarray]:
         raise TypeError(f"complex_exponential_log_relative_mse: z must be complex vectors, got {shown(z)}.") from None
     if not z.ndim or not np.all(np.isfinite(z)):
         raise ValueError(
-            f"complex_exponential_log_relative_mse: z must be finite vectors of shape (..., d), got {z!r}."
+            f"complex_exponential_log_relative_mse: z must be finite vectors of shape (..., d), got {shown(z)}."
         )
     return (np.abs(z) ** 2).sum(-1), (z**2).sum(-1)
 

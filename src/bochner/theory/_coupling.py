@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ._pairs import check_cosine
+from .._validation import check_count
+from ._pairs import check_cosine, check_squares
 from ._rows import pair_fraction, sine_law, sine_moment
 from ._special_functions import hyp1f1_negative, log_poisson_mean, log_rising_ratio, poisson_mean
 
@@ -68,7 +69,8 @@ def log_conformity(V: Any, d: int, c: float = 0.0) -> np.ndarray:
     >>> bool(log_conformity(V, 8, -1 / 7) < log_conformity(V, 8) < V)
     True
     """
-    V = np.asarray(V, dtype=np.float64)
+    owner = "log_conformity"
+    V, d, c = check_squares(owner, "V", V), check_count(owner, "d", d), check_cosine(owner, "c", c)
     return np.asarray(V + log_poisson_mean(V, partial(_log_coefficients, d=d, c=c), growth=1 + abs(c)))
 
 
