@@ -63,7 +63,7 @@ def test_fields_are_frozen_and_plain(kernel):
 def test_facts_are_declared(kernel):
     assert isinstance(kernel, Kernel) and kernel.references
     assert kernel.shift_invariant is isinstance(kernel, ShiftInvariant)
-    assert kernel.dot_product is isinstance(kernel, Softmax | Linear | ArcCosine | Angular)
+    assert kernel.dot_product is isinstance(kernel, Softmax | Linear | ArcCosine | Angular | kernels.PowerSeries)
     assert kernel.spectrum == ("radial" if isinstance(kernel, Radial) or kernel.dot_product else "product")
 
 
@@ -137,6 +137,27 @@ def test_import_is_light():
         (lambda: kernels.Additive(Gaussian(), 4)(X), ValueError, r"^Additive: order must be at most 3, .* got 4\.$"),
         (lambda: kernels.Periodic((1, 2))(X), ValueError, r"^Periodic: period has 2 entries, .* last axis is 3\.$"),
         (lambda: kernels.Sum([Gaussian()]).sample_scales(3, 0), ValueError, r"^Sum: its rows .* use sample_rows\("),
+        (lambda: kernels.Polynomial(0), ValueError, r"^Polynomial: degree must be an integer of at least 1, got 0\.$"),
+        (
+            lambda: kernels.Polynomial(2, -1),
+            ValueError,
+            r"^Polynomial: offset must be a number of at least zero, got -1\.$",
+        ),
+        (
+            lambda: kernels.DotProduct([1, -1]),
+            ValueError,
+            r"^DotProduct: coefficients\[1\] must be a number of at least zero",
+        ),
+        (
+            lambda: kernels.DotProduct([0, 0]),
+            ValueError,
+            r"^DotProduct: coefficients must not be all zero, got \[0, 0\]",
+        ),
+        (
+            lambda: kernels.DotProduct(3),
+            TypeError,
+            r"^DotProduct: coefficients must be a sequence of numbers, got 3\.$",
+        ),
         (lambda: Softmax(0.0), ValueError, r"^Softmax: scale must be a positive number, got 0\.0\.$"),
         (lambda: ArcCosine(3), ValueError, r"^ArcCosine: order must be one of 0, 1, 2, got 3\.$"),
         (lambda: ArcCosine(1.0), TypeError, r"^ArcCosine: order must be an integer of at least 0, got 1\.0\.$"),

@@ -16,6 +16,7 @@ NAMES = {
     "matern-3/2", "matern-5/2", "laplacian", "cauchy", "rational-quadratic", "exponential-power-1/2",
     "exponential-power-3/2", "generalized-cauchy", "generalized-matern", "lp-exponential",
     "periodic", "locally-periodic", "additive", "gaussian-sum", "first-column",
+    "polynomial-2", "polynomial-3", "truncated-exponential",
 }  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from bochner.kernels import (
     ArcCosine,
     Cauchy,
     Columns,
+    DotProduct,
     ExponentialPower,
     Gaussian,
     GeneralizedCauchy,
@@ -25,6 +26,7 @@ from bochner.kernels import (
     LpExponential,
     Matern,
     Periodic,
+    Polynomial,
     Product,
     RationalQuadratic,
     Softmax,
@@ -163,6 +165,11 @@ REFERENCES: dict[Kernel, Callable] = {
     Softmax(): lambda x, y: softmax(x, y, 1.0),
     Softmax(0.4): lambda x, y: softmax(x, y, 0.4),
     Linear(): lambda x, y: x @ y,
+    Polynomial(3): lambda x, y: (x @ y + 1) ** 3,
+    Polynomial(2, 0.0, 0.5): lambda x, y: (x @ y / 2) ** 2,
+    DotProduct((0.5, 0.0, 2.0, 1.0), 0.3): lambda x, y: (
+        np.longdouble(0.5) + 2 * (np.longdouble(0.3) * (x @ y)) ** 2 + (np.longdouble(0.3) * (x @ y)) ** 3
+    ),
     Angular(): angular,
     ArcCosine(0): lambda x, y: arc_cosine(x, y, 0),
     ArcCosine(1): lambda x, y: arc_cosine(x, y, 1),

@@ -9,7 +9,7 @@ inputs they act on (``scaled``) and its bandwidth (``has_bandwidth``, ``bandwidt
 - functions of the difference x - y: `Gaussian`, `Matern`, `RationalQuadratic`, `Cauchy`, `Laplacian`, and those of a power
   of the distance, `ExponentialPower`, `GeneralizedCauchy`, `GeneralizedMatern`, `LpExponential`;
 - kernels made of others: `Periodic`, `Product`, `Sum`, `Columns`, `Additive`;
-- functions of the dot product and the norms: `Softmax`, `Linear`, `Angular`, `ArcCosine`;
+- functions of the dot product and the norms: `Softmax`, `Linear`, `Polynomial`, `DotProduct`, `Angular`, `ArcCosine`;
 - base classes for your own kernels: `Radial` (functions of the Euclidean distance), `ShiftInvariant`, `Kernel`;
 - bandwidths: `resolve_bandwidth`, which the whole library uses to choose them, and `median_distance`.
 """
@@ -21,6 +21,8 @@ from ._composite import Periodic, Product, Sum
 from ._dot_product import Angular, ArcCosine, Linear, Softmax
 from ._kernel import Kernel as Kernel
 from ._matern import Matern
+from ._polynomial import DotProduct, Polynomial
+from ._polynomial import PowerSeries as PowerSeries
 from ._scale_mixtures import ExponentialPower, GeneralizedCauchy, GeneralizedMatern, LpExponential
 from ._shift_invariant import (
     Cauchy,
@@ -41,6 +43,7 @@ __all__ = [
     "ArcCosine",
     "Cauchy",
     "Columns",
+    "DotProduct",
     "ExponentialPower",
     "Gaussian",
     "GeneralizedCauchy",
@@ -50,6 +53,7 @@ __all__ = [
     "LpExponential",
     "Matern",
     "Periodic",
+    "Polynomial",
     "Product",
     "RationalQuadratic",
     "Softmax",

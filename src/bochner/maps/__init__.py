@@ -3,7 +3,8 @@
 Each map is an immutable value.  `Trigonometric` works for every shift-invariant kernel, and `DenseExponential` is the
 default for softmax.  `AngularHybrid`, `GaussianHybrid` and `ClusterHybrid` mix several maps; `Poisson`, `Geometric` and
 `Discrete` use powers of the coordinates; `Sign`, `Rectified` and `Identity` are for the angular, arc-cosine and linear
-kernels; and `Pointwise` applies any function.  `bochner.extending` has what a map of your own needs.
+kernels, `Maclaurin` and `TensorSketch` for polynomial ones; and `Pointwise` applies any function.  `bochner.extending`
+has what a map of your own needs.
 """
 
 from .._facts import publish
@@ -31,8 +32,10 @@ from ._generalized import GeneralizedExponential, OptimalPositive
 from ._homogeneous import Identity, Pointwise, Rectified, Sign
 from ._hybrid import AngularHybrid, Hybrid
 from ._landmarks import Landmarks
+from ._maclaurin import Maclaurin
 from ._map import Layout as Layout
 from ._map import Map as Map
+from ._tensor_sketch import TensorSketch
 
 __all__ = [
     "AngularHybrid",
@@ -49,6 +52,7 @@ __all__ = [
     "Hyperbolic",
     "Identity",
     "Landmarks",
+    "Maclaurin",
     "NoClosedForm",
     "OptimalPositive",
     "Pointwise",
@@ -56,6 +60,7 @@ __all__ = [
     "Positive",
     "Rectified",
     "Sign",
+    "TensorSketch",
     "Trigonometric",
     "coefficients",
 ]

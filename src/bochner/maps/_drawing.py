@@ -70,9 +70,9 @@ class Draws:
         }
         return shared
 
-    def operator(self, name: str = "base") -> Operator:
-        """Return the W of that name, drawn once by the projection."""
-        return self._rows(name, self.projection, self.m, self.kernel)
+    def operator(self, name: str = "base", m: int | None = None) -> Operator:
+        """Return the W of that name, drawn once by the projection; of m rows, by default as many as the features ask for."""
+        return self._rows(name, self.projection, self.m if m is None else m, self.kernel)
 
     def independent_rows(self, name: str, n: int) -> Operator:
         """Return n independent Gaussian rows, for the coefficients of hybrids."""

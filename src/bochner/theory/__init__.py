@@ -23,6 +23,7 @@ and ``d`` the dimension.
 - quadrature and rows that are not Gaussian: `spherical_radial_variance`, `origin_weight`, `fixed_norm_bias`;
 - dot products: `dot_product_mse`, `subsampled_dot_product_mse` with `hadamard_fourth_moment`, `kac_fourth_moment`,
   `tree_fourth_moment` or `rotated_fourth_moment`;
+- sketches of powers of dot products: `product_sketch_variance`, `tensor_sketch_variance`;
 - smoothed gradients and discrepancy: `smoothing_gradient_mse`, `fixed_length_gradient_mse`, `uniform_mmd` and its result
   `UniformDiscrepancy`, `log_uniform_similarity`;
 - bounds: `log_tail_bound`, `log_orthogonal_tail_bound`, `log_uniform_tail_bound` and `uniform_projections` of bounded
@@ -73,6 +74,7 @@ from ._orthogonal_monte_carlo import (
 )
 from ._orthogonal_pairs import orthogonal_pair_covariance
 from ._pairs import Pairs
+from ._polynomial_errors import product_sketch_variance, tensor_sketch_variance
 from ._quadrature import fixed_norm_bias, origin_weight, spherical_radial_variance
 from ._uniform_discrepancy import UniformDiscrepancy, log_uniform_similarity, uniform_mmd
 
@@ -116,11 +118,13 @@ __all__ = [
     "orthogonal_pair_covariance",
     "poisson_log_relative_mse",
     "positive_log_relative_mse",
+    "product_sketch_variance",
     "rotated_fourth_moment",
     "shared_relative_covariance",
     "smoothing_gradient_mse",
     "spherical_radial_variance",
     "subsampled_dot_product_mse",
+    "tensor_sketch_variance",
     "tree_fourth_moment",
     "trigonometric_log_relative_mse",
     "trigonometric_mse",
