@@ -186,7 +186,7 @@ class Approximation:
         rng : int, numpy.random.Generator or None
             Source of randomness, for maps that use a random subset of the data.
         weights : array (n,), optional
-            Weights of the rows of X, if there are no keys: constants are those of rows that are there so many times.  Rows
+            Weights of the rows of X, if there are no keys, equivalent to repeating row i ``weights[i]`` times.  Rows
             of weight zero are left out.  Points that a map keeps, such as landmarks, do not depend on other weights.
 
         Returns

@@ -21,7 +21,7 @@ from .problem import check_range, writable
 from .self_test import self_test
 
 MOST_ENTRIES = 2**26
-"""Of W, some of which are drawn as dense matrices."""
+"""Largest number of entries of W, some of which are drawn as dense matrices."""
 
 
 def register(commands: Any) -> None:

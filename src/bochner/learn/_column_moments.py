@@ -40,7 +40,7 @@ class ColumnMoments:
 
     @classmethod
     def of(cls, X: Any, weights: np.ndarray | None = None) -> ColumnMoments:
-        """Of rows X (n, d), an array or a CSR matrix, with weights (n,) or each one."""
+        """Moments of rows X (n, d), an array or a CSR matrix, with weights (n,) or each one."""
         n, d = X.shape
         w = np.ones(n) if weights is None else weights.astype(np.float64)
         weight, is_sparse = float(w.sum()), sparse.issparse(X)

@@ -288,7 +288,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
     def _tuned(
         self, phi: FeatureMap, rows: RowSource, n_classes: int, rng: np.random.Generator
     ) -> tuple[FeatureMap, float]:
-        """The same draw with the best lengthscales, and the best amplitude, where they are free."""
+        """Return the draw with the best lengthscales, and the best amplitude, where they are free."""
         free, n_scales = self._free(), self._n_free_scales(phi, rows.shape[1])
         if not n_scales and "amplitude" not in free:
             return phi, float(self.amplitude)

@@ -248,7 +248,7 @@ class GaussianRegression(GaussianEstimator):
         )
 
     def _tuned(self, phi: FeatureMap, rows: RowSource, rng: np.random.Generator) -> FeatureMap:
-        """The same draw, with the best lengthscales on some of the rows, if they are free."""
+        """Return the draw, with the best lengthscales on some of the rows, if they are free."""
         n_scales = self._n_free_scales(phi, rows.shape[1])
         if not n_scales:
             return phi

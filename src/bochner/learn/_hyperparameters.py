@@ -174,7 +174,7 @@ def lengthscales(kernel: Any) -> np.ndarray:
 
 
 def stretched(phi: FeatureMap, values: np.ndarray) -> FeatureMap:
-    r"""The same draw with other lengthscales: :math:`\phi(x/\ell)` with W and all constants of the map held.
+    r"""Return the draw with other lengthscales: :math:`\phi(x/\ell)` with W and all constants of the map held.
 
     Examples
     --------

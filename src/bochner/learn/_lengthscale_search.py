@@ -52,7 +52,7 @@ def best_lengthscales(
     *,
     verbose: Any,
 ) -> FeatureMap:
-    """The same draw with the best lengthscales for regression; noise and amplitude move too where they are free."""
+    """Return the draw with the best lengthscales for regression; noise and amplitude move too where they are free."""
     objective = regression_objective(phi, sample, n_scales)
     others = Others(partial(_first_logs, sample=sample, given=given), _bounds(sample, given))
     return stretched(phi, maximise(objective, others, n_restarts, rng, verbose=verbose).lengthscales)

@@ -32,7 +32,7 @@ class TargetSums:
 
     @classmethod
     def of(cls, phi: FeatureMap, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None) -> TargetSums:
-        """Of keys X (n, d) and their targets Y (n, t)."""
+        """Sums over keys X (n, d) and their targets Y (n, t)."""
         values = np.column_stack([Y, np.ones(len(Y))]).astype(np.float64)
         if weights is not None:
             counted = weights > 0  # the others must not determine the stabiliser

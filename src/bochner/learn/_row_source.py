@@ -257,12 +257,12 @@ class _RowsInMemory(ABC):
         return self.dense(self._drawn(n, rng))
 
     def sample_with_targets(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """As `sample`, with targets."""
+        """Return what `sample` returns, with targets."""
         chosen = self._drawn(n, rng)
         return self.dense(chosen), self.targets[chosen]
 
     def sample_weighted(self, n: int, rng: np.random.Generator) -> Chunk:
-        """As `sample_with_targets`, with weights."""
+        """Return what `sample_with_targets` returns, with weights."""
         chosen = self._drawn(n, rng)
         weights = None if self.weights is None else self.weights[chosen]
         return Chunk(self.dense(chosen), self.targets[chosen], weights)
@@ -281,7 +281,7 @@ class _RowsInMemory(ABC):
     def relabelled(
         self, relabel: Callable[[Any, Any], tuple[Any, Any]], n_targets: int, *, weighted: bool
     ) -> RowSource:
-        """The same rows with other targets and weights, without those of weight zero."""
+        """Return the rows with other targets and weights, without those of weight zero."""
         with named(self.owner):
             targets, weights = relabel(self.targets, self.weights)
         X = self.X
@@ -351,7 +351,7 @@ class ArrayRows(_RowsInMemory):
         return self.dense(rows)
 
     def column_moments(self) -> ColumnMoments:
-        """Of chunks, which are converted to float64."""
+        """Moments of chunks, which are converted to float64."""
         nothing = ColumnMoments.of(np.empty((0, self.shape[1])))
         return sum((ColumnMoments.of(X, weights) for X, _, weights in self.chunks(0)), nothing)
 
@@ -375,7 +375,7 @@ class SparseRows(_RowsInMemory):
         return SparseChunk(self.X[rows])
 
     def column_moments(self) -> ColumnMoments:
-        """Of the entries that are stored."""
+        """Moments of the entries that are stored."""
         return ColumnMoments.of(self.X, self.weights)
 
     def glance(self) -> Chunk:

@@ -16,7 +16,7 @@ from ._selection_criterion import Judged, Score, best_of_many, fitted, score_of,
 from ._selection_search import Freedom
 
 LARGEST_ORDER = 2048
-"""Of a matrix that is decomposed."""
+"""Largest order of a matrix that is decomposed."""
 
 
 def refined_alpha(

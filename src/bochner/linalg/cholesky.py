@@ -73,12 +73,12 @@ class Cholesky:
 
     @property
     def diagonal(self) -> np.ndarray:
-        """Of L, (n,)."""
+        """Diagonal of L, shape (n,)."""
         return np.diag(self.packed)
 
     @property
     def log_determinant(self) -> float:
-        """Of A."""
+        """Log-determinant of A."""
         return 2 * float(np.log(self.diagonal).sum())
 
     def solve(self, B: np.ndarray) -> np.ndarray:

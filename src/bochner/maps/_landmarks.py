@@ -186,7 +186,7 @@ class Landmarks(Map):
         return np.asarray(found.cluster_centers_, dtype=np.float64)
 
     def rescaled(self, old: Kernel, new: Kernel) -> Map:
-        """The same points of the data; what they leave out at the new bandwidth is not known."""
+        """Return the map with its points of the data; what they leave out at the new bandwidth is not known."""
         if self.points is None or old == new:
             return self
         one = np.ones((1, self.points.shape[1]))

@@ -169,7 +169,7 @@ class _Blocks:
             )
 
     def standard_error(self) -> np.ndarray:
-        """Of the mean over all blocks."""
+        """Standard error of the mean over all blocks."""
         return np.asarray(np.std(self.means, axis=0, ddof=1) / math.sqrt(len(self.means)))
 
     def _mean(self, operator: Operator) -> np.ndarray:

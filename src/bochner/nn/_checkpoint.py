@@ -81,7 +81,7 @@ class Header(NamedTuple):
         return isinstance(self.spec, tuple) or not self.spec.planned
 
     def described(self) -> dict[str, Any]:
-        """The same as JSON values: a specification as its JSON, and null for plans of heads."""
+        """Return the plan as JSON values: a specification as its JSON, and null for plans of heads."""
         spec = None if isinstance(self.spec, tuple) else _described(self.spec)
         return {"spec": spec, "d": self.d, "heads": self.heads, "per_head": self.per_head}
 

@@ -336,7 +336,7 @@ class _Step:
         return out[:, :, None], sums, used
 
     def _plain(self, q: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The same in torch operations, on any device."""
+        """Compute the step in torch operations, on any device."""
         layer, codes, n = self.layer, self.attention.codes, self.layer.length
         selection, work = self.attention.selection, _working(q.dtype)
         keys, values = (grouped(q, x.to(work), "k") for x in (layer.keys, layer.values))

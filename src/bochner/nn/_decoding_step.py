@@ -92,7 +92,7 @@ class DecodingStep:
     def beside(
         self, state: AttentionState, near: tuple[int, int], q: Tensor, k: Tensor, v: Tensor, there: Tensor | None
     ) -> tuple[Tensor, KeySums, NearKeys]:
-        """The same where a window and the first keys, ``near``, are met exactly, on a CPU and with a key."""
+        """Compute the step with exact weights for a window and the first keys, ``near``, on a CPU and with a key."""
         assert state.sums is not None and state.near is not None  # the caller has looked
         if torch.compiler.is_compiling():
             inputs = q, k, v, there, *state.sums, self._sides, self.c, *state.near, self.scale, *near
@@ -193,7 +193,7 @@ def _decode_near(
     window: int,
     anchors: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """The same with the keys that are met exactly."""
+    """Compiled step with keys that have exact weights."""
     out, *sums = q.new_empty(*q.shape[:-1], v.shape[-1]), values.clone(), shift.clone()
     held = NearKeys(near_k, near_v, bias)
     room = held.then(NearKeys.empty(near_k, near_v, 1))

@@ -156,7 +156,7 @@ class Groups(NamedTuple):
         return full if len(self.lead) == 1 else full.flatten(0, len(self.lead) - 1)
 
     def _repeated(self, x: Tensor) -> Callable[[int, int], Tensor]:
-        """The same of a tensor for each head, or for all of them."""
+        """Function of a range of sequences that returns their part of a tensor for each head, or for all of them."""
         heads = self.lead[-1]
         if x.shape[0] > 1 and self.size <= heads:
             return lambda a, b: x.narrow(0, a % heads, b - a)

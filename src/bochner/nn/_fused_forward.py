@@ -133,7 +133,7 @@ class Running:
         return cls(heads.v.new_zeros(len(heads.v), m, e), zeros, torch.full_like(zeros, NOTHING))
 
     def at(self, shift: Tensor) -> Running:
-        """The same under a higher stabiliser, copied."""
+        """Return a copy of the sums under a higher stabiliser."""
         factor = (self.shift - shift).exp2_()
         return Running(self.values * factor.mT, self.weights * factor, shift)
 

@@ -42,7 +42,7 @@ def attention_spec(owner: str, spec: Approximation | str | None, *, softmax_only
 
 
 def head_spec(owner: str, spec: Any, *, softmax_only: bool = False) -> HeadSpec:
-    """The same for attention of several heads, which may be given a plan each."""
+    """Return the specification for attention of several heads, which may be given a plan each."""
     if isinstance(spec, Sequence) and not isinstance(spec, str | bytes):
         return tuple(attention_spec(owner, member, softmax_only=softmax_only) for member in spec)
     return attention_spec(owner, spec, softmax_only=softmax_only)

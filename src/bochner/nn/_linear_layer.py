@@ -90,7 +90,7 @@ class LinearLayer(CacheLayerMixin):
     def single_step(
         self, computed_by: Any, q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, scale: float
     ) -> Tensor | None:
-        """The same for one more position of each sequence, or one query to an encoder; None if it is another case.
+        """Attention for one more position of each sequence, or one query to an encoder; None if it is another case.
 
         Parameters
         ----------

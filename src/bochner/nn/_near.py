@@ -79,7 +79,7 @@ class NearKeys(NamedTuple):
         )
 
     def without(self, rows: Tensor) -> NearKeys:
-        """The same keys with some rows, (..., slots) of bool, masked."""
+        """Return the keys with some rows, (..., slots) of bool, masked."""
         return self._replace(bias=self.bias.masked_fill(rows, -torch.inf))
 
 

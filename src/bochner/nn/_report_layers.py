@@ -69,7 +69,7 @@ def measured(
 
 
 def with_rows(plan: LayerPlan, n_projections: int) -> LayerPlan:
-    """The same plan with another number of rows."""
+    """Return the plan with another number of rows."""
     return LayerPlan((replace(head, n_projections=n_projections) for head in plan), plan.window, plan.anchors)
 
 

@@ -189,7 +189,7 @@ def _pair_at(z: np.ndarray, d: int, c: float) -> np.ndarray:
 
 
 def _graded_pair_at(z: float, d: int, c: float) -> float:
-    """The same with nodes that are graded towards s = 1, where rows along one line cancel within 1/z of it."""
+    """Mean over a pair of rows by nodes that are graded towards s = 1, where rows along one line cancel within 1/z of it."""
     half = min(math.pi / 2, 20 / math.sqrt(d))
     n_panels = 8 + max(0, math.ceil(math.log2(min(z, LARGEST) * half)))
     edges = np.concatenate([[0.0], half * 2.0 ** np.arange(1 - n_panels, 1)])

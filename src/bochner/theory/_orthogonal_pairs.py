@@ -67,7 +67,7 @@ def _worth_a_table(alpha: np.ndarray, beta: np.ndarray, gamma: np.ndarray) -> bo
 
 
 def _interpolated(alpha: np.ndarray, beta: np.ndarray, gamma: np.ndarray, d: int, reach: float) -> np.ndarray:
-    """The same by a polynomial in a.a, b.b and the squared cosine, of which the covariance is an entire function."""
+    """Covariance by a polynomial in a.a, b.b and the squared cosine, of which the covariance is an entire function."""
     a, b = alpha.real, beta.real
     product = a * b
     with np.errstate(divide="ignore", invalid="ignore"):

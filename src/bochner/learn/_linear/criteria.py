@@ -18,7 +18,7 @@ CRITERIA = ("gcv", "loo")
 LEAST_NEW = 64
 """Fewest rows that must not be landmarks for landmarks to be ignored."""
 _ROUNDING = 1e-14
-"""Of the squares of the targets: a residual of minus so much may be that of a perfect fit."""
+"""Tolerance, relative to sum(y**2), below which a negative residual counts as zero."""
 
 
 def gcv(spectrum: Spectrum, alpha: float) -> float:

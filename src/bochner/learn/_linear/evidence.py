@@ -15,7 +15,7 @@ from .spectrum import Spectrum
 _GRID = np.linspace(np.log(1e-9), np.log(1e7), 113)
 """Logarithms tried before the refinement; a local maximum between two neighbours is not lost by it."""
 _NOISE_FLOOR = 1e-8
-"""Of the mean square of the targets: below it the targets are interpolated, and rounding decides."""
+"""Share of the mean square of the targets below which the targets are interpolated, and rounding decides."""
 _WELL_CONDITIONED = 1e3
 """Ratio of diagonal entries of a Cholesky factor up to which the inverse is used: a condition of about 1e6."""
 _ROUNDING = 8 * float(np.finfo(np.float64).eps)
@@ -100,7 +100,7 @@ class SpectralEvidence:
 
     @classmethod
     def of(cls, spectrum: Spectrum) -> SpectralEvidence:
-        """Of all eigenvalues: exact."""
+        """Exact evidence from all eigenvalues."""
         values, equations = spectrum.values, spectrum.equations
         fit, determinant = Nodes(values, (spectrum.z**2).sum(axis=1)), Nodes(values, np.ones(len(values)))
         return cls(fit, determinant, float(equations.total.sum()), equations.units, spectrum.z.shape[1])
@@ -252,7 +252,7 @@ def _smooth(Phi: np.ndarray, factor: Cholesky) -> np.ndarray:
 
 
 def _by_rows(Phi: np.ndarray, Y: np.ndarray, noise: float, amplitude: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """The same through the n x n matrix."""
+    """Return what `_by_features` returns, through the n x n matrix."""
     K = amplitude * symmetric_product(Phi)
     K[np.diag_indices(len(K))] += noise
     factor = Cholesky.of(K, overwrite=True)

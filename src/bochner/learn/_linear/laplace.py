@@ -21,7 +21,7 @@ Passes = Callable[[], Iterator[tuple[np.ndarray, Likelihood]]]
 
 _MAX_STEPS = 100
 _TOLERANCE = 1e-13
-"""Of the Newton decrement, relative to the likelihood: the mode is then exact to rounding."""
+"""Tolerance of the Newton decrement, relative to the likelihood: the mode is then exact to rounding."""
 
 
 class Mode(NamedTuple):

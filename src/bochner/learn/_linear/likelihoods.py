@@ -66,12 +66,12 @@ class Logistic(Likelihood):
         return residual
 
     def curvature(self, F: np.ndarray) -> np.ndarray:
-        """Of one latent: p (1 - p)."""
+        """Curvature in one latent value: p (1 - p)."""
         curvature: np.ndarray = (expit(F) * expit(-F))[:, :, None]
         return curvature
 
     def curvature_slope(self, F: np.ndarray, C: np.ndarray) -> np.ndarray:
-        """Of one latent: p (1 - p) (1 - 2p), times C."""
+        """Derivative of the curvature in one latent value: p (1 - p) (1 - 2p), times C."""
         slope: np.ndarray = C[:, 0] * expit(F) * expit(-F) * (expit(-F) - expit(F))
         return slope
 

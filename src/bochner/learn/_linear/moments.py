@@ -84,12 +84,12 @@ class Moments:
     def of(
         cls, features: np.ndarray, targets: np.ndarray, weights: np.ndarray | None = None, *, exact: bool = True
     ) -> Moments:
-        """Of features (n, D) and targets (n, t), with weights (n,) or each one; ``exact`` as in `collect`."""
+        """Moments of features (n, D) and targets (n, t), with weights (n,) or each one; ``exact`` as in `collect`."""
         return cls.collect([(features, targets, weights)], features.shape[1], targets.shape[1], exact=exact)
 
     @classmethod
     def collect(cls, parts: Iterable[Part], n_features: int, n_targets: int, *, exact: bool = True) -> Moments:
-        """Of rows that come in parts.
+        """Moments of rows that come in parts.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class Moments:
 
     @classmethod
     def total(cls, parts: Iterable[Moments], n_features: int, n_targets: int) -> Moments:
-        """Of all rows of these moments, in their order."""
+        """Moments of all rows of these moments, in their order."""
         sums = Sums(n_features, n_targets)
         for part in parts:
             sums.add(part)

@@ -19,7 +19,7 @@ from .spectrum import plus
 from .tiles import FeatureTiles
 
 MOST_ROWS = 8192
-"""Of a sample; its Gram matrix then has 512 MB."""
+"""Largest number of rows of a sample; its Gram matrix then has 512 MB."""
 _BLOCK_NUMBERS, _HELD_NUMBERS = 1 << 24, 1 << 26
 """Features multiplied with each other at a time, 128 MB; most features, or rows, kept for all passes, 256 MB in float32."""
 _PRODUCT, _FACTORISATIONS = 2.5, 4.5
@@ -104,7 +104,7 @@ class Preconditioner:
     def of(
         cls, phi: FeatureMap, sample: Sample, alpha: np.ndarray, *, intercept: bool, dimensions: float = 0.5
     ) -> Preconditioner:
-        r"""Of a sample whose weights add up to those of all rows.
+        r"""Return the preconditioner of a sample whose weights add up to those of all rows.
 
         Parameters
         ----------

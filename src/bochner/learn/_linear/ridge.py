@@ -202,7 +202,7 @@ class RidgeModel:
 
     @property
     def moments(self) -> Moments:
-        """Of all rows."""
+        """Moments of all rows seen so far."""
         kept = self.kept
         return kept if isinstance(kept, Moments) else Moments.of(*kept)
 
@@ -264,7 +264,7 @@ class RidgeModel:
 
     @cached_property
     def means(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of features and targets."""
+        """Means of features and targets."""
         kept = self.kept
         if isinstance(kept, Moments):
             return kept.feature_mean, kept.target_mean
@@ -274,7 +274,7 @@ class RidgeModel:
 
     @property
     def equations(self) -> Equations:
-        """Of features and targets about their means, if there is an intercept."""
+        """Moments of features and targets about their means, if there is an intercept."""
         centred, kept = self.options.intercept, self.kept
         if isinstance(kept, Moments):
             return NormalEquations.of(kept, about_mean=centred)

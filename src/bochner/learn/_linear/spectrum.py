@@ -35,7 +35,7 @@ class Scaling(NamedTuple):
 
     @classmethod
     def of_rows(cls, Y: np.ndarray, weights: np.ndarray | None, *, center: bool, normalize: bool) -> Scaling:
-        """Of targets (n, t) with weights (n,) or each one."""
+        """Scaling of targets (n, t) with weights (n,) or each one."""
         mean = np.average(Y, axis=0, weights=weights)
         variance = np.average((Y - mean) ** 2, axis=0, weights=weights)
         return cls.of(mean, variance, center=center, normalize=normalize)
@@ -87,7 +87,7 @@ class Equations(ABC):
     @property
     @abstractmethod
     def order(self) -> int:
-        """Of the matrix that is factored."""
+        """Order of the matrix that is factored."""
 
     @abstractmethod
     def cholesky(self, alpha: float) -> np.ndarray:
@@ -141,7 +141,7 @@ class NormalEquations(Equations):
 
     @property
     def trace(self) -> float:
-        """Of the matrix."""
+        """Trace of the matrix."""
         return float(np.trace(self.gram))
 
     @property
@@ -179,7 +179,7 @@ class RowEquations(Equations):
 
     @property
     def trace(self) -> float:
-        """Of the rows' Gram matrix, which has the same eigenvalues."""
+        """Trace of the rows' Gram matrix, which has the same eigenvalues."""
         return float(np.vdot(self.rows, self.rows))
 
     @property

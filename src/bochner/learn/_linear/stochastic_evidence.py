@@ -28,7 +28,7 @@ _SETTLED = 1e-4
 _KEPT_NUMBERS = 1 << 27
 """Numbers of the Krylov spaces, 1 GB: fewer steps where there are many features."""
 _BREAKDOWN = 1e-12
-"""Of the first coefficient: below it, a Krylov space is complete."""
+"""Share of the first coefficient: below it, a Krylov space is complete."""
 
 
 def stochastic_evidence(

@@ -146,7 +146,7 @@ def largest(scores: np.ndarray, count: int, places: np.ndarray, at_least: bool) 
 
 @njit(cache=True, nogil=True)
 def largest_of_all(scores: np.ndarray, count: int, places: np.ndarray) -> int:
-    """The same by a sort."""
+    """Find the places of the largest scores by a sort."""
     order, found = np.argsort(-scores), 0
     for i in range(min(count, len(scores))):
         if scores[order[i]] > -np.inf:

@@ -203,7 +203,7 @@ def decode_near(
     bias: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """The same as `decode` where a window and the first keys are met exactly; a key enters the sums when it leaves.
+    """Decode with exact weights for a window and the first keys; a key enters the sums when it leaves the window.
 
     Parameters
     ----------

@@ -154,7 +154,7 @@ def transpose_square(typingctx, source, at, stride, target, to, pace):  # type: 
 
 @intrinsic
 def transpose_scaled(typingctx, source, at, stride, target, to, pace, factors, first):  # type: ignore[no-untyped-def]
-    """As `transpose_square`, with column i of the result multiplied by ``factors[first + i]``."""
+    """Transpose a square tile like `transpose_square`, with column i of the result multiplied by ``factors[first + i]``."""
     signature = types.void(source, types.intp, types.intp, target, types.intp, types.intp, factors, types.intp)
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
