@@ -24,6 +24,7 @@ from sklearn.svm import SVC, SVR
 from ..learn import GaussianProcess, KernelClassifier, KernelRidge
 
 CONSTANT, LINEAR, BOOSTED = "constant", "linear model", "boosted trees"
+SAMPLER, NYSTROEM = "RBFSampler + ridge", "Nystroem + ridge"
 DEFAULTS = ("KernelRidge()", "KernelClassifier()")
 _ALPHAS = [0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]
 _WIDTH = 512
@@ -70,8 +71,8 @@ def standard_candidates(classifies: bool, n_columns: int, *, impute: bool = Fals
         Candidate(f"{name}(n_components={_NARROW})", machine(n_components=_NARROW, random_state=0), ours=True),
         *([] if classifies else [_process()]),
         Candidate("extra trees", (ExtraTreesClassifier if classifies else ExtraTreesRegressor)(random_state=0)),
-        Candidate("RBFSampler + ridge", _sampled(RBFSampler, classifies, n_columns)),
-        Candidate("Nystroem + ridge", _sampled(Nystroem, classifies, n_columns)),
+        Candidate(SAMPLER, _sampled(RBFSampler, classifies, n_columns)),
+        Candidate(NYSTROEM, _sampled(Nystroem, classifies, n_columns)),
         Candidate("support vectors", _support_vectors(classifies, n_columns), growth=1.7),
     ]
     return [_imputing(candidate) for candidate in found] if impute else found

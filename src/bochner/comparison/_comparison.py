@@ -10,10 +10,13 @@ import numpy as np
 from scipy import stats
 
 from .._table import format_table, seconds, with_error
-from ._candidates import BOOSTED, CONSTANT, DEFAULTS, LINEAR
+from ._candidates import BOOSTED, CONSTANT, DEFAULTS, LINEAR, NYSTROEM, SAMPLER
 from ._source import source
 
 _HEADER = ("estimator", "{measure}", "{score}", "above the best", "verdict", "fit", "predict 1000 rows")
+_ALTERNATIVES = {CONSTANT: "a constant", LINEAR: "the linear model", SAMPLER: SAMPLER, NYSTROEM: NYSTROEM,
+                 BOOSTED: "boosted trees"}  # fmt: skip
+"""What one would use instead, and how the headline calls it."""
 
 
 @dataclass(frozen=True)
@@ -159,19 +162,20 @@ class Comparison:
     def headline(self) -> str:
         """What to use, its error, and how far below the usual alternatives that is."""
         best = self.best
+        others = [(self._found(name), shown) for name, shown in _ALTERNATIVES.items()]
+        others.append((self.default, _name(self.default)))
         below = [
-            f"{self._percent(other)} below {name}" if self.verdict(other) == "worse" else f"tied with {name}"
-            for other, name in ((self._found(CONSTANT), "a constant"), (self._found(LINEAR), "the linear model"),
-                                (self._found(BOOSTED), "boosted trees"), (self.default, _name(self.default)))
+            f"{self._percent(other)} below {shown}" if self.verdict(other) == "worse" else f"tied with {shown}"
+            for other, shown in others
             if other is not None and other is not best
-        ]  # fmt: skip
+        ]
         return f"Use {best.name}: {self._level(best)}{', ' if below else ''}{', '.join(below)}."
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why the recommended estimator is the best, as far as the other errors tell, and a faster alternative."""
+        """What the recommended estimator costs, why it is the best as far as other errors tell, and a faster alternative."""
         best, linear, boosted = self.best, self._found(LINEAR), self._found(BOOSTED)
-        said = []
+        said = [f"{_capital(self._cost(best))}."]
         constant = self._found(CONSTANT)
         if constant is not None and constant is not best and self.verdict(constant) == "tied":
             said.append("A constant is tied: nothing here predicts the target.")
@@ -188,7 +192,7 @@ class Comparison:
             behind = self._times(self.default)
             said.append(f"It has steps, or few relevant columns: {self.default.name} has {behind} the error.")
         if best.chosen:
-            said.append(best.chosen)
+            said.append(f"Its own choice: {best.chosen}")
         if self.tied and self.tied[0].fit_seconds < best.fit_seconds / 2:
             quick = self.tied[0]
             ratio = best.fit_seconds / quick.fit_seconds
@@ -257,6 +261,9 @@ class Comparison:
     def _level(self, result: Result) -> str:
         return f"{self.measure} {result.error:.3g} ({self._score_name} {result.score:.3f})"
 
+    def _cost(self, result: Result) -> str:
+        return f"a fit takes {seconds(result.fit_seconds)}, 1000 predictions {seconds(result.predict_seconds)}"
+
     def _percent(self, other: Result) -> str:
         return f"{100 * (1 - self.best.error / other.error):.0f} %" if other.error > 0 else "0 %"
 
@@ -264,7 +271,7 @@ class Comparison:
         return f"{other.error / self.best.error:.2f} times" if self.best.error > 0 else "more than"
 
     def _sentence(self, result: Result) -> str:
-        cost = f"a fit takes {seconds(result.fit_seconds)}, 1000 predictions {seconds(result.predict_seconds)}"
+        cost = self._cost(result)
         name = _capital(result.name)
         if result is self.best:
             return f"{name}: {self.measure} {result.error:.3g}, the best; {cost}."
