@@ -10,10 +10,10 @@ import transformers
 
 from bochner import Approximation, kernels, maps
 from bochner.approximation.log_features import KeySums
-from bochner.nn import LayerPlan, LinearCache, linear_attention, replace_attention
+from bochner.nn import LayerPlan, LinearCache, calibrate, linear_attention, replace_attention
 from bochner.nn._decoding_step import DecodingStep
 from bochner.nn._drawn import DrawnFeatures
-from support.attention_models import PADDED, TOKENS
+from support.attention_models import PADDED, TOKENS, gpt2
 from support.transformer_families import build, convertible
 
 DECODERS = ["GPT-2", "GPT-NeoX", "Llama", "Qwen2", "Qwen3", "Gemma2"]
@@ -73,7 +73,7 @@ def test_windows_need_this_cache(near):
     with pytest.raises(
         ValueError, match=r"with a window cannot use this cache, .* past_key_values=bochner\.nn\.LinearCache"
     ):
-        near.generate(TOKENS, max_new_tokens=2, do_sample=False)
+        near.generate(TOKENS, max_new_tokens=2, do_sample=False, past_key_values=transformers.DynamicCache())
 
 
 def test_sampling(llama):
@@ -310,3 +310,19 @@ def test_gradients_through_a_cache(llama):
     parts = [llama(TOKENS[:, a:b], past_key_values=cache).logits for a, b in ((0, 7), (7, 8), (8, 12))]
     (found,) = torch.autograd.grad(torch.cat(parts, dim=1).square().sum(), weight)
     assert torch.allclose(found, whole, atol=1e-8)
+
+
+@torch.no_grad()
+def test_generate_makes_its_own_cache_and_refuses_a_used_one():
+    model, tokens = gpt2(), TOKENS[:2, :9]
+    plans = calibrate(model, [tokens], 8, window=3, anchors=1)
+    model = replace_attention(model, plans)
+    options = {"max_new_tokens": 5, "do_sample": False, "pad_token_id": 0}
+    cache = LinearCache(model)
+    expected = model.generate(tokens, past_key_values=cache, **options)
+    assert torch.equal(model.generate(tokens, **options), expected)  # the usual cache would refuse a window
+    assert torch.equal(model.generate(tokens, use_cache=False, **options), expected)
+    with pytest.raises(ValueError, match=r"holds 13 positions, and the prompt has 9; .* or a new LinearCache"):
+        model.generate(tokens, past_key_values=cache, **options)
+    longer = torch.cat([expected, tokens[:, :2]], dim=1)
+    assert torch.equal(model.generate(longer, past_key_values=cache, **options), model.generate(longer, **options))

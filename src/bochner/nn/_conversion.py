@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy as copying
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -14,11 +15,12 @@ from .._validation import check_count, check_flag, shown
 from ..approximation import Approximation
 from ..catalogue import as_specification
 from ._attention_checks import check_generator
+from ._attention_plain import levels_to_the_caller
 from ._coded_module import CodedAttention
 from ._coded_plan import CodedPlan
-from ._families import FAMILIES, family_of, refusal, slides
+from ._families import FAMILIES, family_of, looks_like_attention, refusal, slides
 from ._head_spec import HeadSpec, head_spec
-from ._hugging_face import HeadAttention, attach, make_masks_linear, reads_models
+from ._hugging_face import ATTRIBUTE, HeadAttention, attach, make_masks_linear, reads_models
 from ._layer_plan import near
 from ._multihead import RandomFeatureAttention
 
@@ -115,7 +117,33 @@ def replace_attention(
         id(module): _built(module, specs[name], near(_of(spec, name)), per_head, generator)
         for name, module in found.items()
     }
-    return _put(model, built)
+    converted = _put(model, built)
+    if select is None and not isinstance(spec, Mapping):
+        _warn_of_exact(converted)
+    return converted
+
+
+def _warn_of_exact(model: nn.Module) -> None:
+    """Name what seems to be attention and was not converted."""
+    left: dict[str, str] = {}
+    for name, module in model.named_modules():
+        known = family_of(module) is not None or isinstance(module, nn.MultiheadAttention | RandomFeatureAttention)
+        inside = any(name.startswith(f"{other}.") for other in left)
+        if not known and looks_like_attention(module) and not inside and not _has_converted(module):
+            left[name] = type(module).__name__
+    if left:
+        names = ", ".join(f"{name} ({kind})" for name, kind in list(left.items())[:8])
+        more = f" and {len(left) - 8} more" if len(left) > 8 else ""
+        warnings.warn(
+            f"{_OWNER}: {len(left)} modules that look like attention are of unknown classes and stay exact: {names}{more}; "
+            f"they could call bochner.nn.linear_attention. Pass select= or a mapping to convert a part on purpose.",
+            UserWarning,
+            stacklevel=levels_to_the_caller(),
+        )
+
+
+def _has_converted(module: nn.Module) -> bool:
+    return any(hasattr(part, ATTRIBUTE) or isinstance(part, RandomFeatureAttention) for part in module.modules())
 
 
 def _of(spec: Any, name: str) -> Any:

@@ -2,15 +2,19 @@
 
 Every one of these classes projects its input, turns queries and keys where positions are rotary, updates the cache, and
 then calls the attention function that its configuration names.  `_hugging_face` provides that function; what it has to
-know of a class is written here, and the documentation and the tests read it from here.
+know of a class is written here, and the documentation and the tests read it from here.  Classes that are not in the table
+convert too if they call that function, and have their sizes under one of the usual names.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
+from functools import cache
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+import torch
 from torch import nn
 
 
@@ -50,9 +54,14 @@ def _softcapped(module: nn.Module) -> str | None:
     )
 
 
+def is_unbiased_cross(module: nn.Module) -> bool:
+    """Whether an attention with the position bias of T5 meets the keys of an encoder, where that bias is zero."""
+    return bool(getattr(module, "is_decoder", False)) and not getattr(module, "is_causal", True)
+
+
 def _biased(module: nn.Module) -> str | None:
     """The position bias of T5: a free number for each distance between query and key, and zero for cross-attention."""
-    if module.is_decoder and not module.is_causal:
+    if is_unbiased_cross(module):
         return None
     return (
         "adds a learned bias for each distance between query and key, which has no linear form; convert cross-attention "
@@ -104,19 +113,102 @@ _CROSS = {"crossattention", "encoder_attn", "EncDecAttention"}
 """Names of cross-attention in the layers of decoders."""
 
 
+_HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "attention_heads", "config.num_attention_heads")
+_WIDTHS = (
+    "qk_head_dim",
+    "head_dim",
+    "attention_head_size",
+    "head_size",
+    "key_value_proj_dim",
+    "d_kv",
+    "config.head_dim",
+)
+_QUERIES = ("q_proj", "query", "q_lin", "to_q", "wq", "q", "query_proj")
+"""Attributes where classes of attention have their number of heads, the width of a head, or the projection of queries."""
+
+
 def family_of(module: nn.Module) -> Family | None:
-    """The family of an attention module of ``transformers``; None for any other module."""
-    kind = type(module)
-    if not kind.__module__.startswith(_WHERE):
+    """The family of an attention module of ``transformers``; None for any other module.
+
+    Classes that are not in the table, also those of other packages and of remote code, belong to a family of their own if
+    they call the attention function that their configuration names, and say how many heads of which width they have.
+    """
+    if not hasattr(getattr(module, "config", None), "_attn_implementation"):
         return None
-    return FAMILIES.get(f"{kind.__module__.removeprefix(_WHERE)}.{kind.__qualname__}")
+    own: Any = type(module)
+    for kind in own.__mro__:
+        known = FAMILIES.get(f"{kind.__module__.removeprefix(_WHERE)}.{kind.__qualname__}")
+        if known is not None and (kind is own or calls_interface(own)):
+            return known
+    return _any_family(module) if calls_interface(own) else None
+
+
+@cache
+def calls_interface(kind: Any) -> bool:
+    """Whether modules of a class call the attention function that their configuration names."""
+    try:
+        return "ALL_ATTENTION_FUNCTIONS" in inspect.getsource(kind.forward)
+    except (OSError, TypeError, AttributeError):
+        return False
+
+
+def _any_family(module: nn.Module) -> Family | None:
+    """The family of a class that is not in the table; None where its sizes cannot be found."""
+    heads, width = (next((path for path in paths if _number(module, path)), "") for paths in (_HEADS, _WIDTHS))
+    if not heads or not (width or _width_of_queries(module, heads)):
+        return None
+    window = "sliding_window" if hasattr(module, "sliding_window") else ""
+    return Family(type(module).__name__, heads, width, window, _refused)
+
+
+def _number(module: nn.Module, path: str) -> int | None:
+    """A positive integer at the path of an attribute; None where there is none."""
+    try:
+        found = attrgetter(path)(module)
+    except AttributeError:
+        return None
+    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+
+
+def _width_of_queries(module: nn.Module, heads: str) -> int | None:
+    """Width of a head by the projection of queries."""
+    projection = next((getattr(module, name) for name in _QUERIES if hasattr(module, name)), None)
+    out, n = getattr(projection, "out_features", None), _number(module, heads)
+    return out // n if out and n and not out % n else None
+
+
+def _refused(module: nn.Module) -> str | None:
+    """What a class that is not in the table says of itself that has no linear form."""
+    if getattr(module, "attn_logit_softcapping", None) is not None:
+        return _softcapped(module)
+    if isinstance(getattr(module, "sinks", None), torch.Tensor):
+        return "has attention sinks, learned logits without a key, which are not computed yet; keep it exact"
+    if hasattr(module, "has_relative_attention_bias") or hasattr(module, "relative_attention_bias"):
+        if is_unbiased_cross(module):
+            return None
+        return (
+            "adds a learned bias for each distance between query and key, which has no linear form; keep it exact, and "
+            "convert the rest with select="
+        )
+    return None
 
 
 def sizes(module: nn.Module) -> tuple[int, int]:
     """Number of query heads, and width of a head, of an attention of a known family."""
     family = family_of(module)
     assert family is not None
-    return int(attrgetter(family.heads)(module)), int(attrgetter(family.width)(module))
+    heads = int(attrgetter(family.heads)(module))
+    if not family.width:
+        return heads, _width_of_queries(module, family.heads) or 1
+    return heads, int(attrgetter(family.width)(module))
+
+
+def looks_like_attention(module: nn.Module) -> bool:
+    """Whether a module seems to be softmax attention, by its name and what it is made of; containers are not."""
+    name = type(module).__name__
+    if not name.endswith(("Attention", "SelfAttention", "CrossAttention")):
+        return False
+    return any(isinstance(child, nn.Linear) or "Conv1D" in type(child).__name__ for child in module.children())
 
 
 def is_cross(name: str) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Mapping
-from functools import partial, wraps
+from functools import partial
 from importlib.abc import MetaPathFinder
 from importlib.util import find_spec
 from typing import Any
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from ._attention import linear_attention
 from ._attention_state import AttentionState
 from ._drawn import DrawnFeatures
-from ._families import sizes
+from ._families import is_unbiased_cross, sizes
 from ._head_spec import HeadSpec, check_heads
 from ._hugging_face_masks import are_causal, key_mask, of_last_keys, prefixes_of
 from ._multihead_checks import warn_of_dropout
@@ -147,36 +147,9 @@ def register() -> None:
 
     AttentionInterface.register(NAME, attention)
     AttentionMaskInterface.register(NAME, key_mask)
-    _make_caches()
+    from ._linear_cache import serve_generate
 
-
-def _make_caches() -> None:
-    """Have ``generate`` make a `CodedCache` for models with coded attention, where it is asked for no other cache.
-
-    ``transformers`` has no registry of caches: its private method is wrapped, once, and returns what it did for all other
-    models.
-    """
-    from transformers.generation.utils import GenerationMixin
-
-    usual = GenerationMixin._prepare_cache_for_generation
-    if hasattr(usual, "_of_bochner"):
-        return
-
-    @wraps(usual)
-    def prepare(
-        self: Any, generation_config: Any, model_kwargs: dict[str, Any], *arguments: Any, **options: Any
-    ) -> Any:
-        own = generation_config.use_cache is not False and generation_config.cache_implementation is None
-        if own and model_kwargs.get("past_key_values") is None and not self.config.is_encoder_decoder:
-            from ._coded_cache import CodedCache, coded_layers
-
-            if coded_layers(self):
-                model_kwargs["past_key_values"] = CodedCache(self)
-                return None
-        return usual(self, generation_config, model_kwargs, *arguments, **options)
-
-    prepare._of_bochner = True  # type: ignore[attr-defined]
-    GenerationMixin._prepare_cache_for_generation = prepare
+    serve_generate()
 
 
 _READS_MODELS = "transformers.modeling_utils"
@@ -254,9 +227,10 @@ def attention(
     scaling: float | None = None,
     is_causal: bool | None = None,
     dropout: float = 0.0,
-    **_: Any,
+    **others: Any,
 ) -> tuple[Tensor, None]:
-    """Attention of (batch, heads, length, d), called by the module; other arguments of the model are ignored."""
+    """Attention of (batch, heads, length, d), called by the module; what else it passes is refused unless it is harmless."""
+    _check_others(module, others, key.shape[-2])
     warn_of_dropout(dropout, module.training)
     computed_by = getattr(module, ATTRIBUTE, None)
     if computed_by is None:
@@ -298,6 +272,51 @@ def attention(
     attend = computed_by if layer is None else partial(layer.attend, computed_by)
     out = attend(query, key, value, scale=scale, **options)
     return out.transpose(1, 2).contiguous(), None
+
+
+_REFUSED = {
+    "softcap": "a cap of its dot products, which random features of the softmax kernel do not estimate",
+    "s_aux": "attention sinks, learned logits without a key",
+    "sinks": "attention sinks, learned logits without a key",
+    "position_bias": "a bias of each pair of positions, which has no linear form",
+    "head_mask": "a factor of attention weights, which are never formed",
+    "indices": "a choice of keys",
+    "block_indices": "a choice of keys",
+}
+"""Keywords of attention functions with a meaning that ours does not have."""
+
+
+def _check_others(module: nn.Module, others: Mapping[str, Any], n_keys: int) -> None:
+    """Raise a ValueError for keywords that change attention, and for tensors under names that nobody knows."""
+    kind = type(module).__name__
+    for name, value in others.items():
+        if value is None or value is False or name in _HARMLESS:
+            continue
+        if name == "position_bias" and is_unbiased_cross(module):
+            continue
+        if name == "sliding_window":
+            if n_keys <= value:  # all keys are within it
+                continue
+            meaning = f"a sliding window of {value}, and there are {n_keys} keys"
+        elif name == "output_attentions":
+            meaning = (
+                "its weights, which are never formed; leave output_attentions out, or keep a copy of the model exact"
+            )
+        elif name in ("cu_seq_lens_q", "cu_seq_lens_k"):
+            meaning = "packed sequences, which are not computed within models; use one sequence per row, with padding"
+        elif name in _REFUSED:
+            meaning = _REFUSED[name]
+        elif isinstance(value, Tensor):
+            meaning = "a meaning that is not known here"
+        else:
+            continue
+        raise ValueError(
+            f"bochner: {kind} passes {name} to its attention: {meaning}; keep this attention exact (select=)."
+        )
+
+
+_HARMLESS = {"position_ids", "cache_position", "position_embeddings", "num_items_in_batch", "labels", "logits_to_keep"}
+"""Keywords that belong to other parts of a model."""
 
 
 def _for_all_heads(x: Tensor, heads: int) -> Tensor:

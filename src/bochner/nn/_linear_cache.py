@@ -7,24 +7,25 @@ This module imports ``transformers``; `bochner.nn` imports it when `LinearCache`
 
 from __future__ import annotations
 
+from functools import wraps
 from typing import Any
 
 from torch import Tensor, nn
-from transformers import Cache, DynamicCache, EncoderDecoderCache
+from transformers import Cache, DynamicCache, EncoderDecoderCache, GenerationMixin
 from transformers.cache_utils import DynamicLayer
 
 from .._validation import check_instance, shown
 from ._families import is_cross
-from ._hugging_face import ATTRIBUTE
+from ._hugging_face import ATTRIBUTE, HeadAttention
 from ._linear_layer import OWNER, LinearLayer
 
 
 class LinearCache(Cache):
     r"""A cache for ``generate`` of converted models, whose size and time per token do not grow with the context.
 
-    Pass a new one to ``generate`` as ``past_key_values``.  Each converted layer holds an `AttentionState`: sums over keys,
-    and with a window or anchors those few keys; all other layers hold what they do in ``transformers.DynamicCache``, so
-    that sliding windows stay sliding windows.  Greedy decoding, sampling, beams, batches with padding on either side,
+    ``generate`` makes one by itself for a converted model; pass your own as ``past_key_values`` to go on with it later.
+    Each converted layer holds an `AttentionState`: sums over keys, and with a window or anchors those few keys; all other
+    layers hold what they do in ``transformers.DynamicCache``, so that sliding windows stay sliding windows.  Greedy decoding, sampling, beams, batches with padding on either side,
     prompts in several parts, and several prompts that share a beginning work as with other caches.
 
     Parameters
@@ -85,6 +86,68 @@ class LinearCache(Cache):
     def nbytes(self) -> int:
         """Memory of all layers in bytes."""
         return sum(tensor.nbytes for layer in self.layers for tensor in _tensors(layer))
+
+
+def serve_generate() -> None:
+    """Let ``generate`` make the cache of a converted model itself, and refuse one that holds the prompt already.
+
+    ``transformers`` has no registry for caches of models, so the method of ``generate`` that makes one is wrapped, once, and
+    acts for models with converted attention only.  It can go when a model can name the class of its cache.
+    """
+    usual = GenerationMixin._prepare_cache_for_generation
+    if getattr(usual, "serves_bochner", False):
+        return
+
+    @wraps(usual)
+    def prepare(self: Any, generation_config: Any, model_kwargs: dict[str, Any], *others: Any, **options: Any) -> Any:
+        given = model_kwargs.get("past_key_values")
+        if given is not None:
+            _check_unused(given, _prompt_length(generation_config, model_kwargs.get("attention_mask")))
+        elif generation_config.use_cache is not False and generation_config.cache_implementation is None:
+            own = _own_cache(self)
+            if own is not None:
+                model_kwargs["past_key_values"] = own
+                return None
+        return usual(self, generation_config, model_kwargs, *others, **options)
+
+    prepare.serves_bochner = True  # type: ignore[attr-defined]
+    GenerationMixin._prepare_cache_for_generation = prepare
+
+
+def _own_cache(model: Any) -> Any:
+    """A new cache for a model whose attention was converted, to codes or to features; None for any other."""
+    from ._coded_cache import CodedCache, coded_layers
+
+    if not model.config.is_encoder_decoder and coded_layers(model):
+        return CodedCache(model)
+    parts = (getattr(module, ATTRIBUTE, None) for module in model.modules())
+    if not any(isinstance(part, HeadAttention) for part in parts):
+        return None
+    try:
+        return LinearCache.encoder_decoder(model) if model.config.is_encoder_decoder else LinearCache(model)
+    except (TypeError, ValueError):  # what is converted uses no cache, such as an encoder of images
+        return None
+
+
+def _prompt_length(generation_config: Any, attention_mask: Any) -> int | None:
+    """Number of tokens that ``generate`` was given, where it can be known."""
+    if isinstance(attention_mask, Tensor):
+        return int(attention_mask.shape[-1])
+    new = generation_config.max_new_tokens
+    return None if new is None or generation_config.max_length is None else generation_config.max_length - new
+
+
+def _check_unused(cache: Any, length: int | None) -> None:
+    """Raise a ValueError where sums hold as many positions as the prompt: nothing would be left to compute."""
+    own = getattr(cache, "self_attention_cache", cache)
+    if not isinstance(own, LinearCache) or length is None:
+        return
+    held = max((layer.get_seq_length() for layer in own.layers), default=0)
+    if held and held >= length:
+        raise ValueError(
+            f"{OWNER}: the cache holds {held} positions, and the prompt has {length}; a prompt must go on "
+            f"where the cache ends: pass all tokens so far and new ones behind them, or a new LinearCache(model)."
+        )
 
 
 def _tensors(layer: Any) -> list[Tensor]:

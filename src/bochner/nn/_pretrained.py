@@ -87,7 +87,7 @@ def check_recordable(owner: str, model: nn.Module) -> None:
     for part in model.modules():
         other: Any = getattr(getattr(part, "config", None), "quantization_config", None)
         method = other.get("quant_method") if isinstance(other, Mapping) else getattr(other, "quant_method", None)
-        if other is not None and method != NAME:
+        if other is not None and method not in (NAME, "gguf"):  # weights from GGUF are whole numbers no more
             raise ValueError(
                 f"{owner}: the model is quantised by {getattr(method, 'value', method)}, so that its config.json could not "
                 f"say that attention is converted; convert the model before it is quantised."
