@@ -27,7 +27,7 @@ class PriorFunction(NamedTuple):
 
     @classmethod
     def draw(cls, phi: FeatureMap, amplitude: float, n_targets: int, rng: np.random.Generator) -> PriorFunction:
-        """Draw a function from the prior of the kernel of these features; over all draws its covariance is exactly that of the kernel."""
+        """Draw a function of these features; over all draws its covariance is exactly that of the kernel."""
         landmarks: Any = phi.features
         spec = Approximation(landmarks.unit).plan(landmarks.points, rng=rng).with_width(_PATH_WIDTH)
         own = spec.draw(phi.n_features_in, rng)

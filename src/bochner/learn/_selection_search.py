@@ -178,7 +178,7 @@ class Search:
         return best
 
     def _far(self, best: Trial, n: int, width: int) -> Trial:
-        """Also try much shorter bandwidths: a rapidly varying target looks like noise at longer ones, and a local search stops early."""
+        """Also try much shorter bandwidths: at longer ones a rapidly varying target looks like noise."""
         if not self.freedom.bandwidth or best.error < _GOOD:
             return best
         for step in (*np.arange(best.step - 3, -_MOST_STEPS, -2), -_MOST_STEPS):

@@ -61,7 +61,7 @@ class Draws:
         return other
 
     def sharing(self, other: Draws) -> Draws:
-        """Return these draws with each W that ``other``, of the same projection, size, kernel and seed, has drawn already."""
+        """Return these draws with each W that ``other``, of one projection, size, kernel and seed, has drawn already."""
         shared = copy.copy(self)
         shared._kept = {
             name: kept

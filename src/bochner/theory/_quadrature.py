@@ -155,7 +155,7 @@ class OriginWeight(NamedTuple):
 
 
 def _characteristic_function(u: np.ndarray, d: int) -> np.ndarray:
-    r"""Characteristic function of :math:`1/\rho^2`, :math:`\rho \sim \chi_{d+2}`, by Gauss-Legendre over the bulk of :math:`\rho`."""
+    r"""Characteristic function of :math:`1/\rho^2`, :math:`\rho \sim \chi_{d+2}`, by Gauss-Legendre nodes."""
     nodes, weights = np.polynomial.legendre.leggauss(N_NODES)
     centre = math.sqrt(d + 2)
     low, high = max(0.0, centre - 9), centre + 9
