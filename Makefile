@@ -38,7 +38,7 @@ package: $(VENV)/.test
 	@packaging/smoke_test.sh $(BIN)/python
 
 clean:
-	rm -rf $(VENV) demo dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) demo dist docs/_build docs/figures .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests lab -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -64,8 +64,20 @@ def break_names(app: Any, page: str, template: str, context: dict[str, Any], doc
         context["body"] = re.sub(r"<td>.*?</td>", cell, context["body"], flags=re.DOTALL)
 
 
+def draw_experiments(app: Any) -> None:
+    """Draw the figure of every committed result that is newer than its picture."""
+    import bochner_lab
+
+    (folder := Path(app.srcdir) / "figures").mkdir(exist_ok=True)
+    for result in sorted((Path(app.srcdir).parent / "lab" / "results").glob("*/full/result.json")):
+        picture = folder / f"{result.parents[1].name}.png"
+        if not picture.exists() or picture.stat().st_mtime < result.stat().st_mtime:
+            bochner_lab.draw(result, path=picture)
+
+
 def setup(app: Any) -> None:
     """Called by Sphinx."""
+    app.connect("builder-inited", draw_experiments)
     app.connect("html-page-context", break_names)
     app.connect("autodoc-process-docstring", keep_underscores, priority=900)  # after napoleon
     app.connect("source-read", end_code)

@@ -111,8 +111,7 @@ def conclusion(one: experiments.Experiment, result: Mapping[str, Any] | None) ->
     pieces.append(table("statement | true | numbers", rows))
     if result["deviations"]:
         pieces.append(f"*Deviations.* {escape(result['deviations'])}")
-    if (ROOT / "lab" / "results" / one.name / "full" / "figure.png").exists():
-        pieces.append(f"![{one.item}: see the statements above](../lab/results/{one.name}/full/figure.png)")
+    pieces.append(f"![{one.item}: see the statements above](figures/{one.name}.png)")
     pieces += comparison(result["comparison"])
     pieces.append(f"Command: `{result['command']}`.")
     return "\n\n".join(pieces)

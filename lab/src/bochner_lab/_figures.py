@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 MARKERS = "osD^v<>PX*"
 
 
-def draw(result: Path, one: Experiment | None = None) -> Path:
-    """Draw the figure of a result, ``figure.png`` beside it; return its path.
+def draw(result: Path, one: Experiment | None = None, path: Path | None = None) -> Path:
+    """Draw the figure of a result; return its path.
 
     Parameters
     ----------
@@ -28,6 +28,8 @@ def draw(result: Path, one: Experiment | None = None) -> Path:
         The file that `run` wrote; nothing is computed again.
     one : Experiment, optional
         The experiment, if it is not one of the package.
+    path : Path, optional
+        The picture; ``figure.png`` beside the result by default.
     """
     if importlib.util.find_spec("matplotlib") is None:
         raise ValueError("figures need matplotlib; pip install 'bochner[plot]'.")
@@ -42,7 +44,7 @@ def draw(result: Path, one: Experiment | None = None) -> Path:
     for ax in figure.axes:
         _few_ticks(ax)
     figure.suptitle(f"{one.paper.upper()}, {one.item} ({found['profile']} profile)", fontsize="medium")
-    path = result.with_name("figure.png")
+    path = result.with_name("figure.png") if path is None else path
     figure.savefig(path, dpi=110)
     return path
 

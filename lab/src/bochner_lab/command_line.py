@@ -203,6 +203,11 @@ def _report(options: argparse.Namespace) -> int:
         raise ValueError(f"{out} holds no results; run experiments first.")
     site = options.site or out / "site"
     _writable("--site", site)
+    if importlib.util.find_spec("matplotlib") is not None:
+        for name, found in lab.read_results(out).items():
+            path = lab.result_path(out, name, found["profile"])
+            if "missing" not in found and not path.with_name("figure.png").exists():
+                lab.draw(path)
     print(lab.write_site(out, site))
     return 0
 
