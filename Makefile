@@ -4,18 +4,21 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 PROJECTS := pyproject.toml lab/pyproject.toml constraints.txt
+TESTS ?= # all, unless files are named
+SUITE ?= # of benchmarks: all, unless one is named
+FUZZ ?= 10000
 
-.PHONY: demo test fuzz lint bench docs package clean
+.PHONY: demo test fuzz lint bench docs package fresh-clone clean
 
 demo: $(VENV)/.demo
 	$(BIN)/bochner compare --out demo
 
 test: lint
 	@tests/install_browser.sh
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 $(TESTS)
 
 fuzz: $(VENV)/.test
-	BOCHNER_FUZZ=10000 $(BIN)/python -m pytest -n 2 tests/fuzz
+	BOCHNER_FUZZ=$(FUZZ) $(BIN)/python -m pytest -n 2 tests/fuzz
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -25,7 +28,7 @@ lint: $(VENV)/.test
 	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md docs examples src tests lab/README.md lab/src lab/tests
 
 bench: $(VENV)/.bench
-	$(BIN)/bochner-lab bench
+	$(BIN)/bochner-lab bench $(SUITE)
 
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
@@ -36,6 +39,9 @@ package: $(VENV)/.test
 	$(BIN)/python -m build
 	$(BIN)/python -m build lab --outdir dist
 	@packaging/smoke_test.sh $(BIN)/python
+
+fresh-clone:
+	packaging/fresh_clone.sh
 
 clean:
 	rm -rf $(VENV) demo dist docs/_build docs/figures .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -21,7 +21,8 @@ PAGES = {
     "omc": "orthogonal_monte_carlo.md",
     "ours": "our_questions.md",
 }
-VERDICTS = ("holds", "holds in part", "does not hold", "cannot be run here")
+VERDICTS = experiments.VERDICTS
+TRUTHS = {True: "yes", False: "**no**", None: "undecided"}
 MOST_ROWS = 24
 """Longer comparisons stay in the HTML report and in the result files."""
 
@@ -104,17 +105,37 @@ def conclusion(one: experiments.Experiment, result: Mapping[str, Any] | None) ->
     """What a section says after the claim."""
     if result is None:
         return f"*Verdict.* Not run yet: `bochner-lab run {one.name}`."
-    pieces = [f"*Verdict.* **{result['verdict'].capitalize()}.**"]
-    rows = [
-        [escape(s["sentence"]), "yes" if s["holds"] else "**no**", escape(s["evidence"])] for s in result["statements"]
-    ]
-    pieces.append(table("statement | true | numbers", rows))
+    printed = " as printed" if result["verdict"] != experiments.HOLDS and _corrected(result) else ""
+    pieces = [f"*Verdict.* **{result['verdict'].capitalize()}{printed}.**"]
+    for mine in (False, True):
+        rows = [
+            [escape(s["sentence"]), TRUTHS[s["holds"]], escape(s["evidence"]), smallest(s["smallest"])]
+            for s in result["statements"]
+            if s["ours"] == mine
+        ]
+        if rows:
+            pieces += ["*Ours, which do not count for the verdict:*"] * mine
+            pieces.append(table("statement | true | numbers | smallest effect", rows))
+    if result["power"]:
+        rivals = ", ".join(f"{name} {value:.3g}" for name, value in result["power"]["rows"])
+        passed = "passed" if result["power"]["passed"] else "not passed"
+        pieces.append(f"*Power check, {passed}.* {escape(result['power']['sentence'])} Values: {escape(rivals)}.")
     if result["deviations"]:
         pieces.append(f"*Deviations.* {escape(result['deviations'])}")
     pieces.append(f"![{one.item}: see the statements above](figures/{one.name}.png)")
     pieces += comparison(result["comparison"])
     pieces.append(f"Command: `{result['command']}`.")
     return "\n\n".join(pieces)
+
+
+def smallest(effect: float | None) -> str:
+    """The smallest effect that would have been seen with probability 0.8; nothing for what is counted or computed."""
+    return "" if effect is None else f"{effect:.2g}"
+
+
+def _corrected(result: Mapping[str, Any]) -> bool:
+    """Whether a theorem is false as printed, and we have a statement of it that is true."""
+    return "Theorem" in result["item"] and any(s["ours"] and s["holds"] for s in result["statements"])
 
 
 def outcome(name: str) -> str:
@@ -152,7 +173,7 @@ def summary() -> str:
     for paper, page in PAGES.items():
         outcomes = [verdict(one.name, found) for one in experiments.experiments().values() if one.paper == paper]
         outcomes += ["cannot be run here" for one in experiments.absent().values() if one.paper == paper]
-        tested = sum(outcome in VERDICTS[:3] for outcome in outcomes)
+        tested = sum(outcome in VERDICTS[:4] for outcome in outcomes)
         counts = [outcomes.count(kind) for kind in (*VERDICTS, "not run yet")]
         rows.append([f"[{experiments.PAPERS[paper]}]({page})", *map(str, (tested, *counts))])
     total = [str(sum(int(row[k]) for row in rows)) for k in range(1, len(rows[0]))]

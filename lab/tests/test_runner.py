@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -144,20 +145,6 @@ def test_plain_values():
     assert plain({"a": np.array([1.0, np.nan]), 2: (np.int64(3), None)}) == {"a": [1.0, None], "2": [3, None]}
 
 
-@pytest.mark.parametrize(
-    "truths, verdict",
-    [
-        ([True, True], experiments.HOLDS),
-        ([True, False], experiments.IN_PART),
-        ([False, False], experiments.FAILS),
-    ],
-)
-def test_verdicts_follow_from_the_statements(truths, verdict):
-    from bochner_lab._experiment import verdict_of
-
-    assert verdict_of([Finding(true, "") for true in truths]) == verdict
-
-
 def test_differences_count_beyond_two_standard_errors():
     low, high = (experiments.Estimate(np.array([m]), np.array([1.0])) for m in (0.0, 2.8))
     assert not low.below(high).any()
@@ -208,9 +195,29 @@ def test_mistakes_on_the_command_line(arguments, message, tmp_path, capsys):
     assert message in capsys.readouterr().err
 
 
-def test_a_file_that_is_no_result_is_refused(tmp_path, capsys):
+@pytest.mark.parametrize(
+    "text, why",
+    [
+        ("[]", "it is not an object"),
+        ("not JSON", "it is not JSON"),
+        ("[" * 100_000, "it is not JSON that can be read"),
+        ('{"format": 2}', "it lacks experiment, item"),
+        ('{"format": 1}', "its format is 1, not 2"),
+        ("verdict", "its verdict 'maybe' is none of holds, holds in part"),
+        ("statements", "its statements are damaged"),
+        ("parts", "its parts are damaged"),
+    ],
+)
+@pytest.mark.parametrize("command", ["list", "plot", "report"])
+def test_a_file_that_is_no_result_is_refused(tmp_path, capsys, text, why, command):
     path = experiments.result_path(tmp_path, "simrf-fig6", "full")
     path.parent.mkdir(parents=True)
-    path.write_text("[]")
-    assert main(["list", "--out", str(tmp_path)]) == 2
-    assert "is not a result of `bochner-lab run`" in capsys.readouterr().err
+    damaged = {"verdict": "maybe", "statements": [{"sentence": 3}], "parts": {"all": 7}}
+    if text in damaged:
+        committed = Path(__file__).parents[1] / "results"
+        good = json.loads(experiments.result_path(committed, "simrf-fig6", "full").read_text())
+        text = json.dumps(good | {text: damaged[text]})
+    path.write_text(text)
+    assert main([command, "--out", str(tmp_path)]) == 2
+    printed = capsys.readouterr().err
+    assert "is not a result of `bochner-lab run`" in printed and why in printed and "Traceback" not in printed

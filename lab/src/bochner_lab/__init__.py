@@ -12,14 +12,10 @@ experiment is one file in the folder of its paper, with a subclass of `Experimen
 from . import datasets
 from ._estimates import Estimate, power_law
 from ._experiment import (
-    CANNOT_RUN,
-    FAILS,
-    HOLDS,
-    IN_PART,
     PAPERS,
     Absent,
     Experiment,
-    Finding,
+    PowerCheck,
     Results,
     Row,
     absent,
@@ -30,8 +26,24 @@ from ._experiment import (
     statement,
 )
 from ._figures import draw
-from ._runner import read_result, read_results, result_path, run
+from ._runner import judged_again, read_result, read_results, result_path, run
 from ._site import write_site
+from ._verdicts import (
+    CANNOT_RUN,
+    FAILS,
+    HOLDS,
+    IN_PART,
+    UNDECIDED,
+    VERDICTS,
+    Finding,
+    equal,
+    mostly_superior,
+    not_worse,
+    superior,
+    superior_somewhere,
+    together,
+    verdict_of,
+)
 
 __version__ = "0.1.0"
 
@@ -41,10 +53,13 @@ __all__ = [
     "HOLDS",
     "IN_PART",
     "PAPERS",
+    "UNDECIDED",
+    "VERDICTS",
     "Absent",
     "Estimate",
     "Experiment",
     "Finding",
+    "PowerCheck",
     "Results",
     "Row",
     "__version__",
@@ -52,8 +67,12 @@ __all__ = [
     "by_profile",
     "datasets",
     "draw",
+    "equal",
     "experiment",
     "experiments",
+    "judged_again",
+    "mostly_superior",
+    "not_worse",
     "power_law",
     "printed",
     "read_result",
@@ -61,5 +80,9 @@ __all__ = [
     "result_path",
     "run",
     "statement",
+    "superior",
+    "superior_somewhere",
+    "together",
+    "verdict_of",
     "write_site",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,17 +27,44 @@ class Estimate:
 
     mean: np.ndarray
     error: np.ndarray
+    samples: int | None = None
+    """How many independent samples there were, if it is known; few make wide intervals."""
 
     @classmethod
     def of(cls, samples: Any) -> Estimate:
         """The mean over the first axis of independent samples."""
         samples = np.asarray(samples, dtype=np.float64)
-        return cls(samples.mean(axis=0), samples.std(axis=0, ddof=1) / np.sqrt(len(samples)))
+        return cls(samples.mean(axis=0), samples.std(axis=0, ddof=1) / np.sqrt(len(samples)), len(samples))
 
     @classmethod
-    def read(cls, numbers: Mapping[str, Any]) -> Estimate:
+    def read(cls, numbers: Mapping[str, Any], samples: int | None = None) -> Estimate:
         """The one that `as_numbers` wrote."""
-        return cls(np.asarray(numbers["mean"], dtype=np.float64), np.asarray(numbers["error"], dtype=np.float64))
+        mean, error = (np.asarray(numbers[key], dtype=np.float64) for key in ("mean", "error"))
+        return cls(mean, error, samples)
+
+    @classmethod
+    def stack(cls, estimates: Iterable[Estimate]) -> Estimate:
+        """Several estimates as one array of points."""
+        found = list(estimates)
+        counts = [one.samples for one in found if one.samples is not None]
+        return cls(
+            np.concatenate([np.ravel(one.mean) for one in found]),
+            np.concatenate([np.ravel(one.error) for one in found]),
+            min(counts, default=None),
+        )
+
+    def over(self, other: Estimate) -> Estimate:
+        """How much larger this is than an independent estimate."""
+        counts = [n for n in (self.samples, other.samples) if n is not None]
+        return Estimate(
+            np.asarray(self.mean - other.mean),
+            np.asarray(np.hypot(self.error, other.error)),
+            min(counts, default=None),
+        )
+
+    def log(self) -> Estimate:
+        """The logarithm, to first order."""
+        return Estimate(np.log(self.mean), np.asarray(self.error / self.mean), self.samples)
 
     def as_numbers(self) -> dict[str, Any]:
         """For a file."""
@@ -54,10 +81,10 @@ class Estimate:
     def root(self) -> Estimate:
         """Of the square root, to first order."""
         root = np.sqrt(self.mean)
-        return Estimate(root, self.error / (2 * np.where(root > 0, root, 1.0)))
+        return Estimate(root, self.error / (2 * np.where(root > 0, root, 1.0)), self.samples)
 
     def __getitem__(self, key: Any) -> Estimate:
-        return Estimate(self.mean[key], self.error[key])
+        return Estimate(self.mean[key], self.error[key], self.samples)
 
 
 def share(true: Any) -> str:

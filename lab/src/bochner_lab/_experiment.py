@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from ._verdicts import Finding, without_power
 from .datasets import load
 
 if TYPE_CHECKING:
@@ -30,20 +31,10 @@ PAPERS: dict[str, str] = {
     "ours": "Questions of our own",
 }
 
-HOLDS, IN_PART, FAILS, CANNOT_RUN = "holds", "holds in part", "does not hold", "cannot be run here"
-
 
 def by_profile(*, smoke: T, full: T) -> Mapping[str, T]:
     """One value per profile."""
     return {"smoke": smoke, "full": full}
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What the numbers say about one statement."""
-
-    holds: bool
-    evidence: str
 
 
 @dataclass(frozen=True)
@@ -75,17 +66,41 @@ class Results:
     parts: Mapping[str, Any]
 
 
-def statement(sentence: str) -> Callable[[Callable[[Any, Results], Finding]], Callable[[Any, Results], Finding]]:
+@dataclass(frozen=True)
+class PowerCheck:
+    """Trivial rivals next to the models of an experiment: whether the set-up could show what is claimed.
+
+    Attributes
+    ----------
+    passed : bool
+        If it is False, statements that were estimated are undecided.
+    sentence : str
+        What was required, and what came.
+    rows : tuple of pairs
+        Rivals and models with their values.
+    """
+
+    passed: bool
+    sentence: str
+    rows: tuple[tuple[str, float], ...] = ()
+
+
+def statement(
+    sentence: str, *, ours: bool = False
+) -> Callable[[Callable[[Any, Results], Finding]], Callable[[Any, Results], Finding]]:
     """Declare a method to be the test of a statement, which is thereby fixed before the full profile is run.
 
     Parameters
     ----------
     sentence : str
-        The statement, with the rule that decides it.
+        The statement, with the rule that decides it: for superiority the confidence interval of a difference, for equality
+        also the margin.
+    ours : bool
+        Whether it is ours, such as a theorem as we correct it: it is shown apart and does not count for the verdict.
     """
 
     def declare(test: Callable[[Any, Results], Finding]) -> Callable[[Any, Results], Finding]:
-        test.sentence = sentence  # type: ignore[attr-defined]
+        test.sentence, test.ours = sentence, ours  # type: ignore[attr-defined]
         return test
 
     return declare
@@ -96,8 +111,8 @@ class Experiment:
 
     Parts are the units that are computed, saved and resumed; each has its own stream of random numbers, so that the numbers
     do not depend on the order of the parts or on the number of processes.  The claim is divided into statements,
-    methods decorated by `statement`.  The verdict is *holds* if all are true, *does not hold* if none is, and
-    *holds in part* otherwise.
+    methods decorated by `statement`.  The verdict is *holds* if all are true, *holds in part* if some are true and some
+    false, *does not hold* if some are false and none is true, and *undecided* if none is false and some are undecided.
 
     Attributes
     ----------
@@ -149,6 +164,10 @@ class Experiment:
         """Printed numbers next to ours; empty where the paper prints none."""
         return []
 
+    def power(self, results: Results) -> PowerCheck | None:
+        """Trivial rivals in the same table, where models are trained; None where nothing is."""
+        return None
+
     def plot(self, results: Results, figure: Figure) -> None:
         """Draw the figure."""
         raise NotImplementedError
@@ -160,26 +179,32 @@ class Experiment:
         ]
         return {test.sentence: test.__get__(self) for test in tests}
 
+    def judge(self, results: Results) -> dict[str, Finding]:
+        """What the numbers say of each statement; a set-up that fails its power check decides nothing by estimates."""
+        check = self.power(results)
+        found = {sentence: test(results) for sentence, test in self.statements().items()}
+        if check is None or check.passed:
+            return found
+        return {sentence: without_power(one, check.sentence) for sentence, one in found.items()}
+
     @property
     def rule(self) -> str:
         """How the verdict follows, in a sentence."""
-        count = len(self.statements())
-        if count == 1:
-            return "Holds if the statement below is true, and does not hold otherwise."
-        return f"Holds if all {count} statements below are true, does not hold if none is, and holds in part otherwise."
-
-
-def verdict_of(findings: Iterable[Finding]) -> str:
-    """The verdict that follows from the findings of all statements.
-
-    Examples
-    --------
-    >>> from bochner_lab import Finding
-    >>> verdict_of([Finding(True, ""), Finding(False, "")])
-    'holds in part'
-    """
-    truths = [finding.holds for finding in findings]
-    return HOLDS if all(truths) else IN_PART if any(truths) else FAILS
+        tests = self.statements().values()
+        count, ours = len(tests), sum(getattr(test, "ours", False) for test in tests)
+        apart = (
+            ""
+            if not ours
+            else " One statement is ours and does not count."
+            if ours == 1
+            else f" {ours} are ours and do not count."
+        )
+        if count - ours == 1:
+            return f"Follows the one statement below.{apart}"
+        return (
+            f"Holds if all {count - ours} statements below are true, in part if some are true and some false, does not hold "
+            f"if some are false and none is true, and is undecided if none is false and some are undecided.{apart}"
+        )
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._estimates import BEYOND, Estimate
-from ._experiment import CANNOT_RUN, Experiment, Results, experiment
+from ._experiment import Experiment, Results, experiment
 from ._runner import read_result
+from ._verdicts import CANNOT_RUN
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

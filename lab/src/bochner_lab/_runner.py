@@ -23,10 +23,11 @@ import numpy as np
 from tqdm import tqdm
 
 from ._environment import environment
-from ._experiment import CANNOT_RUN, Experiment, Results, experiment, verdict_of
+from ._experiment import Experiment, Results, experiment
 from ._text import as_json
+from ._verdicts import CANNOT_RUN, VERDICTS, verdict_of
 
-FORMAT = 1
+FORMAT = 2
 
 
 def result_path(out: Path, name: str, profile: str) -> Path:
@@ -70,7 +71,8 @@ def run(
             write_atomically(_part_path(folder, name), _text(part))
             finished[name] = _part_of(part)
     except (FileNotFoundError, ImportError) as error:  # a data set, or a library of an extra, that is not here
-        result |= {"verdict": CANNOT_RUN, "missing": str(error), "statements": [], "comparison": [], "parts": {}}
+        result |= {"rule": one.rule, "verdict": CANNOT_RUN, "missing": str(error)}
+        result |= {"statements": [], "power": None, "comparison": [], "parts": {}}
     else:
         result |= _conclusion(one, {name: finished[name] for name in names}, p)
     write_atomically(result_path(out, one.name, profile), _text(result))
@@ -136,7 +138,7 @@ def _finished(folder: Path, one: Experiment, names: list[str], p: Mapping[str, A
             part = json.loads(_part_path(folder, name).read_text(encoding="utf-8"))
             if (part["part"], part["parameters"], part["seed"]) == (name, plain(p), seed):
                 found[name] = _part_of(part)
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             continue  # not there, or not one of ours: it is computed
     return found
 
@@ -157,31 +159,96 @@ def _heading(one: Experiment, profile: str, p: Mapping[str, Any], seed: int) -> 
         "seed": seed,
         "commit": commit(),
         "environment": environment(),
-        "rule": one.rule,
     }
 
 
 def _conclusion(one: Experiment, parts: dict[str, Any], p: Mapping[str, Any]) -> dict[str, Any]:
+    seconds = sum(part["seconds"] for part in parts.values())
+    return {"wall_seconds": seconds, **conclusion(one, parts, p), "parts": parts}
+
+
+def conclusion(one: Experiment, parts: Mapping[str, Any], p: Mapping[str, Any]) -> dict[str, Any]:
+    """The verdict, the statements, the power check and the comparison that follow from numbers."""
     results = Results(plain(p), {name: part["numbers"] for name, part in parts.items()})
-    findings = {sentence: test(results) for sentence, test in one.statements().items()}
+    tests, found = one.statements(), one.judge(results)
+    ours = {sentence: bool(getattr(test, "ours", False)) for sentence, test in tests.items()}
+    check = one.power(results)
     return {
-        "wall_seconds": sum(part["seconds"] for part in parts.values()),
-        "verdict": verdict_of(findings.values()),
-        "statements": [{"sentence": sentence, **plain(asdict(found))} for sentence, found in findings.items()],
+        "rule": one.rule,
+        "verdict": verdict_of(finding for sentence, finding in found.items() if not ours[sentence]),
+        "statements": [
+            {"sentence": sentence, "ours": ours[sentence], **plain(asdict(finding))}
+            for sentence, finding in found.items()
+        ],
+        "power": None if check is None else plain(asdict(check)),
         "comparison": [plain(asdict(row)) for row in one.comparison(results)],
-        "parts": parts,
     }
 
 
+def judged_again(path: Path) -> dict[str, Any]:
+    """The result in a file, with the verdict that its numbers have by today's statements; nothing is computed again."""
+    found = _json(path)
+    one = experiment(found["experiment"])
+    heading = {"format": FORMAT, "claim": one.claim, "deviations": one.deviations}
+    return {**found, **heading, **conclusion(one, found["parts"], found["parameters"])}
+
+
 def read_result(path: Path) -> dict[str, Any]:
-    """A result that `run` wrote; a file that is something else is refused."""
+    """A result that `run` wrote; a file that is something else is refused in a sentence."""
+    found = _json(path)
+    lacking = [key for key, kind in _FIELDS.items() if not isinstance(found.get(key), kind)]
+    if found.get("format") != FORMAT:
+        raise _no_result(path, f"its format is {found.get('format')!r}, not {FORMAT}")
+    if lacking:
+        raise _no_result(path, f"it lacks {', '.join(lacking)}, or they are of another kind")
+    if found["verdict"] not in VERDICTS:
+        raise _no_result(path, f"its verdict {found['verdict']!r} is none of {', '.join(VERDICTS)}")
+    if found["verdict"] == CANNOT_RUN and not isinstance(found.get("missing"), str):
+        raise _no_result(path, "it does not say what was missing")
+    for key, fields in (("statements", _STATEMENT), ("comparison", _ROW)):
+        if not all(
+            isinstance(row, dict) and all(isinstance(row.get(f), k) for f, k in fields.items()) for row in found[key]
+        ):
+            raise _no_result(path, f"its {key} are damaged")
+    if not all(isinstance(part, dict) and "numbers" in part for part in found["parts"].values()):
+        raise _no_result(path, "its parts are damaged")
+    return found
+
+
+_FIELDS: dict[str, Any] = {
+    "experiment": str,
+    "item": str,
+    "claim": str,
+    "deviations": str,
+    "profile": str,
+    "command": str,
+    "rule": str,
+    "commit": str,
+    "seed": int,
+    "parameters": dict,
+    "environment": dict,
+    "verdict": str,
+    "statements": list,
+    "comparison": list,
+    "parts": dict,
+}
+_NUMBER: Any = int | float | type(None)
+_STATEMENT: dict[str, Any] = {"sentence": str, "evidence": str, "holds": bool | type(None), "smallest": _NUMBER}
+_ROW: dict[str, Any] = {"label": str, "printed": str, "ours": _NUMBER, "standard_error": _NUMBER}
+
+
+def _json(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        if found["format"] == FORMAT:
-            return dict(found)
-    except (ValueError, KeyError, TypeError):
-        pass
-    raise ValueError(f"{path} is not a result of `bochner-lab run`; delete it and run the experiment again.")
+    except (ValueError, RecursionError):
+        raise _no_result(path, "it is not JSON that can be read") from None
+    if not isinstance(found, dict):
+        raise _no_result(path, "it is not an object")
+    return found
+
+
+def _no_result(path: Path, why: str) -> ValueError:
+    return ValueError(f"{path} is not a result of `bochner-lab run`: {why}; delete it and run the experiment again.")
 
 
 def read_results(out: Path) -> dict[str, dict[str, Any]]:

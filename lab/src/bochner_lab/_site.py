@@ -10,12 +10,13 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from ._experiment import CANNOT_RUN, FAILS, HOLDS, IN_PART, PAPERS, Absent, absent, experiments
+from ._experiment import PAPERS, Absent, absent, experiments
 from ._runner import read_results, result_path, write_atomically
 from ._text import printable, seconds
+from ._verdicts import CANNOT_RUN, VERDICTS
 
-VERDICTS = (HOLDS, IN_PART, FAILS, CANNOT_RUN)
 NOT_RUN = "not run yet"
+SHOWN = {True: "yes", False: "no", None: "undecided"}
 
 
 def write_site(out: Path, site: Path) -> Path:
@@ -126,7 +127,10 @@ def _section(result: Mapping[str, Any], out: Path) -> str:
     if result["deviations"]:
         pieces.append(f"<p><strong>Deviations.</strong> {safe(result['deviations'])}</p>")
     pieces.append(f"<p><strong>Rule.</strong> {safe(result['rule'])}</p>")
-    rows = [[safe(s["sentence"]), "yes" if s["holds"] else "no", safe(s["evidence"])] for s in result["statements"]]
+    rows = [
+        [safe(s["sentence"]), SHOWN[s["holds"]] + (" (ours)" if s["ours"] else ""), safe(s["evidence"])]
+        for s in result["statements"]
+    ]
     pieces.append(_table(["statement", "true", "numbers"], rows))
     figure = result_path(out, name, result["profile"]).with_name("figure.png")
     if figure.exists():

@@ -177,7 +177,8 @@ def _print_result(found: dict[str, Any], path: Path) -> None:
         print(f"  {found['missing']}")
         return
     for line in found["statements"]:
-        print(f"  {'yes' if line['holds'] else 'NO '} {line['sentence']} {line['evidence']}")
+        truth = {True: "yes      ", False: "NO       ", None: "undecided"}[line["holds"]]
+        print(f"  {truth} {line['sentence']} {line['evidence']}")
     print(f"  {seconds(found['wall_seconds'])}, numbers: {path}")
     if importlib.util.find_spec("matplotlib") is None:
         print("  no figure: it needs matplotlib; pip install matplotlib.")

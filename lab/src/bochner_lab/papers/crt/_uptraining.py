@@ -13,6 +13,9 @@ from ..._experiment import Results
 METHODS = ("favor+", "favor++")
 
 
+COUNTS = "counts of words"
+
+
 def seeds(p: Mapping[str, Any]) -> list[str]:
     """One part for each seed: of initial weights, batches and draws."""
     return [f"seed {k}" for k in range(p["seeds"])]
@@ -41,7 +44,12 @@ def curves(start: Any, task: Any, p: Mapping[str, Any], seed: int) -> dict[str, 
 
 def last(results: Results, name: str) -> np.ndarray:
     """The measure at the end of training, of each seed."""
-    return np.array([part[name][-1] for part in results.parts.values()])
+    return np.array([part[name][-1] for part in runs(results)])
+
+
+def runs(results: Results) -> list[Mapping[str, Any]]:
+    """The parts of the seeds."""
+    return [part for name, part in results.parts.items() if name != COUNTS]
 
 
 def gain(a: np.ndarray, b: np.ndarray) -> Estimate:
@@ -57,10 +65,10 @@ def draw_curves(results: Results, axes: Any) -> None:
     share = np.arange(p["evaluations"] + 1) / p["evaluations"]
     total = {"softmax": p["steps"]} | dict.fromkeys(METHODS, p["steps"] + p["uptraining"])
     for k, (name, steps) in enumerate(total.items()):
-        values = Estimate.of([part[name] for part in results.parts.values()])
+        values = Estimate.of([part[name] for part in runs(results)])
         curve(axes[0], share[1:] * steps, values, name, k)
         if name in METHODS:
-            values = Estimate.of([part[f"{name}, converted"] for part in results.parts.values()])
+            values = Estimate.of([part[f"{name}, converted"] for part in runs(results)])
             curve(axes[1], share * p["uptraining"], values, name, k)
     exact = Estimate.of(last(results, "softmax"))
     axes[1].axhline(float(exact.mean), color="C0", linewidth=1, linestyle="--", label="softmax, not converted")

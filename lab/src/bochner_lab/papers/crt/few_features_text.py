@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._estimates import Estimate
-from ..._experiment import Experiment, Finding, Results, Row, by_profile, printed
+from ..._experiment import Experiment, PowerCheck, Results, Row, by_profile, printed
 from ..._figures import curve, legend
-from ._uptraining import METHODS, gain, seeds
-from .text_training import language_task, lower_perplexity
+from ..._verdicts import Finding
+from ._uptraining import COUNTS, METHODS, gain, runs, seeds
+from .text_training import counts_of, language_task, lower_perplexity, power_of_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,11 +49,13 @@ class FewFeaturesText(Experiment):
     seconds = by_profile(smoke=2, full=80)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
-        """One per seed."""
-        return seeds(p)
+        """One per seed, and the counts of words."""
+        return [*seeds(p), COUNTS]
 
     def run(self, part: str, p: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         """Perplexities by method and number of features."""
+        if part == COUNTS:
+            return counts_of(p)
         from .. import _transformers as T
 
         seed = int(rng.integers(2**31))
@@ -66,7 +69,7 @@ class FewFeaturesText(Experiment):
 
     def statements(self) -> dict[str, Callable[[Results], Finding]]:
         """One for each number of features."""
-        rule = "(logarithms paired by seed, beyond two standard errors)"
+        rule = "(95 % interval of logarithms, paired by seed)"
         return {
             f"With M = {m}, FAVOR++ ends with a lower perplexity than FAVOR+ {rule}.": partial(self._lower, m)
             for m in ROWS
@@ -74,6 +77,11 @@ class FewFeaturesText(Experiment):
 
     def _lower(self, m: int, results: Results) -> Finding:
         return lower_perplexity(self._values(results, "favor++", m), self._values(results, "favor+", m))
+
+    def power(self, results: Results) -> PowerCheck:
+        """Tables of counts next to the models."""
+        models = {f"{name} {m}": float(self._values(results, name, m).mean()) for name in METHODS for m in ROWS}
+        return power_of_text(results, models)
 
     def comparison(self, results: Results) -> list[Row]:
         """Improvements in percent."""
@@ -95,4 +103,4 @@ class FewFeaturesText(Experiment):
         legend(figure, ax)
 
     def _values(self, results: Results, name: str, m: int) -> np.ndarray:
-        return np.array([part[f"{name} {m}"] for part in results.parts.values()])
+        return np.array([part[f"{name} {m}"] for part in runs(results)])

@@ -12,8 +12,9 @@ from bochner.approximation import Approximation
 from bochner.kernels import Gaussian
 from bochner.maps import GeneralizedExponential
 
-from ..._experiment import Experiment, Finding, Results, by_profile, statement
+from ..._experiment import Experiment, Results, by_profile, statement
 from ..._figures import legend, panels
+from ..._verdicts import Finding
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -72,7 +73,8 @@ class TailBounds(Experiment):
 
     @statement(
         "With independent rows, the exact tail is at most 2 exp(-2 M eps^2 e^(N/2A) (1 - 4A)^(-d)) for every d, A and "
-        "eps."
+        "eps.",
+        ours=True,
     )
     def as_corrected(self, results: Results) -> Finding:
         """Find violations."""

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._estimates import BEYOND
-from ..._experiment import Experiment, Finding, Results, by_profile, statement
+from ..._estimates import Estimate
+from ..._experiment import Experiment, PowerCheck, Results, by_profile, statement
 from ..._figures import legend, panels
-from ._uptraining import METHODS, curves, draw_curves, gain, last, seeds
+from ..._verdicts import Finding, superior
+from .._word_counts import losses_of_counts
+from ._uptraining import COUNTS, METHODS, curves, draw_curves, gain, last, seeds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,16 +47,17 @@ class TextTraining(Experiment):
     seconds = by_profile(smoke=2, full=80)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
-        """One per seed."""
-        return seeds(p)
+        """One per seed, and the counts of words."""
+        return [*seeds(p), COUNTS]
 
     def run(self, part: str, p: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         """Perplexities along training."""
+        if part == COUNTS:
+            return counts_of(p)
         return curves(*language_task(p, seed := int(rng.integers(2**31))), p, seed)
 
     @statement(
-        "From scratch, FAVOR++ ends with a lower perplexity than FAVOR+ (logarithms paired by seed, beyond two standard "
-        "errors)."
+        "From scratch, FAVOR++ ends with a lower perplexity than FAVOR+ (95 % interval of logarithms, paired by seed)."
     )
     def scratch(self, results: Results) -> Finding:
         """Compare the ends."""
@@ -62,11 +65,16 @@ class TextTraining(Experiment):
 
     @statement(
         "After conversion from softmax and further training, FAVOR++ ends with a lower perplexity than FAVOR++ from "
-        "scratch (logarithms paired by seed, beyond two standard errors)."
+        "scratch (95 % interval of logarithms, paired by seed)."
     )
     def uptraining(self, results: Results) -> Finding:
         """Compare the ends."""
         return lower_perplexity(last(results, "favor++, converted"), last(results, "favor++"))
+
+    def power(self, results: Results) -> PowerCheck:
+        """Tables of counts next to the models."""
+        names = ("softmax", *METHODS, *(f"{name}, converted" for name in METHODS))
+        return power_of_text(results, {name: float(last(results, name).mean()) for name in names})
 
     def plot(self, results: Results, figure: Figure) -> None:
         """Perplexity over steps."""
@@ -84,8 +92,26 @@ def language_task(p: Mapping[str, Any], seed: int) -> tuple[Any, Any]:
     return LanguageModel(words.n_words, p["length"], shape, seed), words
 
 
+def counts_of(p: Mapping[str, Any]) -> dict[str, float]:
+    """Perplexities of tables of counts on the text of the models."""
+    words = language_task(p, 0)[1]
+    found = losses_of_counts(words.train.numpy(), words.test.numpy(), words.n_words)
+    return {name: float(np.exp(loss)) for name, loss in found.items()}
+
+
+def power_of_text(results: Results, models: Mapping[str, float]) -> PowerCheck:
+    """Judge whether every model that is compared is better than a bigram table."""
+    counts, worst = results.parts[COUNTS], max(models.values())
+    return PowerCheck(
+        worst < counts["bigram"],
+        f"A unigram table has a perplexity of {counts['unigram']:.1f} and a bigram table {counts['bigram']:.1f}; the models "
+        f"that are compared have up to {worst:.1f}: attention hardly matters here.",
+        (*counts.items(), *models.items()),
+    )
+
+
 def lower_perplexity(new: np.ndarray, old: np.ndarray) -> Finding:
     """Whether the first perplexities are lower, paired by seed."""
     change = gain(np.log(old), np.log(new))
     text = f"{new.mean():.2f} against {old.mean():.2f}; {100 * change.mean:.2f} +- {100 * change.error:.2f} % lower."
-    return Finding(bool(change.mean > BEYOND * change.error), text)
+    return superior(Estimate(100 * change.mean, 100 * change.error, change.samples), text)

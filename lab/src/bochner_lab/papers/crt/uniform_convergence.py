@@ -10,8 +10,9 @@ import numpy as np
 from bochner import theory
 
 from ..._estimates import Estimate, power_law, share
-from ..._experiment import Experiment, Finding, Results, by_profile, statement
+from ..._experiment import Experiment, Results, by_profile, statement
 from ..._figures import curve, legend, panels
+from ..._verdicts import Finding
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -74,7 +75,8 @@ class UniformConvergence(Experiment):
         return self._within(results, len(FRACTIONS) - 1, "printed")
 
     @statement(
-        "With the explicit number of projections, the largest error is at most eps in at least half of the draws."
+        "With the explicit number of projections, the largest error is at most eps in at least half of the draws.",
+        ours=True,
     )
     def explicit(self, results: Results) -> Finding:
         """Count the draws."""

@@ -9,7 +9,8 @@ import numpy as np
 
 from bochner.theory import optimal_positive_log_relative_mse, positive_log_relative_mse
 
-from ..._experiment import Experiment, Finding, Results, Row, by_profile, printed, statement
+from ..._experiment import Experiment, Results, Row, by_profile, printed, statement
+from ..._verdicts import Finding
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._estimates import BEYOND, Estimate
-from ..._experiment import Experiment, Finding, Results, by_profile, statement
+from ..._estimates import Estimate
+from ..._experiment import Experiment, Results, by_profile, statement
 from ..._figures import legend, panels
+from ..._verdicts import Finding, superior
 from ._uptraining import METHODS, curves, draw_curves, gain, last, seeds
 
 if TYPE_CHECKING:
@@ -59,24 +61,20 @@ class VisionTraining(Experiment):
         start = VisionTransformer(images.side, Shape(p["width"], p["layers"], p["heads"]), seed)
         return curves(start, images, p, seed)
 
-    @statement(
-        "From scratch, FAVOR++ ends with a higher accuracy than FAVOR+ (paired by seed, beyond two standard errors)."
-    )
+    @statement("From scratch, FAVOR++ ends with a higher accuracy than FAVOR+ (95 % interval, paired by seed).")
     def scratch(self, results: Results) -> Finding:
         """Compare the ends."""
         return self._higher(results, "favor++", "favor+")
 
     @statement(
-        "After conversion from softmax and further training, FAVOR++ ends with a higher accuracy than FAVOR+ (paired by "
-        "seed, beyond two standard errors)."
+        "After conversion from softmax and further training, FAVOR++ ends with a higher accuracy than FAVOR+ (95 % "
+        "interval, paired by seed)."
     )
     def uptraining(self, results: Results) -> Finding:
         """Compare the ends."""
         return self._higher(results, "favor++, converted", "favor+, converted")
 
-    @statement(
-        "FAVOR++ gains more over FAVOR+ after conversion than from scratch (paired by seed, beyond two standard errors)."
-    )
+    @statement("FAVOR++ gains more over FAVOR+ after conversion than from scratch (95 % interval, paired by seed).")
     def especially(self, results: Results) -> Finding:
         """Difference of the differences."""
         converted, scratch = (
@@ -86,7 +84,7 @@ class VisionTraining(Experiment):
 
     @statement(
         "The largest loss of accuracy between two evaluations of a run, from scratch or after conversion, is smaller with "
-        "FAVOR++ than with FAVOR+ (paired by seed, beyond two standard errors)."
+        "FAVOR++ than with FAVOR+ (95 % interval, paired by seed)."
     )
     def stable(self, results: Results) -> Finding:
         """Compare the largest falls of the curves."""
@@ -96,7 +94,7 @@ class VisionTraining(Experiment):
     def _higher(self, results: Results, new: str, old: str) -> Finding:
         found = _positive(gain(last(results, new), last(results, old)))
         means = " and ".join(f"{last(results, name).mean():.4f} ({name})" for name in (new, old))
-        return Finding(found.holds, f"{means}; difference {found.evidence}")
+        return replace(found, evidence=f"{means}; difference {found.evidence}")
 
     def plot(self, results: Results, figure: Figure) -> None:
         """Accuracy over steps."""
@@ -107,8 +105,7 @@ class VisionTraining(Experiment):
 
 
 def _positive(difference: Estimate) -> Finding:
-    holds = bool(difference.mean > BEYOND * difference.error)
-    return Finding(holds, f"{difference.mean:.4f} +- {difference.error:.4f}.")
+    return superior(difference, f"{difference.mean:.4f} +- {difference.error:.4f}.")
 
 
 def _fall(part: Mapping[str, Any], name: str) -> float:

@@ -9,9 +9,10 @@ import numpy as np
 
 from bochner.optimize import EvolutionStrategy
 
-from ..._estimates import BEYOND, Estimate
-from ..._experiment import Experiment, Finding, Results, by_profile, statement
+from ..._estimates import Estimate
+from ..._experiment import Experiment, Results, by_profile, statement
 from ..._figures import band
+from ..._verdicts import Finding, not_worse, superior
 from ._costs import HYBRID, PLAIN, cheap, features_of, flops_of
 from ._vision_policy import N_ATTENTION, D, exact_scores, implicit_scores, initial, steps_balanced
 
@@ -74,29 +75,29 @@ class AttentionPolicy(Experiment):
         return {"curve": curve, "final": float(final.mean())}
 
     @statement(
-        "Both policies learn: their final returns on new starts are above the returns of the first step, beyond two "
-        "standard errors of the differences by seed."
+        "Both policies learn: their final returns on new starts are above the returns of the first step (95 % intervals "
+        "of the differences by seed)."
     )
     def learns(self, results: Results) -> Finding:
         """Compare the two ends of the curves."""
-        true, shown = [], []
-        for method in (HYBRID, PLAIN):
-            gain = Estimate.of(self._final(results, method) - self._curves(results, method)[:, 0])
-            true.append(bool(gain.mean > BEYOND * gain.error))
-            shown.append(f"{method} {gain.mean:+.0f} +- {gain.error:.0f}")
-        return Finding(all(true), ", ".join(shown) + ".")
+        gains = {
+            method: Estimate.of(self._final(results, method) - self._curves(results, method)[:, 0])
+            for method in (HYBRID, PLAIN)
+        }
+        shown = ", ".join(f"{method} {gain.mean:+.0f} +- {gain.error:.0f}" for method, gain in gains.items())
+        return superior(Estimate.stack(gains.values()), f"{shown}.")
 
     @statement(
-        "The hybrid's final return is at least 0.9 of that of FAVOR+ with 256 features, or within two standard errors of "
-        "it."
+        "The hybrid's final return is not below that of FAVOR+ with 256 features by more than a tenth of the latter (95 % "
+        "interval of the differences by seed)."
     )
     def as_good(self, results: Results) -> Finding:
         """Compare the two."""
         final = {method: self._final(results, method) for method in METHODS}
         gain = Estimate.of(final[HYBRID] - final[PLAIN])
-        true = final[HYBRID].mean() >= 0.9 * final[PLAIN].mean() or gain.mean > -BEYOND * gain.error
         shown = ", ".join(f"{method} {values.mean():.0f}" for method, values in final.items())
-        return Finding(bool(true), f"Final returns: {shown}; difference {gain.mean:+.0f} +- {gain.error:.0f}.")
+        evidence = f"Final returns: {shown}; difference {gain.mean:+.0f} +- {gain.error:.0f}."
+        return not_worse(gain, 0.1 * float(final[PLAIN].mean()), evidence)
 
     @statement(
         "The attention of the hybrid, with queries and keys, takes at most a third of the FLOPs of FAVOR+ with 256."

@@ -11,7 +11,8 @@ import numpy as np
 from bochner import kernels
 
 from ..._estimates import BEYOND, Estimate
-from ..._experiment import Experiment, Finding, Results, by_profile, statement
+from ..._experiment import Experiment, Results, by_profile, statement
+from ..._verdicts import Finding, not_worse, superior
 from ._cloning import D, demonstrations, explicit_clone, implicit_clone, success
 from ._costs import HYBRID, PLAIN, cheap, features_of, flops_of
 
@@ -63,16 +64,15 @@ class BehaviourCloning(Experiment):
         return {"rates": rates}
 
     @statement(
-        "The hybrid's success rate is at least 0.9 of that of FAVOR+ with 256 features, or within two standard errors of "
-        "it."
+        "The hybrid's success rate is not below that of FAVOR+ with 256 features by more than 0.05 (95 % interval of the "
+        "differences by repeat)."
     )
     def as_good(self, results: Results) -> Finding:
         """Compare the two, repeat by repeat."""
         rates = {method: np.array(results.parts[method]["rates"]) for method in METHODS}
         gain = Estimate.of(rates[HYBRID] - rates[PLAIN])
-        true = rates[HYBRID].mean() >= 0.9 * rates[PLAIN].mean() or gain.mean > -BEYOND * gain.error
         shown = ", ".join(f"{method} {values.mean():.2f}" for method, values in rates.items())
-        return Finding(bool(true), f"Success rates: {shown}; difference {gain.mean:+.2f} +- {gain.error:.2f}.")
+        return not_worse(gain, 0.05, f"Success rates: {shown}; difference {gain.mean:+.2f} +- {gain.error:.2f}.")
 
     @statement("The features of the hybrid and their product take at most a third of the FLOPs of FAVOR+ with 256.")
     def cheaper(self, results: Results) -> Finding:
@@ -81,12 +81,12 @@ class BehaviourCloning(Experiment):
         shown = ", ".join(f"{method} {count}" for method, count in counts.items())
         return Finding(3 * counts[HYBRID] <= counts[PLAIN], f"FLOPs: {shown}.")
 
-    @statement("FAVOR+ with as many FLOPs as the hybrid has a lower success rate, beyond two standard errors.")
+    @statement("FAVOR+ with as many FLOPs as the hybrid has a lower success rate (95 % interval).")
     def fewer_features(self, results: Results) -> Finding:
         """Compare the two, repeat by repeat."""
         return self._above(results, CHEAP)
 
-    @statement("The hybrid has a higher success rate than regression, beyond two standard errors: energies are needed.")
+    @statement("The hybrid has a higher success rate than regression (95 % interval): energies are needed.")
     def energies(self, results: Results) -> Finding:
         """Compare the two, repeat by repeat."""
         return self._above(results, EXPLICIT)
@@ -104,4 +104,4 @@ class BehaviourCloning(Experiment):
 
     def _above(self, results: Results, other: str) -> Finding:
         gain = Estimate.of(np.subtract(results.parts[HYBRID]["rates"], results.parts[other]["rates"]))
-        return Finding(bool(gain.mean > BEYOND * gain.error), f"Difference {gain.mean:+.2f} +- {gain.error:.2f}.")
+        return superior(gain, f"Difference {gain.mean:+.2f} +- {gain.error:.2f}.")

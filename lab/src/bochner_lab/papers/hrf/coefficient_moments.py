@@ -19,8 +19,9 @@ from bochner.maps.coefficients import (
 )
 
 from ..._estimates import Estimate, share
-from ..._experiment import Experiment, Finding, Results, by_profile, statement
+from ..._experiment import Experiment, Results, by_profile, statement
 from ..._figures import curve, legend, panels
+from ..._verdicts import Finding
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

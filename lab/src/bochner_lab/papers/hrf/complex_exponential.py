@@ -12,7 +12,8 @@ from bochner.approximation import Approximation
 from bochner.maps import ComplexExponential, GaussianHybrid, Hyperbolic, Map, Trigonometric
 
 from ..._estimates import Estimate, share
-from ..._experiment import Experiment, Finding, Results, by_profile, statement
+from ..._experiment import Experiment, Results, by_profile, statement
+from ..._verdicts import Finding
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,8 +12,9 @@ import numpy as np
 from bochner import catalogue
 from bochner.maps import AngularHybrid
 
-from ..._experiment import Experiment, Finding, Results, by_profile, statement
+from ..._experiment import Experiment, Results, by_profile, statement
 from ..._figures import legend, panels
+from ..._verdicts import Finding
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,8 +9,9 @@ import numpy as np
 
 from bochner.theory import log_max_angular_error_bound
 
-from ..._experiment import Experiment, Finding, Results, by_profile, statement
+from ..._experiment import Experiment, Results, by_profile, statement
 from ..._figures import legend, panels
+from ..._verdicts import Finding
 from ._sphere_errors import angular_log_relative_rmse, log_max_relative_rmse, log_small_angle_slope
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ class RelativeErrorBound(Experiment):
 
     @statement(
         "The error is at most the corrected bound, with r in place of r^2 in Eq. 64, at every radius and number of "
-        "signs."
+        "signs.",
+        ours=True,
     )
     def as_corrected(self, results: Results) -> Finding:
         """Find violations."""

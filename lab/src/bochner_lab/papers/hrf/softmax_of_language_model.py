@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..._experiment import Finding, Results, by_profile, statement
+from ..._experiment import Results, by_profile, statement
+from ..._verdicts import Finding
 from ._softmax_distributions import (
     DEVIATIONS,
     NEGATIVE,
@@ -27,7 +28,7 @@ class SoftmaxOfLanguageModel(SoftmaxDistributions):
 
     @statement(
         "Both hybrids have a smaller fraction of negative estimates than trigonometric features, at every size for both "
-        "models, beyond two standard errors."
+        "models (95 % intervals)."
     )
     def negative(self, results: Results) -> Finding:
         """Compare with trigonometric features."""

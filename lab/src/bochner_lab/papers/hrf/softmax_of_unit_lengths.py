@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..._experiment import Finding, Results, by_profile, statement
+from ..._experiment import Results, by_profile, statement
+from ..._verdicts import Finding
 from ._softmax_distributions import (
     DEVIATIONS,
     SoftmaxDistributions,
@@ -27,7 +28,9 @@ class SoftmaxOfUnitLengths(SoftmaxDistributions):
     profiles = language_model_profiles(steps=700, scale=6.0, length_penalty=2.0)
     seconds = by_profile(smoke=2, full=110)
 
-    @statement("The penalties keep the median lengths of queries and of keys within 10% of one, for both models.")
+    @statement(
+        "The penalties keep the median lengths of queries and of keys within 10% of one, for both models.", ours=True
+    )
     def lengths(self, results: Results) -> Finding:
         """Look at the medians."""
         medians = [found["median"] for part in results.parts.values() for found in part["lengths"].values()]

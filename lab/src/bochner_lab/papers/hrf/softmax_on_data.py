@@ -13,8 +13,9 @@ from bochner.approximation import Approximation
 from bochner.maps import AngularHybrid
 
 from ..._estimates import Estimate, share
-from ..._experiment import Experiment, Finding, Results, Row, by_profile, dataset, printed, statement
+from ..._experiment import Experiment, Results, Row, by_profile, dataset, printed, statement
 from ..._figures import legend, panels
+from ..._verdicts import Finding, interval, superior
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -95,24 +96,22 @@ class SoftmaxOnData(Experiment):
         return Approximation(catalogue.kernel("softmax"), catalogue.map(base), rows, p["rows"])
 
     @statement(
-        "HRF-ort has a lower error than all methods that are not hybrid, on both data sets in both preparations, beyond "
-        "two standard errors."
+        "HRF-ort has a lower error than all methods that are not hybrid, on both data sets in both preparations (95 % "
+        "intervals)."
     )
     def hybrid_wins(self, results: Results) -> Finding:
         """Compare with each of the others."""
         return self._better(results, "HRF-ort", ("ORF-reg", "ORF-Had", "Halton-R"))
 
     @statement(
-        "HRF-iid has a lower error than all methods that are not hybrid, on both data sets in both preparations, beyond "
-        "two standard errors."
+        "HRF-iid has a lower error than all methods that are not hybrid, on both data sets in both preparations (95 % "
+        "intervals)."
     )
     def independent_wins(self, results: Results) -> Finding:
         """Compare with each of the others."""
         return self._better(results, "HRF-iid", ("ORF-reg", "ORF-Had", "Halton-R"))
 
-    @statement(
-        "HRF-ort has a lower error than HRF-iid, on both data sets in both preparations, beyond two standard errors."
-    )
+    @statement("HRF-ort has a lower error than HRF-iid, on both data sets in both preparations (95 % intervals).")
     def orthogonality_helps(self, results: Results) -> Finding:
         """Compare the two."""
         return self._better(results, "HRF-ort", ("HRF-iid",))
@@ -152,15 +151,16 @@ class SoftmaxOnData(Experiment):
 
     def _better(self, results: Results, method: str, others: tuple[str, ...]) -> Finding:
         """Whether a method is better than others with trigonometric features, on both data sets in both preparations."""
-        below, shown = [], []
+        gains, shown = [], []
         for kind in PREPARATIONS:
             for data in DATA:
                 ours, *rest = (self._error(results, kind, data, name, "trigonometric") for name in (method, *others))
-                below += [bool(ours.below(other)) for other in rest]
+                gains += [other.over(ours) for other in rest]
                 shown.append(
                     f"{data}, {kind}: {1000 * ours.mean:.2f} and " + ", ".join(f"{1000 * o.mean:.2f}" for o in rest)
                 )
-        return Finding(all(below), f"{share(below)} comparisons; in units of 0.001, {'; '.join(shown)}.")
+        gain = Estimate.stack(gains)
+        return superior(gain, f"{share(interval(gain)[0] > 0)} comparisons; in units of 0.001, {'; '.join(shown)}.")
 
 
 def _part(kind: str, data: str, method: str, base: str) -> str:

@@ -10,9 +10,10 @@ import numpy as np
 
 from bochner.optimize import EvolutionStrategy
 
-from ..._estimates import BEYOND, Estimate
-from ..._experiment import Experiment, Finding, Results
+from ..._estimates import Estimate
+from ..._experiment import Experiment, Results
 from ..._figures import band
+from ..._verdicts import Finding, not_worse, superior
 from .._robots import Act, Policy
 from ._matrices import rows_of
 
@@ -154,22 +155,23 @@ class PolicySearch(Experiment):
         ax.legend(fontsize="x-small")
 
     def above(self, results: Results, methods: Sequence[str], other: str) -> Finding:
-        """Whether returns averaged over the training are higher, beyond two standard errors of differences by seed."""
-        true, shown = [], []
-        for method in methods:
-            gain = Estimate.of((self.curves(results, method) - self.curves(results, other)).mean(axis=1))
-            true.append(bool(gain.mean > BEYOND * gain.error))
-            shown.append(f"{method} {gain.mean:+.1f} +- {gain.error:.1f}")
+        """Judge that returns averaged over the training are higher, by intervals of differences by seed."""
+        gains = self._gains(results, methods, other)
+        shown = ", ".join(f"{method} {gain.mean:+.1f} +- {gain.error:.1f}" for method, gain in gains.items())
         mean = self.curves(results, other).mean()
-        return Finding(all(true), f"{', '.join(shown)}, over the {mean:.1f} of {other}.")
+        return superior(Estimate.stack(gains.values()), f"{shown}, over the {mean:.1f} of {other}.")
 
     def not_below(self, results: Results, methods: Sequence[str], other: str) -> Finding:
-        """Whether the same is at least nine tenths of that of another method, or within two standard errors."""
-        true, shown = [], []
-        for method in methods:
-            mine, theirs = (self.curves(results, name).mean(axis=1) for name in (method, other))
-            gain = Estimate.of(mine - theirs)
-            ratio = mine.mean() / theirs.mean()
-            true.append(bool(ratio >= 0.9 or gain.mean > -BEYOND * gain.error))
-            shown.append(f"{method} {ratio:.2f}")
-        return Finding(all(true), f"Return over that of {other}: {', '.join(shown)}.")
+        """Judge that they are not below those of another method by more than a tenth of these; IID is shown as a control."""
+        mean = float(self.curves(results, other).mean())
+        gains = self._gains(results, methods, other)
+        control = self._gains(results, ["IID"], other)
+        shown = ", ".join(f"{method} {1 + gain.mean / mean:.2f}" for method, gain in (gains | control).items())
+        return not_worse(Estimate.stack(gains.values()), 0.1 * mean, f"Return over that of {other}: {shown}.")
+
+    def _gains(self, results: Results, methods: Sequence[str], other: str) -> dict[str, Estimate]:
+        """Differences of returns averaged over the training, by seed."""
+        return {
+            method: Estimate.of((self.curves(results, method) - self.curves(results, other)).mean(axis=1))
+            for method in methods
+        }

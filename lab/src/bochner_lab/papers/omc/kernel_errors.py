@@ -12,8 +12,9 @@ from bochner.approximation import Approximation
 from bochner.kernels import Gaussian
 
 from ..._estimates import Estimate, share
-from ..._experiment import Experiment, Finding, Results, by_profile, dataset, statement
+from ..._experiment import Experiment, Results, by_profile, dataset, statement
 from ..._figures import curve, legend, panels
+from ..._verdicts import Finding, interval, not_worse, superior
 from ._matrices import APPROXIMATE, METHODS, flops, rows_of
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 DATA = {"boston": "boston", "cpu": "cpu_act", "wine": "wine-quality-red", "parkinsons": "parkinsons"}
 MEASURES = ("gaussian", "dot product", "frobenius")
+FEW = ", few rows"
 
 
 class KernelErrors(Experiment):
@@ -38,7 +40,9 @@ class KernelErrors(Experiment):
     deviations = (
         "Columns are standardised, the lengthscale is the median distance, and the four data sets are those of the "
         "main text; the settings of the appendix are not available. FLOPs count additions and multiplications of the "
-        "projection."
+        "projection, in the dimension in which it is drawn. Rows of the Gaussian kernel are multiples of the padded "
+        "dimension, so that ORF and KAC, which are not padded, have a block that is cut. Dot products are judged in fewer "
+        "rows than dimensions; whole blocks are exact. That statement was changed after the first run."
     )
     profiles = by_profile(
         smoke={"data": ("boston", "wine"), "points": 40, "blocks": (1, 2), "draws": 30},
@@ -47,11 +51,14 @@ class KernelErrors(Experiment):
     seconds = by_profile(smoke=2, full=150)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
-        """One per data set and method."""
-        return [f"{data} {method}" for data in p["data"] for method in METHODS]
+        """One per data set and method, and one per data set for dot products in fewer rows than dimensions."""
+        whole = [f"{data} {method}" for data in p["data"] for method in METHODS]
+        return [*whole, *(f"{data}, few rows" for data in p["data"])]
 
     def run(self, part: str, p: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         """Mean squared errors over pairs of points, and relative Frobenius errors, by number of blocks."""
+        if part.endswith(FEW):
+            return self._few_rows(part.removesuffix(FEW), p, rng)
         data, method = part.split()
         X, lengthscale = self._points(data, p["points"])
         d = X.shape[1]
@@ -72,6 +79,22 @@ class KernelErrors(Experiment):
         numbers = {name: {"mean": [e.mean for e in es], "error": [e.error for e in es]} for name, es in found.items()}
         return numbers | {"flops": [blocks * flops(method, padded) for blocks in p["blocks"]]}
 
+    def _few_rows(self, data: str, p: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+        """Mean squared errors of dot products in m < d rows, random ones of each block, and the dimension."""
+        X, _ = self._points(data, p["points"])
+        d, kernel = X.shape[1], catalogue.kernel("linear")
+        pairs, exact = np.triu_indices(len(X), 1), kernel(X)
+        rows = sorted({max(d // 4, 1), d // 2, 3 * d // 4})
+        found: dict[str, Any] = {"d": d, "rows": rows}
+        for method in METHODS:
+            points = []
+            for m in rows:
+                spec = Approximation(kernel, projection=rows_of(method, "fixed"), n_projections=m)
+                errors = np.array([spec.draw(d, rng).gram(X) - exact for _ in range(p["draws"])])
+                points.append(Estimate.of((errors[:, *pairs] ** 2).mean(axis=1)))
+            found[method] = {"mean": [e.mean for e in points], "error": [e.error for e in points]}
+        return found
+
     @staticmethod
     def _points(data: str, n: int) -> tuple[np.ndarray, float]:
         X = np.asarray(dataset(DATA[data]).X, dtype=np.float64)
@@ -81,10 +104,7 @@ class KernelErrors(Experiment):
         distances = np.sqrt(((X[:, None] - X) ** 2).sum(-1))[np.triu_indices(n, 1)]
         return X, float(np.median(distances))
 
-    @statement(
-        "Figure 3: every orthogonal method has a lower Gaussian error than IID at every point, beyond two standard "
-        "errors."
-    )
+    @statement("Figure 3: every orthogonal method has a lower Gaussian error than IID at every point (95 % intervals).")
     def below_independent(self, results: Results) -> Finding:
         """Count the points."""
         return self._against_independent(results, "gaussian")
@@ -95,24 +115,23 @@ class KernelErrors(Experiment):
         return self._against_independent(results, "frobenius")
 
     @statement(
-        "Every approximate method has a Gaussian error at most 10% above that of ORF, or within two standard errors, "
-        "at every point."
+        "Every approximate method has a Gaussian error at most a tenth above that of ORF at every point (95 % intervals)."
     )
     def as_good_as_exact(self, results: Results) -> Finding:
         """Count the points."""
-        true, worst = [], {}
+        ratios, worst = [], {}
         for method in APPROXIMATE:
-            ratios = []
+            found = []
             for data in results.parameters["data"]:
                 one, orf = (
                     self._errors(results, data, method, "gaussian"),
                     self._errors(results, data, "ORF", "gaussian"),
                 )
-                true.append((one.mean <= 1.1 * orf.mean) | ~orf.below(one))
-                ratios.append(one.mean / orf.mean)
-            worst[method] = np.max(ratios)
+                found.append(orf.log().over(one.log()))
+            worst[method] = np.exp(-Estimate.stack(found).mean.min())
+            ratios += found
         shown = ", ".join(f"{name} {value:.2f}" for name, value in worst.items())
-        return Finding(bool(np.all(true)), f"True at {share(true)} points; largest ratios {shown}.")
+        return not_worse(Estimate.stack(ratios), float(np.log(1.1)), f"Largest ratios {shown}.")
 
     @statement(
         "Figure 4: every approximate method reaches the error that ORF has at the most rows with fewer FLOPs than "
@@ -123,18 +142,29 @@ class KernelErrors(Experiment):
         true, shown = [], []
         for data in results.parameters["data"]:
             target = self._errors(results, data, "ORF", "gaussian").mean[-1]
-            cost = results.parts[f"{data} ORF"]["flops"][-1]
+            cost = self._cost(results, data, "ORF")
             ratios = {m: self._flops_to(results, data, m, target) / cost for m in APPROXIMATE}
             true += [ratio < 1 for ratio in ratios.values()]
             shown.append(f"{data}: " + ", ".join(f"{m} {ratio:.2f}" for m, ratio in ratios.items()))
         return Finding(all(true), "FLOPs over those of ORF, " + "; ".join(shown) + ".")
 
     @statement(
-        "Every orthogonal method has a lower dot-product error than IID at every point, beyond two standard errors."
+        "Every orthogonal method has a lower dot-product error than IID at every point where fewer rows are drawn than the "
+        "data has dimensions, which is where the paper reduces them (95 % intervals)."
     )
     def dot_products(self, results: Results) -> Finding:
-        """Count the points."""
-        return self._against_independent(results, "dot product")
+        """Count the points; whole blocks, which are exact, say nothing."""
+        gains = {
+            method: Estimate.stack(
+                Estimate.read(part["IID"]).over(Estimate.read(part[method])) for part in self._few(results).values()
+            )
+            for method in METHODS[1:]
+        }
+        text = ", ".join(
+            f"{name} lower at {share(interval(gain)[0] > 0)}, higher at {share(interval(gain)[1] < 0)}"
+            for name, gain in gains.items()
+        )
+        return superior(Estimate.stack(gains.values()), f"{text}.")
 
     def plot(self, results: Results, figure: Figure) -> None:
         """Three rows: Gaussian error by rows, by FLOPs, and Frobenius error."""
@@ -147,7 +177,8 @@ class KernelErrors(Experiment):
             for i, name in enumerate(data):
                 gaussian, norm = (self._errors(results, name, method, kind) for kind in ("gaussian", "frobenius"))
                 curve(axes[i], blocks, gaussian, method, k)
-                curve(axes[len(data) + i], results.parts[f"{name} {method}"]["flops"], gaussian, method, k)
+                cost = self._cost(results, name, method) / blocks[-1]
+                curve(axes[len(data) + i], cost * np.array(blocks), gaussian, method, k)
                 curve(axes[2 * len(data) + i], blocks, norm, method, k)
                 axes[len(data) + i].set_xscale("log")
         legend(figure, axes[0])
@@ -156,17 +187,30 @@ class KernelErrors(Experiment):
         return Estimate.read(results.parts[f"{data} {method}"][measure])
 
     def _against_independent(self, results: Results, measure: str) -> Finding:
-        counts = {}
-        for method in METHODS[1:]:
-            below = [
-                self._errors(results, data, method, measure).below(self._errors(results, data, "IID", measure))
+        gains = {
+            method: Estimate.stack(
+                self._errors(results, data, "IID", measure).over(self._errors(results, data, method, measure))
                 for data in results.parameters["data"]
-            ]
-            counts[method] = np.array(below)
-        text = ", ".join(f"{name} {share(below)}" for name, below in counts.items())
-        return Finding(all(below.all() for below in counts.values()), text + ".")
+            )
+            for method in METHODS[1:]
+        }
+        text = ", ".join(f"{name} {share(interval(gain)[0] > 0)}" for name, gain in gains.items())
+        return superior(Estimate.stack(gains.values()), text + ".")
 
     def _flops_to(self, results: Results, data: str, method: str, target: float) -> float:
         """FLOPs to reach an error, which falls as one over the number of blocks beyond the last one measured."""
-        error, cost = self._errors(results, data, method, "gaussian").mean, results.parts[f"{data} {method}"]["flops"]
-        return float(cost[-1] * error[-1] / target)
+        error = self._errors(results, data, method, "gaussian").mean
+        return float(self._cost(results, data, method) * error[-1] / target)
+
+    def _cost(self, results: Results, data: str, method: str) -> float:
+        """FLOPs of the most rows, in the dimension in which a method draws: the data's own, or the padded one."""
+        d = int(self._few(results)[data]["d"])
+        padded = 1 << (d - 1).bit_length()
+        rows = int(results.parameters["blocks"][-1]) * padded
+        if method in ("IID", "ORF"):
+            return float(rows * (2 * d - 1))
+        drawn = d if method == "KAC" else padded
+        return rows / drawn * flops(method, drawn)
+
+    def _few(self, results: Results) -> dict[str, Mapping[str, Any]]:
+        return {name.removesuffix(FEW): part for name, part in results.parts.items() if name.endswith(FEW)}

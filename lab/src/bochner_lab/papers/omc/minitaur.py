@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..._estimates import BEYOND, Estimate
-from ..._experiment import Finding, Results, by_profile, statement
+from ..._estimates import Estimate
+from ..._experiment import Results, by_profile, statement
+from ..._verdicts import Finding, superior
 from ._minitaur import Minitaur
 from ._policies import LinearGait, PolicySearch, learn
 
@@ -50,9 +51,9 @@ class MinitaurWalk(PolicySearch):
         final = self.curves(results, "KAC")[:, -1]
         return Finding(bool((final >= 0.2).all()), "Distances " + ", ".join(f"{x:.2f}" for x in final) + " m.")
 
-    @statement("The distance grows from the first to the last step, beyond two standard errors over the seeds.")
+    @statement("The distance grows from the first to the last step (95 % interval over the seeds).")
     def learns(self, results: Results) -> Finding:
         """Compare the two ends of the curves."""
         curves = self.curves(results, "KAC")
         gain = Estimate.of(curves[:, -1] - curves[:, 0])
-        return Finding(bool(gain.mean > BEYOND * gain.error), f"{gain.mean:+.2f} +- {gain.error:.2f} m.")
+        return superior(gain, f"{gain.mean:+.2f} +- {gain.error:.2f} m.")

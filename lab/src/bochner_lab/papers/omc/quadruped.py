@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..._estimates import BEYOND, Estimate
-from ..._experiment import Finding, Results, by_profile, statement
+from ..._estimates import Estimate
+from ..._experiment import Results, by_profile, statement
+from ..._verdicts import Finding, superior
 from .._robots import ANT, Robot
 from ._matrices import APPROXIMATE, METHODS
 from ._policies import LinearGait, PolicySearch, learn
@@ -47,15 +48,16 @@ class Quadruped(PolicySearch):
         method, seed = part.split()
         return {"curve": learn(Robot(ANT), POLICY, method, int(seed), p, rng)[0]}
 
-    @statement("With KAC the final return is above that of standing still, zero, beyond two standard errors.")
+    @statement("With KAC the final return is above that of standing still, zero (95 % interval over seeds).")
     def walks(self, results: Results) -> Finding:
         """Compare the last point of the curve with zero."""
         final = {method: Estimate.of(self.curves(results, method)[:, -1]) for method in METHODS}
         shown = ", ".join(f"{method} {value.mean:.0f} +- {value.error:.0f}" for method, value in final.items())
-        return Finding(bool(final["KAC"].mean > BEYOND * final["KAC"].error), f"Final returns: {shown}.")
+        return superior(final["KAC"], f"Final returns: {shown}.")
 
     @statement(
-        "KAC has at least 0.9 of the return of ORF, averaged over the training, or is within two standard errors of it."
+        "The return of KAC, averaged over the training, is not below that of ORF by more than a tenth (95 % interval of the "
+        "differences by seed)."
     )
     def kac(self, results: Results) -> Finding:
         """Compare the two."""

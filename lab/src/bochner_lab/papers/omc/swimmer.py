@@ -10,7 +10,8 @@ import numpy as np
 from bochner.optimize import smoothed_gradient
 
 from ..._estimates import BEYOND, Estimate
-from ..._experiment import Finding, Results, by_profile, statement
+from ..._experiment import Results, by_profile, statement
+from ..._verdicts import Finding, not_worse, superior
 from .._robots import SWIMMER, Robot
 from ._matrices import APPROXIMATE, METHODS, rows_of
 from ._policies import PolicySearch, ToeplitzNetwork, learn
@@ -82,8 +83,7 @@ class Swimmer(PolicySearch):
         return Estimate.of(squares).as_numbers()
 
     @statement(
-        "ORF has a higher return than IID, averaged over the training, beyond two standard errors of the differences "
-        "by seed."
+        "ORF has a higher return than IID, averaged over the training (95 % interval of the differences by seed)."
     )
     def exact(self, results: Results) -> Finding:
         """Compare the two."""
@@ -95,42 +95,40 @@ class Swimmer(PolicySearch):
         return self.above(results, ["HMD", "KAC"], "IID")
 
     @statement(
-        "Every approximate method has at least 0.9 of the return of ORF, averaged over the training, or is within two "
-        "standard errors of it."
+        "No approximate method has a return, averaged over the training, that is below that of ORF by more than a tenth "
+        "(95 % intervals of the differences by seed)."
     )
     def as_good_as_exact(self, results: Results) -> Finding:
         """Compare all with ORF."""
         return self.not_below(results, APPROXIMATE, "ORF")
 
     @statement(
-        "HMD and KAC end with at least 0.9 of the highest final return of all methods, or within two standard errors of "
-        "it."
+        "HMD and KAC end with a return that is not below the highest of all methods by more than a tenth of it (95 % "
+        "intervals of the differences by seed)."
     )
     def high_reward(self, results: Results) -> Finding:
         """Compare the last points of the curves."""
         final = {method: self.curves(results, method)[:, -1] for method in METHODS}
         best = max(final, key=lambda method: final[method].mean())
-        true = []
-        for method in ("HMD", "KAC"):
-            gap = Estimate.of(final[best] - final[method])
-            true.append(final[method].mean() >= 0.9 * final[best].mean() or gap.mean <= BEYOND * gap.error)
+        gains = Estimate.stack(Estimate.of(final[method] - final[best]) for method in ("HMD", "KAC"))
         shown = ", ".join(f"{method} {values.mean():.1f}" for method, values in final.items())
         whole = ", ".join(
             f"{method} {np.mean([results.parts[f'{method} {seed}']['episode'] for seed in results.parameters['seeds']]):.0f}"
             for method in METHODS
         )
-        return Finding(all(true), f"Final returns: {shown}; of whole episodes: {whole}.")
+        evidence = f"Final returns: {shown}; of whole episodes: {whole}."
+        return not_worse(gains, 0.1 * float(final[best].mean()), evidence)
 
     @statement(
-        "At the first policy, gradient estimates of every orthogonal method have a smaller variance than those of IID, "
-        "beyond two standard errors."
+        "At the first policy, gradient estimates of every orthogonal method have a smaller variance than those of IID "
+        "(95 % intervals)."
     )
     def gradients(self, results: Results) -> Finding:
         """Compare variances."""
         found = {method: self._variance(results, method) for method in METHODS}
-        true = [bool(found[method].below(found["IID"])) for method in METHODS[1:]]
+        gains = Estimate.stack(found["IID"].over(found[method]) for method in METHODS[1:])
         shown = ", ".join(f"{method} {value.mean / found['IID'].mean:.2f}" for method, value in found.items())
-        return Finding(all(true), f"Variance over that of IID: {shown}.")
+        return superior(gains, f"Variance over that of IID: {shown}.")
 
     def plot(self, results: Results, figure: Figure) -> None:
         """Learning curves, and the variances of gradients."""

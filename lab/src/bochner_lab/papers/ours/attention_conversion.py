@@ -11,8 +11,9 @@ from bochner import kernels, maps, projections
 from bochner.approximation import Approximation
 
 from ..._estimates import BEYOND, Estimate
-from ..._experiment import Experiment, Finding, Results, Row, by_profile, dataset, statement
+from ..._experiment import Experiment, Results, Row, by_profile, dataset, statement
 from ..._figures import curve
+from ..._verdicts import Finding
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._estimates import BEYOND, Estimate
-from ..._experiment import Experiment, Finding, Results, by_profile, statement
+from ..._experiment import Experiment, Results, by_profile, statement
 from ..._figures import MARKERS, legend, panels
+from ..._verdicts import Finding
 from ._searches import COUPLINGS, DENSE, METHODS, absent, search
 from ._standard_functions import FUNCTIONS, Problem
 

@@ -13,8 +13,9 @@ from bochner.approximation import Approximation
 from bochner.maps import DenseExponential
 
 from ..._estimates import Estimate
-from ..._experiment import Experiment, Finding, Results, by_profile, statement
+from ..._experiment import Experiment, Results, by_profile, statement
 from ..._figures import legend, panels
+from ..._verdicts import Finding
 from .mechanism_grid import DENSE, MEASURES, PLAIN, kernel_of_regime, points
 
 if TYPE_CHECKING:

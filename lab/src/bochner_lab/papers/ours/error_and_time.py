@@ -13,7 +13,8 @@ from bochner.approximation import Approximation
 from bochner.kernels import Gaussian
 
 from ..._estimates import Estimate
-from ..._experiment import Experiment, Finding, Results, by_profile, dataset, statement
+from ..._experiment import Experiment, Results, by_profile, dataset, statement
+from ..._verdicts import Finding
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._estimates import share
-from ..._experiment import Experiment, Finding, Results, by_profile, statement
+from ..._experiment import Experiment, Results, by_profile, statement
 from ..._figures import curve, legend, panels
+from ..._verdicts import Finding
 from ._downstream import TABLES, against, difference, differences, test_errors
 
 if TYPE_CHECKING:

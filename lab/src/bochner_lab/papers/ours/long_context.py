@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._estimates import Estimate
-from ..._experiment import Experiment, Finding, Results, Row, by_profile, statement
+from ..._experiment import Experiment, Results, Row, by_profile, statement
 from ..._figures import curve, legend
+from ..._verdicts import Finding
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,8 +14,9 @@ from bochner.kernels import Gaussian, Kernel, Softmax
 from bochner.maps import Framed, Map
 
 from ..._estimates import Estimate
-from ..._experiment import Experiment, Finding, Results, by_profile, dataset, statement
+from ..._experiment import Experiment, Results, by_profile, dataset, statement
 from ..._figures import panels
+from ..._verdicts import Finding
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,8 +10,9 @@ import numpy as np
 from bochner.projections import Orthogonal
 from bochner.rotations import Haar, Hadamard, MultiHadamard, Rotation
 
-from ..._experiment import Experiment, Finding, Results, by_profile, statement
+from ..._experiment import Experiment, Results, by_profile, statement
 from ..._figures import curve, legend
+from ..._verdicts import Finding
 from ._downstream import TABLES, against, difference, differences, test_errors
 
 if TYPE_CHECKING:

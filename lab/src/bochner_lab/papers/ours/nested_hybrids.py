@@ -17,8 +17,9 @@ from bochner.projections import IID
 from bochner.theory import CoefficientMoments, angular_coefficient, normalized_gaussian_coefficient
 
 from ..._estimates import Estimate
-from ..._experiment import Experiment, Finding, Results, by_profile, statement
+from ..._experiment import Experiment, Results, by_profile, statement
 from ..._figures import legend, panels
+from ..._verdicts import Finding
 from ..hrf._sphere_errors import hyperbolic_log_relative_rmse, trigonometric_log_relative_rmse
 
 if TYPE_CHECKING:

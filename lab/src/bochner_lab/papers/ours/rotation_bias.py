@@ -13,8 +13,9 @@ from bochner.projections import Orthogonal
 from bochner.rotations import Kac, Rotation
 
 from ..._estimates import Estimate
-from ..._experiment import Experiment, Finding, Results, by_profile, statement
+from ..._experiment import Experiment, Results, by_profile, statement
 from ..._figures import panels
+from ..._verdicts import Finding
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

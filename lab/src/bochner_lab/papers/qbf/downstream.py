@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._estimates import Estimate, share
-from ..._experiment import Experiment, Finding, Results, by_profile, statement
+from ..._experiment import Experiment, Results, by_profile, statement
 from ..._figures import curve, legend, panels
+from ..._verdicts import Finding, interval, mostly_superior, not_worse
 from ._mechanisms import KERNELS, METHODS, kernel_of, points, specification
 
 if TYPE_CHECKING:
@@ -54,20 +55,22 @@ class Downstream(Experiment):
             scores.append(score)
         return Estimate.of(scores).as_numbers()
 
-    @statement("B is nowhere worse than the best of the others by more than 0.01 and two standard errors.")
+    @statement("B is nowhere more than 0.01 below the best of the others (95 % intervals).")
     def comparable(self, results: Results) -> Finding:
         """Count the points."""
-        true = []
+        gains = []
         for b, others in self._cases(results):
             best = others[int(np.argmax([other.mean.mean() for other in others]))]
-            true.append((best.mean - b.mean <= 0.01) | ~b.below(best))
-        return Finding(bool(np.all(true)), f"True at {share(true)} points.")
+            gains.append(b.over(best))
+        gain = Estimate.stack(gains)
+        return not_worse(gain, 0.01, f"Within 0.01 at {share(interval(gain)[0] > -0.01)} points.")
 
-    @statement("B is better than G at more than half of the points, beyond two standard errors.")
+    @statement("B is better than G at more than half of the points (95 % intervals).")
     def superior(self, results: Results) -> Finding:
         """Count the points."""
-        true = [others[0].below(b) for b, others in self._cases(results)]
-        return Finding(bool(np.mean(true) > 0.5), f"True at {share(true)} points.")
+        gain = Estimate.stack(b.over(others[0]) for b, others in self._cases(results))
+        low, high = interval(gain)
+        return mostly_superior(gain, f"Better at {share(low > 0)} points, worse at {share(high < 0)}.")
 
     def plot(self, results: Results, figure: Figure) -> None:
         """Kernels by data sets."""

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._estimates import Estimate, share
-from ..._experiment import Experiment, Finding, Results, by_profile, statement
+from ..._experiment import Experiment, Results, by_profile, statement
 from ..._figures import curve, legend, panels
+from ..._verdicts import Finding, equal, interval, mostly_superior, superior
 from ._mechanisms import DATA, KERNELS, METHODS, kernel_of, methods_for, points, specification
 
 if TYPE_CHECKING:
@@ -72,46 +73,43 @@ class GramRelativeError(Experiment):
 
     @statement(
         "For the two arc-cosine kernels, without arc-cosine 0 on Powerplant, B has the lowest error at more than half"
-        " of the points, beyond two standard errors."
+        " of the points (95 % intervals)."
     )
     def arc_cosine(self, results: Results) -> Finding:
         """Count the points."""
-        true = []
+        gains = []
         for data in results.parameters["data"]:
             for kernel in KERNELS[1:]:
                 if (data, kernel) != ("Powerplant", "arc-cosine-0"):
                     b, others = self._split(results, data, kernel)
-                    true.append(np.all([b.below(other) for other in others.values()], axis=0))
-        return Finding(bool(np.concatenate(true).mean() > 0.5), f"It is at {share(np.concatenate(true))} points.")
+                    for k in range(b.mean.size):
+                        gains.append(min((one[k].over(b[k]) for one in others.values()), key=_lower_end))
+        gain = Estimate.stack(gains)
+        return mostly_superior(gain, f"It has at {share(interval(gain)[0] > 0)} points.")
 
     @statement(
-        "For the Gaussian kernel B is within 25% of the better of ROM and Gort at every point, or within two standard"
-        " errors."
+        "For the Gaussian kernel the error of B is within a factor of 1.25 of that of the better of ROM and Gort at every "
+        "point (95 % intervals)."
     )
     def gaussian(self, results: Results) -> Finding:
         """The range of the ratios."""
-        true, ratios = [], []
+        ratios = []
         for data in results.parameters["data"]:
             b, others = self._split(results, data, "gaussian")
             near = [others[name] for name in ("ROM", "Gort") if name in others]
             best = min(near, key=lambda found: float(found.mean.mean()))
-            ratio = b.mean / best.mean
-            true.append(((ratio > 0.8) & (ratio < 1.25)) | ~(b.below(best) | best.below(b)))
-            ratios.append(ratio)
-        points, all_ratios = np.concatenate(true), np.concatenate(ratios)
-        shown = f"from {all_ratios.min():.2f} to {all_ratios.max():.2f}"
-        return Finding(bool(points.all()), f"True at {share(points)} points; ratios {shown}.")
+            ratios.append(b.log().over(best.log()))
+        ratio = Estimate.stack(ratios)
+        shown = f"from {np.exp(ratio.mean.min()):.2f} to {np.exp(ratio.mean.max()):.2f}"
+        return equal(ratio, float(np.log(1.25)), f"Ratios {shown} at {ratio.mean.size} points.")
 
-    @statement("B has a lower error than G for every kernel, data set and n, beyond two standard errors.")
+    @statement("B has a lower error than G for every kernel, data set and n (95 % intervals).")
     def below_independent(self, results: Results) -> Finding:
         """Count the points."""
-        true = []
-        for data in results.parameters["data"]:
-            for kernel in KERNELS:
-                b, others = self._split(results, data, kernel)
-                true.append(b.below(others["G"]))
-        points = np.concatenate(true)
-        return Finding(bool(points.all()), f"It has at {share(points)} points.")
+        splits = [self._split(results, data, kernel) for data in results.parameters["data"] for kernel in KERNELS]
+        gain = Estimate.stack(others["G"].over(b) for b, others in splits)
+        low, high = interval(gain)
+        return superior(gain, f"Lower at {share(low > 0)} points, higher at {share(high < 0)}.")
 
     def plot(self, results: Results, figure: Figure) -> None:
         """Kernels by data sets."""
@@ -128,3 +126,7 @@ class GramRelativeError(Experiment):
         """Errors of B, and of the others."""
         found = {m: Estimate.read(results.parts[f"{data} {kernel} {m}"]) for m in methods_for(D[data])}
         return found.pop("B"), found
+
+
+def _lower_end(gain: Estimate) -> float:
+    return float(interval(gain)[0])

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._estimates import power_law
-from ..._experiment import Experiment, Finding, Results, Row, by_profile, printed, statement
+from ..._experiment import Experiment, Results, Row, by_profile, printed, statement
 from ..._figures import legend, panels
+from ..._verdicts import Finding
 from ._mechanisms import kernel_of, specification
 
 if TYPE_CHECKING:

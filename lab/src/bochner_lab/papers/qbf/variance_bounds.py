@@ -11,8 +11,9 @@ from bochner import catalogue
 from bochner.theory import spherical_radial_variance
 
 from ..._estimates import Estimate
-from ..._experiment import Experiment, Finding, Results, by_profile, printed, statement
+from ..._experiment import Experiment, Results, by_profile, printed, statement
 from ..._figures import legend, panels
+from ..._verdicts import Finding
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

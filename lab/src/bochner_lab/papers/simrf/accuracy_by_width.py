@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._estimates import Estimate, share
-from ..._experiment import Experiment, Finding, Results, by_profile, statement
+from ..._experiment import Experiment, Results, by_profile, statement
 from ..._figures import curve, legend, panels
+from ..._verdicts import Finding, interval, mostly_superior, not_worse
 from .._kernel_regression import DATA
 from ._accuracies import OWN_SPLIT, accuracy, stacked, tuned
 from ._couplings import COUPLINGS, LABELS
@@ -61,19 +62,25 @@ class AccuracyByWidth(Experiment):
             found[name] = {key: [point[key] for point in points] for key in ("mean", "error")}
         return found
 
-    @statement("SimRFs are nowhere less accurate than ORFs or IIDRFs by more than two standard errors.")
+    @statement("SimRFs are nowhere less accurate than ORFs or IIDRFs by more than 0.01 (95 % intervals).")
     def never_worse(self, results: Results) -> Finding:
         """Count where they are."""
         iid, orthogonal, simplex = self._all(results)
-        worse = simplex.below(orthogonal) | simplex.below(iid)
-        return Finding(not worse.any(), f"They are at {share(worse)} points.")
+        gain = Estimate.stack((simplex.over(orthogonal), simplex.over(iid)))
+        shown = f"Within 0.01 in {share(interval(gain)[0] > -0.01)} comparisons"
+        return not_worse(gain, 0.01, f"{shown}, the largest loss is {-gain.mean.min():.4f}.")
 
-    @statement("SimRFs are more accurate than both at more than half of the points, beyond two standard errors.")
+    @statement("SimRFs are more accurate than both at more than half of the points (95 % intervals).")
     def mostly_better(self, results: Results) -> Finding:
         """Count where they are."""
         iid, orthogonal, simplex = self._all(results)
-        better = orthogonal.below(simplex) & iid.below(simplex)
-        return Finding(bool(better.mean() > 0.5), f"They are at {share(better)} points.")
+        over_orthogonal, over_iid = simplex.over(orthogonal), simplex.over(iid)
+        first = interval(over_orthogonal)[0] < interval(over_iid)[0]
+        gain = Estimate(
+            np.where(first, over_orthogonal.mean, over_iid.mean), np.where(first, over_orthogonal.error, over_iid.error)
+        )
+        low, high = interval(gain)
+        return mostly_superior(gain, f"They are at {share(low > 0)} points, and less accurate at {share(high < 0)}.")
 
     def plot(self, results: Results, figure: Figure) -> None:
         """One panel per data set; dotted lines are the exact kernel."""

@@ -11,8 +11,9 @@ import numpy as np
 from bochner import catalogue
 
 from ..._estimates import Estimate, power_law
-from ..._experiment import Experiment, Finding, Results, by_profile, statement
+from ..._experiment import Experiment, Results, by_profile, statement
 from ..._figures import legend
+from ..._verdicts import Finding
 from ._couplings import LABELS
 
 if TYPE_CHECKING:

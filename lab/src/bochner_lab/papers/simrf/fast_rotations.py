@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._estimates import Estimate, share
-from ..._experiment import Experiment, Finding, Results, Row, by_profile, printed, statement
+from ..._experiment import Experiment, Results, Row, by_profile, printed, statement
 from ..._figures import curve, legend
+from ..._verdicts import Finding, equal, interval, mostly_superior, not_worse, together
 from .._kernel_regression import DATA
 from ._accuracies import OWN_SPLIT, TABLES, accuracy, stacked, tuned
 from ._couplings import LABELS
@@ -47,26 +48,27 @@ class FastRotations(Experiment):
         d = split.train.shape[1]
         return found | {name: accuracy(split, sigma, name, d, p["draws"], rng) for name in COMPARED}
 
-    @statement("Fast ORFs differ from ORFs by at most 0.01, or by at most two standard errors, on every data set.")
+    @statement("Fast ORFs differ from ORFs by at most 0.01 on every data set (95 % intervals).")
     def fast_orthogonal(self, results: Results) -> Finding:
         """The largest difference."""
         return self._equal(results, "orthogonal", "hadamard")
 
-    @statement("Fast SimRFs differ from SimRFs by at most 0.01, or by at most two standard errors, on every data set.")
+    @statement("Fast SimRFs differ from SimRFs by at most 0.01 on every data set (95 % intervals).")
     def fast_simplex(self, results: Results) -> Finding:
         """The largest difference."""
         return self._equal(results, "simplex", "fast-simplex")
 
     @statement(
-        "SimRFs are more accurate than ORFs on more than half of the data sets, beyond two standard errors, and on "
-        "none less."
+        "SimRFs are more accurate than ORFs on more than half of the data sets, and on none less accurate by more than 0.01 "
+        "(95 % intervals)."
     )
     def simplex_wins(self, results: Results) -> Finding:
         """Count the data sets."""
         orthogonal, simplex = self._of(results, "orthogonal"), self._of(results, "simplex")
-        better, worse = orthogonal.below(simplex), simplex.below(orthogonal)
-        text = f"More accurate on {share(better)}, less on {share(worse)}."
-        return Finding(bool(better.mean() > 0.5 and not worse.any()), text)
+        gain = simplex.over(orthogonal)
+        low, high = interval(gain)
+        text = f"More accurate on {share(low > 0)}, less on {share(high < 0)}."
+        return together([mostly_superior(gain, ""), not_worse(gain, 0.01, "")], text)
 
     def comparison(self, results: Results) -> list[Row]:
         """Every entry of the table."""
@@ -91,6 +93,5 @@ class FastRotations(Experiment):
 
     def _equal(self, results: Results, one: str, other: str) -> Finding:
         a, b = self._of(results, one), self._of(results, other)
-        difference = np.abs(a.mean - b.mean)
-        true = (difference <= 0.01) | ~(a.below(b) | b.below(a))
-        return Finding(bool(true.all()), f"The largest difference is {difference.max():.4f}.")
+        difference = a.over(b)
+        return equal(difference, 0.01, f"The largest difference is {np.abs(difference.mean).max():.4f}.")

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._estimates import Estimate, share
-from ..._experiment import Experiment, Finding, Results, by_profile, statement
+from ..._experiment import Experiment, Results, by_profile, statement
 from ..._figures import curve
+from ..._verdicts import Finding, interval, superior
 from ._couplings import COUPLINGS, LABELS, positive_features
 
 if TYPE_CHECKING:
@@ -47,20 +48,18 @@ class GramError(Experiment):
                 expected.append(spec.mse(X).sum())
         return Estimate.of(errors).as_numbers() | {"closed form": np.mean(expected)}
 
-    @statement(
-        "SimRFs have a lower error than ORFs and than IIDRFs at every number of features, beyond two standard errors."
-    )
+    @statement("SimRFs have a lower error than ORFs and than IIDRFs at every number of features (95 % intervals).")
     def simplex_best(self, results: Results) -> Finding:
         """Compare the curves."""
         iid, orthogonal, simplex = (self._curve(results, name) for name in COUPLINGS)
-        true = simplex.below(orthogonal) & simplex.below(iid)
-        return Finding(bool(true.all()), f"True at {share(true)} numbers of features.")
+        gain = Estimate.stack((orthogonal.over(simplex), iid.over(simplex)))
+        return superior(gain, f"True in {share(interval(gain)[0] > 0)} comparisons.")
 
-    @statement("More features give a lower error for every coupling, beyond two standard errors.")
+    @statement("More features give a lower error for every coupling (95 % intervals).")
     def falls(self, results: Results) -> Finding:
         """Compare neighbouring points."""
-        true = np.array([(c := self._curve(results, name))[1:].below(c[:-1]) for name in COUPLINGS])
-        return Finding(bool(true.all()), f"True for {share(true)} steps.")
+        gain = Estimate.stack((c := self._curve(results, name))[:-1].over(c[1:]) for name in COUPLINGS)
+        return superior(gain, f"True for {share(interval(gain)[0] > 0)} steps.")
 
     def plot(self, results: Results, figure: Figure) -> None:
         """Curves with bars; dotted lines are closed forms."""

@@ -10,7 +10,8 @@ import numpy as np
 from bochner.theory import positive_log_relative_mse
 
 from ..._estimates import Estimate
-from ..._experiment import Experiment, Finding, Results, Row, by_profile, printed, statement
+from ..._experiment import Experiment, Results, Row, by_profile, printed, statement
+from ..._verdicts import Finding
 from ._couplings import COUPLINGS, LABELS, positive_features
 
 if TYPE_CHECKING:

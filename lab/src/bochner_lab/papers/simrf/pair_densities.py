@@ -9,7 +9,8 @@ import numpy as np
 
 from bochner import catalogue
 
-from ..._experiment import Experiment, Finding, Results, by_profile, statement
+from ..._experiment import Experiment, Results, by_profile, statement
+from ..._verdicts import Finding
 from ._couplings import COUPLINGS, LABELS
 
 if TYPE_CHECKING:

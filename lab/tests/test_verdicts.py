@@ -1,0 +1,163 @@
+"""Verdicts: what an interval decides, and that noise decides nothing."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import bochner_lab as lab
+from bochner_lab import Estimate, Finding, PowerCheck, equal, mostly_superior, not_worse, superior, superior_somewhere
+from bochner_lab._runner import plain
+from bochner_lab._verdicts import interval, smallest_effect, together, verdict_of
+
+TRIES = 2000
+
+
+def estimate(mean, error, samples=None):
+    return Estimate(np.asarray(mean, float), np.asarray(error, float), samples)
+
+
+@pytest.mark.parametrize(
+    "truths, verdict",
+    [
+        ([True, True], lab.HOLDS),
+        ([True, False], lab.IN_PART),
+        ([True, False, None], lab.IN_PART),
+        ([False, False], lab.FAILS),
+        ([False, None], lab.FAILS),
+        ([True, None], lab.UNDECIDED),
+        ([None], lab.UNDECIDED),
+        ([], lab.UNDECIDED),
+    ],
+)
+def test_verdicts_follow_from_the_statements(truths, verdict):
+    assert verdict_of([Finding(true, "") for true in truths]) == verdict
+
+
+def test_superiority_needs_the_interval():
+    assert [superior(estimate(m, 1), "").holds for m in (2.1, 1.9, -1.9, -2.1)] == [True, None, None, False]
+    assert superior(estimate([3, 3], [1, 1]), "").holds is True
+    assert superior(estimate([3, -1], [1, 1]), "").holds is None
+    assert superior(estimate([3, -9], [1, 1]), "").holds is False
+    assert superior(estimate(5, 1), "", least=4.0).holds is None
+    assert superior_somewhere(estimate([3, -9], [1, 1]), "").holds is True
+    assert superior_somewhere(estimate([1, -9], [1, 1]), "").holds is None
+
+
+def test_majorities_leave_undecided_points_to_neither_side():
+    assert mostly_superior(estimate([5, 5, 0], [1, 1, 1]), "").holds is True
+    assert mostly_superior(estimate([5, 0, 0], [1, 1, 1]), "").holds is None
+    assert mostly_superior(estimate([5, -5, -5], [1, 1, 1]), "").holds is False
+
+
+def test_equality_needs_the_interval_within_the_margin():
+    assert [equal(estimate(m, 1), 3, "").holds for m in (0.5, -0.5, 2.0, 6.0, -6.0)] == [True, True, None, False, False]
+    assert equal(estimate(0, 10), 3, "").holds is None  # no difference is seen, since none could be
+    assert [not_worse(estimate(m, 1), 1, "").holds for m in (5.0, 0.0, -9.0)] == [True, None, False]
+
+
+def test_few_samples_make_wide_intervals():
+    few, many = (interval(estimate(0, 1, n))[1] for n in (3, None))
+    assert few > 4 and many < 2
+    assert smallest_effect(estimate(0, 1, 3)) > smallest_effect(estimate(0, 1)) > 2.7
+
+
+def test_conjunctions():
+    found = [Finding(truth, "", 1.0) for truth in (True, None)]
+    assert together(found, "").holds is None and together([*found, Finding(False, "")], "").holds is False
+
+
+@pytest.mark.parametrize("samples", [3, 5, 20])
+@pytest.mark.parametrize("spread", [1.0, 3.0])
+def test_as_good_as_cannot_be_reached_by_noise(samples, spread):
+    """Means that really differ by the margin: at most one in twenty may look equal; means that are equal: none looks better.
+
+    The bounds are five standard errors above the levels of the tests, 0.025 for one side.
+    """
+    rng = np.random.default_rng(0)
+    bound = 0.025 + 5 * np.sqrt(0.025 * 0.975 / TRIES)
+    margin = 0.5
+    for judge, shift in ((lambda e: equal(e, margin, ""), margin), (lambda e: not_worse(e, margin, ""), -margin)):
+        held = [judge(Estimate.of(shift + spread * rng.standard_normal(samples))).holds for _ in range(TRIES)]
+        assert np.mean([one is True for one in held]) < bound
+    null = [superior(Estimate.of(spread * rng.standard_normal(samples)), "").holds for _ in range(TRIES)]
+    assert np.mean([one is True for one in null]) < bound and np.mean([one is False for one in null]) < bound
+
+
+def shuffled(experiment, result, rng):
+    """The numbers of a result with the values of the methods exchanged at random, seed by seed."""
+    parts = {name: json.loads(json.dumps(part["numbers"])) for name, part in result["parts"].items()}
+    names = [name for name in parts if name not in ("counts of words", "gradients")]
+    if experiment.name == "hrf-fig4-cloning":
+        table = np.array([parts[name]["rates"] for name in names])
+        for column in table.T:
+            rng.shuffle(column)
+        for name, row in zip(names, table, strict=True):
+            parts[name]["rates"] = row.tolist()
+        return parts
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(name.replace(",", "").split()[-1], []).append(name)
+    for group in groups.values():
+        for name, other in zip(group, rng.permutation(group), strict=True):
+            parts[name] = result["parts"][str(other)]["numbers"]
+    return parts
+
+
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("omc-quadruped", ("not below", "other approximate")),
+        ("omc-fig6", ("not below", "below that of ORF")),
+        ("hrf-fig4-policy", ("not below",)),
+        ("hrf-fig4-cloning", ("not below",)),
+    ],
+)
+def test_equality_does_not_hold_on_shuffled_data(name, words, request):
+    """The committed numbers with methods exchanged at random say nothing of any method, so nothing may hold."""
+    result = lab.read_result(lab.result_path(request.config.rootpath / "lab" / "results", name, "full"))
+    one, rng, held, asked = lab.experiment(name), np.random.default_rng(0), 0, 0
+    tests = {s: t for s, t in one.statements().items() if any(word in s for word in words)}
+    assert tests
+    for _ in range(40):
+        results = lab.Results(result["parameters"], plain(shuffled(one, result, rng)))
+        for test in tests.values():
+            held, asked = held + (test(results).holds is True), asked + 1
+    assert held <= 0.05 * asked + 5 * np.sqrt(0.05 * 0.95 * asked)
+
+
+class Powerless(lab.Experiment):
+    """An experiment whose models learn nothing."""
+
+    name = ""
+    paper, item, claim = "ours", "A toy", "One is better."
+    profiles = lab.by_profile(smoke={}, full={})
+    seconds = lab.by_profile(smoke=0, full=0)
+
+    @lab.statement("The difference is positive.")
+    def positive(self, results):
+        return superior(estimate(9, 1), "9 +- 1.")
+
+    @lab.statement("Three is more than two.")
+    def counted(self, results):
+        return Finding(True, "3 > 2.")
+
+    def power(self, results):
+        return PowerCheck(results.parameters["learnt"], "A constant is better.", (("constant", 0.5),))
+
+
+def test_a_set_up_without_power_decides_nothing_by_estimates():
+    for learnt, expected in ((True, [True, True]), (False, [None, True])):
+        found = Powerless().judge(lab.Results({"learnt": learnt}, {}))
+        assert [one.holds for one in found.values()] == expected
+    assert "A constant is better." in found["The difference is positive."].evidence
+
+
+def test_our_statements_do_not_count():
+    result = lab.read_result(
+        lab.result_path(__import__("pathlib").Path(__file__).parents[1] / "results", "hrf-fig6", "full")
+    )
+    counted = [Finding(s["holds"], "") for s in result["statements"] if not s["ours"]]
+    assert verdict_of(counted) == result["verdict"] and any(s["ours"] for s in result["statements"])
