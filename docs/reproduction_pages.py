@@ -212,7 +212,7 @@ def spread(values: Any, digits: int) -> str:
 
 def training_table(name: str, digits: int) -> str:
     """Ends of training of an experiment that trains from scratch and after conversion, over its seeds."""
-    parts, rows = numbers(name), [["not run yet", "", "", ""]]
+    parts, rows = [part for part in numbers(name) if "softmax" in part], [["not run yet", "", "", ""]]
     if parts:
         rows = [["softmax", spread([part["softmax"][-1] for part in parts], digits), "", ""]]
     for method in ("favor+", "favor++") if parts else ():

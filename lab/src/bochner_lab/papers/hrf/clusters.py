@@ -159,6 +159,6 @@ def _with_papers_diagonals(plan: Approximation) -> Approximation:
     """The plan with the real diagonals of Eq. 88, a_k = sqrt|r_jk / r_ik| for centres r_i of queries and r_j of keys."""
     found = plan.map
     assert isinstance(found, ClusterHybrid)
-    queries, keys = (np.abs(np.asarray(centres)) for centres in (found.query_centres, found.key_centres))
+    queries, keys = (np.abs(np.asarray(centres)) for centres in (found.query_centers, found.key_centers))
     diagonals = np.sqrt(keys[None] / queries[:, None])
     return replace(plan, map=replace(found, diagonals=tuple(tuple(map(tuple, row)) for row in diagonals.tolist())))

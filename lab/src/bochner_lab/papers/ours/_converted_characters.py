@@ -66,7 +66,7 @@ def measure(model: CharacterModel, task: Words, p: Mapping[str, Any], seed: int)
     def increase(new: nn.Module, **limits: Any) -> float:
         return float(bits(new, task, **limits) / exact - 1)
 
-    def draws(plans: Mapping[str, LayerPlan]) -> list[CharacterModel]:
+    def draws(plans: Mapping[str, Any]) -> list[CharacterModel]:
         return [replace_attention(model, plans, copy=True, generator=generator) for _ in range(p["draws"])]
 
     table = {_key(w, k, 0): [increase(model, near=(w, k))] for w in p["alone"] for k in (0, 1)}
@@ -106,7 +106,7 @@ def _near(p: Mapping[str, Any]) -> Sequence[tuple[int, int]]:
     return [(0, 0), *((window, 1) for window in p["windows"]), (p["goals"][0][0], 0)]
 
 
-def _with_rows(plan: LayerPlan, m: int) -> LayerPlan:
+def _with_rows(plan: Any, m: int) -> LayerPlan:
     """The same plan with another number of rows."""
     return LayerPlan((replace(head, n_projections=m) for head in plan), plan.window, plan.anchors)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -187,7 +187,7 @@ def converted_model(p: Mapping[str, Any], rng: np.random.Generator) -> dict[str,
     seen = [[_points(call, h) for h in range(call.q.shape[1])] for call in calls]
     tested = record(model, images.take(np.arange(p["images"]))[0])
     found: dict[str, Any] = {"softmax": images.evaluate(model), "error": {}, "accuracy": {}}
-    plans: Mapping[str, Sequence[Approximation]]
+    plans: Mapping[str, Any]
     for name, feature_map in MAPS.items():
         spec = Approximation(kernels.Softmax(), feature_map, projections.Orthogonal(), p["rows"])
         if name == "dense, calibrated":
