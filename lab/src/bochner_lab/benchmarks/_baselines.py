@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from bochner.kernels import Gaussian, Kernel
+from bochner.extending import Kernel
+from bochner.kernels import Gaussian
 
 TUBE = 0.05
 """Of support vector regression, in standard deviations of the target."""

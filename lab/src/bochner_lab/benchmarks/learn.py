@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from bochner.approximation import Approximation
+from bochner.extending import Projection
 from bochner.kernels import Gaussian
 from bochner.learn import RandomFeatures
 from bochner.linalg.engine import for_each_tile, rows_per_tile
 from bochner.linalg.transforms import waves
 from bochner.maps import Landmarks
-from bochner.projections import Orthogonal, Projection
+from bochner.projections import Orthogonal
 from bochner.rotations import Hadamard
 
 from .._text import seconds

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from bochner.extending import Rotation
 from bochner.optimize import EvolutionStrategy
 from bochner.projections import Orthogonal
-from bochner.rotations import Hadamard, Rotation, StructuredGivens
+from bochner.rotations import Hadamard, StructuredGivens
 
 from .._text import seconds
 from ._bench import Result, at_most, best_of_each

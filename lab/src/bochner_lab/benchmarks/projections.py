@@ -11,10 +11,11 @@ import numpy as np
 
 from bochner import catalogue
 from bochner.approximation import Approximation
+from bochner.extending import Rotation
 from bochner.kernels import Gaussian
 from bochner.linalg import fwht
 from bochner.projections import Orthogonal, Simplex
-from bochner.rotations import Hadamard, Rotation, StructuredGivens
+from bochner.rotations import Hadamard, StructuredGivens
 
 from .._text import seconds, size
 from ._bench import Result, at_least, at_most, best_of, best_of_each

@@ -10,10 +10,10 @@ import numpy as np
 
 from bochner import catalogue
 from bochner.approximation import Approximation
-from bochner.maps import AngularHybrid, Draws, GaussianHybrid
+from bochner.extending import Coefficient, Draws
+from bochner.maps import AngularHybrid, GaussianHybrid
 from bochner.maps.coefficients import (
     AngularCoefficient,
-    Coefficient,
     GaussianCoefficient,
     NormalizedGaussianCoefficient,
 )

@@ -9,7 +9,8 @@ import numpy as np
 
 from bochner import catalogue
 from bochner.approximation import Approximation
-from bochner.maps import Hyperbolic, Map, Trigonometric
+from bochner.extending import Map
+from bochner.maps import Hyperbolic, Trigonometric
 
 from ..._estimates import Estimate, share
 from ..._experiment import Experiment, Results, by_profile, statement

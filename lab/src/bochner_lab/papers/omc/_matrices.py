@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bochner import catalogue, rotations
-from bochner.projections import IID, Orthogonal, Projection
-from bochner.rotations import Rotation
+from bochner.extending import Projection, Rotation
+from bochner.projections import IID, Orthogonal
 
 ROTATIONS: dict[str, Rotation] = {
     "ORF": rotations.Haar(),

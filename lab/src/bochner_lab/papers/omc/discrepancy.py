@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bochner import rotations, theory
-from bochner.rotations import Rotation
+from bochner import extending, rotations, theory
 
 from ..._estimates import Estimate
 from ..._experiment import Experiment, Results, by_profile, statement
@@ -19,7 +18,11 @@ from ._matrices import ROTATIONS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MATRICES: dict[str, Rotation] = {"HD1": rotations.Hadamard(1), "HD2": rotations.Hadamard(2), "HD3": ROTATIONS["HD"]}
+MATRICES: dict[str, extending.Rotation] = {
+    "HD1": rotations.Hadamard(1),
+    "HD2": rotations.Hadamard(2),
+    "HD3": ROTATIONS["HD"],
+}
 MATRICES |= {name: value for name, value in ROTATIONS.items() if name != "HD"}
 VECTORS = ("axis", "generic")
 BATCHES = 10
@@ -115,14 +118,14 @@ class Discrepancy(Experiment):
         return superior(Estimate.stack(gains), "; ".join(shown) + ".")
 
 
-def _flops(rotation: Rotation, d: int) -> int:
+def _flops(rotation: extending.Rotation, d: int) -> int:
     """Additions and multiplications of a product, where stages of signs are scaled once, at the end.
 
     F D x for one pair is (s a + t b, s a - t b) = s (a + st b, a - st b): the common sign s joins the signs of the next
     level, and st = -1 exchanges an addition and a subtraction.
     """
-    if not isinstance(rotation, rotations.FastRotation):
+    if not isinstance(rotation, extending.FastRotation):
         return rotation.flops(d)
     stages = rotation.stages(d, 1, np.random.default_rng(0))
-    signs = sum(isinstance(stage, rotations.SignedWalsh) for stage in stages)
+    signs = sum(isinstance(stage, extending.SignedWalsh) for stage in stages)
     return rotation.flops(d) - d * max(signs - 1, 0)

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from bochner.extending import Projection
 from bochner.optimize import EvolutionStrategy
-from bochner.projections import IID, Orthogonal, Projection, Quadrature, Simplex
+from bochner.projections import IID, Orthogonal, Quadrature, Simplex
 from bochner.rotations import Butterfly, Haar, Hadamard, Kac, MultiHadamard, StructuredGivens, UnpaddedHadamard
 
 COUPLINGS: dict[str, Projection] = {

@@ -10,8 +10,9 @@ import numpy as np
 
 from bochner import catalogue
 from bochner.approximation import Approximation
-from bochner.kernels import Gaussian, Kernel, Softmax
-from bochner.maps import Framed, Map
+from bochner.extending import Kernel, Map
+from bochner.kernels import Gaussian, Softmax
+from bochner.maps import Framed
 
 from ..._estimates import Estimate
 from ..._experiment import Experiment, Results, by_profile, dataset, statement

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bochner.extending import Rotation
 from bochner.projections import Orthogonal
-from bochner.rotations import Haar, Hadamard, MultiHadamard, Rotation
+from bochner.rotations import Haar, Hadamard, MultiHadamard
 
 from ..._experiment import Experiment, Results, by_profile, statement
 from ..._figures import curve, legend

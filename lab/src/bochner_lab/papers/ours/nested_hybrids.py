@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from bochner.approximation import Approximation, FeatureMap
+from bochner.extending import Coefficient, Map
 from bochner.kernels import Gaussian, Softmax
-from bochner.maps import AngularHybrid, Hybrid, Hyperbolic, Map, Trigonometric
-from bochner.maps.coefficients import AngularCoefficient, Coefficient
+from bochner.maps import AngularHybrid, Hybrid, Hyperbolic, Trigonometric
+from bochner.maps.coefficients import AngularCoefficient
 from bochner.projections import IID
 from bochner.theory import CoefficientMoments, angular_coefficient, normalized_gaussian_coefficient
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from bochner import catalogue, theory
 from bochner.approximation import Approximation
+from bochner.extending import Rotation
 from bochner.projections import Orthogonal
-from bochner.rotations import Kac, Rotation
+from bochner.rotations import Kac
 
 from ..._estimates import Estimate
 from ..._experiment import Experiment, Results, by_profile, statement

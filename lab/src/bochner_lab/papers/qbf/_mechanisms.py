@@ -6,7 +6,8 @@ import numpy as np
 
 from bochner import catalogue
 from bochner.approximation import Approximation
-from bochner.kernels import ArcCosine, Gaussian, Kernel
+from bochner.extending import Kernel
+from bochner.kernels import ArcCosine, Gaussian
 
 from ..._experiment import dataset
 
