@@ -267,6 +267,18 @@ def test_a_budget_is_kept_or_fewer_rows_are_taken_and_said(monkeypatch, neighbou
     assert {c.name for c in slow} == {r.name for r in found.results[:]} & {c.name for c in slow} | set(found.left_out)
 
 
+def test_more_rows_are_used_if_the_folds_are_faster_than_the_trials_predicted(monkeypatch):
+    first_fits = {"n": 0}
+
+    def compiling(now):
+        first_fits["n"] += 1
+        return 300.0 if first_fits["n"] <= 12 else 1.0  # all fits of the trials
+
+    quick = [Candidate(f"quick {k}", Slow(1e-4), needed=True) for k in range(3)]
+    found, took = run_with(monkeypatch, quick, 20_000, 120.0, compiling)
+    assert found.n_used > 10_000 and took < 120 and not found.left_out
+
+
 def test_what_takes_far_longer_than_the_rest_is_left_out_and_not_the_rows(monkeypatch):
     quick = [Candidate(f"quick {k}", Slow(1e-6), needed=k < 2) for k in range(4)]
     found, took = run_with(monkeypatch, [*quick, Candidate("cubic", Slow(1e-6, 3.0), growth=3.0)], 2000, 60.0)

@@ -317,10 +317,10 @@ def _read_parquet(path: Path) -> Contents:
             raise _too_many_cells(path.name, facts.num_rows * facts.num_columns)
         if sum(facts.row_group(k).total_byte_size for k in range(facts.num_row_groups)) > MOST_BYTES:
             raise _too_large(path.name, MOST_BYTES)
-        texts = [
-            field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
-        ]
-        table = pq.read_table(path, read_dictionary=texts)
+        texts = [field.name for field in schema if any(kind(field.type) for kind in _long_types(pa))]
+        nested = {k: field for k, field in enumerate(schema) if pa.types.is_nested(field.type)}
+        flat = [field.name for k, field in enumerate(schema) if k not in nested]
+        table = pq.read_table(path, read_dictionary=texts, columns=flat if nested else None)
         if sum(_expanded(column, pa) for column in table.columns) > MOST_BYTES:
             raise _too_large(path.name, MOST_BYTES)
         with warnings.catch_warnings():
@@ -328,8 +328,15 @@ def _read_parquet(path: Path) -> Contents:
             frame = table.to_pandas(ignore_metadata=True)
     except (pa.ArrowException, OSError, MemoryError) as error:
         raise TableError(f"{path.name}: it is not a Parquet file ({shown(str(error))}).") from None
-    titles = [str(title) for title in table.column_names]
+    for k, field in nested.items():  # named by its type where a cell is asked for
+        frame.insert(k, field.name, pd.Series([field.type] * len(frame), dtype=object), allow_duplicates=True)
+    titles = [str(field.name) for field in schema]
     return Contents(frame, titles, [f"data = pd.read_parquet({str(path)!r})"])
+
+
+def _long_types(pa: Any) -> tuple[Callable[[Any], bool], ...]:
+    """Types whose cells have any length."""
+    return pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary
 
 
 def _expanded(column: Any, pa: Any) -> int:

@@ -155,17 +155,18 @@ class Run:
 
     def comparison(self, judged: list[Candidate], shown: bool) -> Comparison:
         """Try on few rows, plan, judge fold by fold, and collect the results."""
-        judged = self._tried(judged, shown)
-        judged, n_used = self._planned(judged)
-        rows = self._sample(n_used)
-        folds = _folds(self.y[rows], self.classifies, self.n_folds, self.seed)
-        found: dict[str, list[dict[str, Any]]] = {candidate.name: [] for candidate in judged}
-        for k, fold in enumerate(progress(folds, label="compare", shown=shown, delay=0.0)):
-            if k >= _LEAST_FOLDS and self.elapsed * (k + 1) / k > self.budget:  # as long as the folds before it
+        tried = self._tried(judged, shown)
+        failed = dict(self.left_out)
+        kept, n_used, slow = self._planned(tried)
+        self.left_out |= slow
+        results = self._judged(kept, n_used, shown)
+        while n_used < len(self.X):
+            # the folds tell times better than trials on few rows did: twice the rows, if there is time for them after all
+            kept, n_more, slow = self._planned([c for c in tried if c.name not in failed])
+            if n_more < 2 * n_used or len(kept) < len(results):
                 break
-            for candidate in [c for c in judged if c.name not in self.left_out]:
-                self._judge(candidate, fold, rows, found)
-        results = [_result(c, found[c.name], self.classifies) for c in judged if c.name not in self.left_out]
+            self.left_out, n_used = failed | slow, n_more
+            results = self._judged(kept, n_used, shown)
         if not any(result.name != CONSTANT for result in results):
             raise ValueError(f"compare: no estimator could be fitted: {self.left_out}.")
         results = _ranked(results)
@@ -175,6 +176,21 @@ class Run:
         return Comparison(
             tuple(results), kind, len(self.X), n_used, n_folds, dict(self.left_out), notes, round(self.elapsed, 3)
         )
+
+    def _judged(self, judged: list[Candidate], n_used: int, shown: bool) -> list[Result]:
+        """Results on the folds of a sample of rows, and the times of the fits among the trials."""
+        start, rows = self.elapsed, self._sample(n_used)
+        folds = _folds(self.y[rows], self.classifies, self.n_folds, self.seed)
+        found: dict[str, list[dict[str, Any]]] = {candidate.name: [] for candidate in judged}
+        for k, fold in enumerate(progress(folds, label=f"compare on {n_used} rows", shown=shown, delay=0.0)):
+            # a fold takes as long as those before it
+            if k >= _LEAST_FOLDS and start + (self.elapsed - start) * (k + 1) / k > self.budget:
+                break
+            for candidate in [c for c in judged if c.name not in self.left_out]:
+                self._judge(candidate, fold, rows, found)
+        for name, scores in found.items():
+            self.trials[name] += [(len(folds[0][0]), s["seconds"]) for s in scores]
+        return [_result(c, found[c.name], self.classifies) for c in judged if c.name not in self.left_out]
 
     def seconds_of(self, candidate: Candidate, n: int) -> float:
         """Predicted time of a fit on n rows: the least that a trial predicts, since a busy machine only adds to times."""
@@ -199,8 +215,8 @@ class Run:
             tried = [c for c in judged if self.seconds_of(c, size // 2) <= quick]
         return judged
 
-    def _planned(self, judged: list[Candidate]) -> tuple[list[Candidate], int]:
-        """The candidates and the number of rows for which there is time.
+    def _planned(self, judged: list[Candidate]) -> tuple[list[Candidate], int, dict[str, str]]:
+        """The candidates and the number of rows for which there is time, and why others are left out.
 
         All candidates are kept down to 2000 rows, then those that take no more than a share of the time down to 500 rows;
         then the slowest are left out, and at last only the needed ones are judged, on at least 200 rows.
@@ -209,18 +225,16 @@ class Run:
         enough, few, least = (min(n, size) for size in (_ENOUGH, _FEW, _LEAST_ROWS))
         sizes = sorted({enough, few, *(int(n / 1.25**k) for k in range(200))}, reverse=True)
         if (size := self._largest(judged, sizes, enough)) is not None:
-            return judged, size
+            return judged, size, {}
         share = _SHARE * _SPENT * (self.budget - self.elapsed) / self.n_folds
         kept = [c for c in judged if c.needed or self._of_fold(c, few) <= share]
         size = self._largest(kept, sizes, few)
         while size is None and any(not candidate.needed for candidate in kept):
             kept.remove(max((c for c in kept if not c.needed), key=lambda c: self._of_fold(c, few)))
             size = self._largest(kept, sizes, few)
-        for candidate in judged:
-            if candidate not in kept:
-                took = self._of_fold(candidate, few)
-                self.left_out[candidate.name] = f"since a fit of {few} rows would take about {took:.2g} s"
-        return kept, size or self._largest(kept, sizes, least) or least
+        slow = {c.name: self._of_fold(c, few) for c in judged if c not in kept}
+        reasons = {name: f"since a fit of {few} rows would take about {took:.2g} s" for name, took in slow.items()}
+        return kept, size or self._largest(kept, sizes, least) or least, reasons
 
     def _largest(self, judged: Sequence[Candidate], sizes: list[int], least: int) -> int | None:
         """The largest number of rows for which there is time, if any that is large enough."""

@@ -1,6 +1,6 @@
 """Prediction of errors, by theory if there is a closed form and by a small simulation otherwise.
 
-Simulations are a race: all mechanisms are drawn a few times, and those that may still be the best are drawn more often.
+Simulations go in rounds: all mechanisms are drawn a few times, and those that may still be the best more often.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..projections import IID
 from ._sample import Sample
 
 ROUNDS = (3, 8, 24, 80, 240)
-"""Number of draws of a mechanism after each round of the race."""
+"""Number of draws of a mechanism after each round."""
 _PRECISE = 0.02
 """Relative standard error below which no more draws are needed."""
 _SEEN = 0.5

@@ -110,7 +110,7 @@ def recommend(
     mechanisms = _mechanisms(chosen, predictor, width, positive, symmetric, others)
     rows = predictor.sample.X.astype(X.dtype if X.dtype == np.float32 else np.float64)
     found = [_candidate(*one, rows, predictor) for one in progress(mechanisms, label="recommend", shown=verbose)]
-    ranking = sorted(_raced(_distinct(found), predictor), key=lambda c: c.bound)
+    ranking = sorted(_refined(_distinct(found), predictor), key=lambda c: c.bound)
     reached = True
     if tolerance is not None:
         ranking, reached = at_tolerance(ranking, tolerance, limit or MOST_FEATURES, predictor)
@@ -190,7 +190,7 @@ def _distinct(found: list[Candidate]) -> list[Candidate]:
     return list(kept.values())
 
 
-def _raced(found: list[Candidate], predictor: Predictor) -> list[Candidate]:
+def _refined(found: list[Candidate], predictor: Predictor) -> list[Candidate]:
     """Draw mechanisms that may still be the best more often, in several rounds."""
     for n_draws in ROUNDS[1:]:
         doubts = _doubts(found, predictor)
