@@ -10,7 +10,6 @@ from bochner.theory._bounds import (
     angular_log_relative_rmse,
     hyperbolic_log_relative_rmse,
     log_max_relative_rmse,
-    log_small_angle_slope,
     trigonometric_log_relative_rmse,
 )
 from bochner.theory._hybrid_errors import (
@@ -152,12 +151,6 @@ def test_base_errors_reach_their_maximum_and_mirror():
         trigonometric_log_relative_rmse(theta, 2.0, 5),
         hyperbolic_log_relative_rmse(np.pi - theta, 2.0, 5),
     )
-
-
-def test_slope_at_small_angles():
-    for theta in (1e-9, np.pi - 1e-9):
-        slope = angular_log_relative_rmse(theta, 1.3, 4, 6) - np.log(1e-9) / 2
-        assert float(slope) == pytest.approx(float(log_small_angle_slope(1.3, 4, 6)), abs=1e-6)
 
 
 def test_errors_of_pairs_and_of_angles_agree():

@@ -78,11 +78,3 @@ def log_max_angular_error_bound(radius: Any, m: int, n: int) -> np.ndarray:
     return np.asarray(
         log_max_relative_rmse(r, m) + np.log((1 - 1 / n) / (np.pi * r**2) + 1 / (n * np.sqrt(np.pi) * r)) / 2
     )
-
-
-def log_small_angle_slope(radius: Any, m: int, n: int) -> np.ndarray:
-    r"""Log of the limit of :math:`\epsilon/\sqrt\theta` at 0, and of :math:`\epsilon/\sqrt{\pi-\theta}` at :math:`\pi`.
-
-    It is :math:`W(r)/\sqrt{2\pi mn}`; the paper has :math:`\sqrt{\theta - \pi}`.
-    """
-    return np.asarray(log_max_relative_rmse(radius, m) - np.log(np.pi * n) / 2)

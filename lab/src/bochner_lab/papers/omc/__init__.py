@@ -1,1 +1,1 @@
-"""Experiments of Demystifying Orthogonal Monte Carlo and Beyond."""
+"""Experiments of Unifying Orthogonal Monte Carlo Methods."""
