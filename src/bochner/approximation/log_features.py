@@ -182,11 +182,6 @@ class KeySums(NamedTuple):
         """Return the sums weighted by queries, (..., n, e), each row up to a positive factor that cancels in a ratio."""
         return array_namespace(self.values).matmul(query_values(queries, self.shift), self.values)
 
-    @property
-    def seen(self) -> Any:
-        """Whether the sums contain any key, (..., 1)."""
-        return array_namespace(self.shift).any(self.shift > NOTHING, axis=-1)
-
 
 def weights_of(queries: Any, keys: Any) -> Any:
     """Return products of stabilised features with rows divided by their sums.
