@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from bochner import theory
@@ -21,8 +22,12 @@ GOLDEN = [  # paper, start of the equation, printed, right, tolerance
     ("simrf", "Eqs. 9", 0.768, 1.0, 1e-3),
     ("simrf", "Eq. 67", 0.093, 21.565, 5e-3),
     ("simrf", "Eq. 77", 0.9467, 0.88746, 1e-4),
-    ("omc", "Theorem 5.2", 1.448, 0.990, 1e-3),
+    ("simrf", "Sec. 4.1", 2.96, 4.01, 2e-3),
+    ("simrf", "Eqs. 16", 1.2, 2.0, 1e-12),
+    ("omc", "Theorem 5.1", 256, 8, 0),
     ("qbf", "Sec. 3", 0.36787944, 0.0, 1e-6),
+    ("qbf", "Sec. 3, butterflies", 0.125, 5 / 72, 1e-12),
+    ("qbf", "Sec. 4.2", 0.63662, 0.31831, 1e-4),
     ("qbf", "Sec. 2, weights", 0.118, 0.2336, 2e-2),
     ("qbf", "Eq. 6", 0.0183, 0.00152, 5e-3),
     ("qbf", "Proposition 2.1", 9.7e-7, 7.36e-6, 5e-3),
@@ -65,3 +70,17 @@ def test_every_erratum_differs_in_four_digits():
     """The table of the documentation prints four digits: both numbers must differ there."""
     for entry in theory.errata():
         assert f"{entry.printed_value:.4g}" != f"{entry.right_value:.4g}", entry
+
+
+def test_butterflies_and_arc_cosine_rules_have_the_stated_numbers():
+    """The two numbers that are constants, by simulation: 200,000 draws, |z| < 5."""
+    rng, n = np.random.default_rng(0), 200_000
+    c2, a = rng.uniform(size=n), rng.uniform(0, 2 * np.pi, n)  # the square of the second level's cosine is uniform
+    g = rng.standard_normal((2, n))
+    relu = np.maximum(g, 0).prod(axis=0) + np.maximum(-g, 0).prod(axis=0)
+    for values, expected in (
+        ((c2 * np.cos(a) ** 2) ** 2, 0.125),
+        (np.abs(g).prod(axis=0), 2 / np.pi),
+        (relu, 1 / np.pi),
+    ):
+        assert abs(values.mean() - expected) / (values.std() / np.sqrt(n)) < 5

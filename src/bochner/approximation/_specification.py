@@ -137,7 +137,7 @@ class Approximation:
         """Whether the mean of the estimate is exactly the kernel (that of ``f``, for `maps.Pointwise`)."""
         return self.map.unbiased(self.projection)
 
-    def with_width(self, width: int, *, exactly: bool = False) -> Approximation:
+    def with_width(self, width: int, *, exactly: bool = False, d: int | None = None) -> Approximation:
         """Return the same specification with as many rows as fit in a given width of the features.
 
         Parameters
@@ -146,6 +146,9 @@ class Approximation:
             Largest number of features.
         exactly : bool
             Whether an odd width is filled by a single last feature if the map has two features per row and supports it.
+        d : int, optional
+            Dimension of the data.  If it is given and one rule fits, a quadrature has whole rules: a cut rule loses the
+            exactness of degree three, and its error can be above that of fewer rows.
 
         Returns
         -------
@@ -159,11 +162,17 @@ class Approximation:
         >>> spec = Approximation(kernels.Gaussian())
         >>> spec.with_width(101).n_features_out, spec.with_width(101, exactly=True).n_features_out
         (100, 101)
+        >>> from bochner import mechanism
+        >>> mechanism("qbf-h").with_width(101, d=8).n_projections       # five rules of nine vertices
+        45
         """
         check_count("Approximation.with_width", "width", width)
         check_flag("Approximation.with_width", "exactly", exactly)
         layout = self.layout
         rows = layout.rows_within(width)
+        rule = 1 if d is None else self.projection.rows_per_rule(check_count("Approximation.with_width", "d", d))
+        if rule > 1 and rows >= rule:
+            return replace(self, n_projections=rows - rows % rule)
         narrowed = self.map.narrowed() if exactly and layout.width(rows) < width else None
         if narrowed is not None and narrowed.layout(self.projection).width(rows + 1) == width:
             return replace(self, map=narrowed, n_projections=rows + 1)

@@ -11,7 +11,7 @@ import numpy as np
 from .. import theory
 from .._validation import check_flag
 from ..kernels import Gaussian, Kernel, Softmax
-from ..projections import Projection
+from ..projections import GaussHermite, Projection
 from ._drawing import Draws, Nodes
 from ._error import ErrorCase
 from ._exponential import ExponentialFeatures, ExponentialMap, exponential_layout, norm_coefficient
@@ -108,6 +108,9 @@ class Trigonometric(Map):
             unit = case.kernel.with_bandwidth(1.0)  # the data are at unit scale already
             k, twice = unit(case.X, case.Y), unit(2 * case.X, 2 * case.Y)
             return np.asarray(((1 + twice) / 2 - k**2) / case.m)  # Var cos(w.z) = (1 + k(2z))/2 - k(z)^2
+        if isinstance(case.projection, GaussHermite):
+            Z = case.X[:, None, :] - case.Y[None]
+            return case.of_gaussian(theory.grid_mse(Z, *case.projection.rule(), case.m))
         rules = case.rules
         if rules is not None:
             polytope, n_rules = rules

@@ -210,8 +210,13 @@ class GaussHermite(Projection):
     def block_sizes(self, d: int, m: int) -> tuple[int, ...]:
         return (1,) * m
 
+    def rule(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the nodes of one coordinate, and their probabilities."""
+        nodes, weights = np.polynomial.hermite_e.hermegauss(self.order)
+        return nodes, weights / weights.sum()
+
     def _draw(self, d: int, m: int, rng: RNG, kernel: Kernel | None) -> Operator:
         directions, lengths = named_streams(rng)
-        nodes, weights = np.polynomial.hermite_e.hermegauss(self.order)
-        W = _scaled(directions.choice(nodes, size=(m, d), p=weights / weights.sum()), kernel, lengths)
+        nodes, probabilities = self.rule()
+        W = _scaled(directions.choice(nodes, size=(m, d), p=probabilities), kernel, lengths)
         return DenseOperator(self, W, np.linalg.norm(W, axis=1))

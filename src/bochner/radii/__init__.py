@@ -9,9 +9,9 @@ combines it with every rotation and every geometry.
 """
 
 from .._facts import publish
-from ._laws import Chi, Coupled, Fixed, SphericalRadial
+from ._laws import Chi, Coupled, Fixed, Shared, SphericalRadial
 from ._laws import RadialLaw as RadialLaw
 
-__all__ = ["Chi", "Coupled", "Fixed", "SphericalRadial"]
+__all__ = ["Chi", "Coupled", "Fixed", "Shared", "SphericalRadial"]
 
 publish(globals())

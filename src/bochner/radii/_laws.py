@@ -36,13 +36,12 @@ class RadialLaw(Catalogued, ABC):
     >>> import numpy as np
     >>> from bochner import projections, radii
     >>> @dataclass(frozen=True)
-    ... class Repeated(radii.RadialLaw):
-    ...     "One length per block."
-    ...     exact = True
+    ... class Sorted(radii.RadialLaw):
+    ...     "Independent lengths, the longest first: no longer the law of each row."
     ...     def unit_lengths(self, dim, sizes, rng):
-    ...         return np.repeat(np.sqrt(rng.chisquare(dim, len(sizes))), sizes)
-    >>> projections.Blocks(radii=Repeated()).unbiased
-    True
+    ...         return -np.sort(-np.sqrt(rng.chisquare(dim, sum(sizes))))
+    >>> projections.Blocks(radii=Sorted()).unbiased
+    False
     """
 
     exact: ClassVar[bool] = False
@@ -155,6 +154,34 @@ class Fixed(RadialLaw):
 
     def unit_lengths(self, dim: int, sizes: Sequence[int], rng: np.random.Generator) -> np.ndarray:
         return np.full(sum(sizes), math.sqrt(dim))
+
+
+@dataclass(frozen=True)
+class Shared(RadialLaw):
+    r"""One length :math:`\chi_d` for all rows of a block, times the kernel's scales (OMC Example 2.1, QBF Eq. 5).
+
+    Each row by itself keeps its law, so nothing becomes biased.  With orthogonal Haar rows the errors of cosines and of
+    exponentials are exactly those of independent rows, since :math:`(w_i \pm w_j)/\sqrt2` is again Gaussian: the gain of
+    orthogonal features comes from independent lengths (`Chi`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner.radii import Shared
+    >>> len(set(Shared().lengths(5, (5, 3), np.random.default_rng(0)).tolist()))
+    2
+    """
+
+    name: ClassVar[str] = "shared"
+    exact: ClassVar[bool] = True
+    references: ClassVar[tuple[str, ...]] = ("omc", "qbf")
+
+    def unit_lengths(self, dim: int, sizes: Sequence[int], rng: np.random.Generator) -> np.ndarray:
+        return np.repeat(np.sqrt(rng.chisquare(dim, len(sizes))), sizes)
+
+    def scales(self, sizes: Sequence[int], kernel: Kernel | None, rng: np.random.Generator) -> Any:
+        """Draw one scale for each block."""
+        return 1.0 if kernel is None else np.repeat(kernel_scales(len(sizes), kernel, rng), sizes)
 
 
 ORIGINS = ("signed", "resample")

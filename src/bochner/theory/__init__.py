@@ -20,7 +20,8 @@ and ``d`` the dimension.
   `gaussian_coefficient`, `normalized_gaussian_coefficient`) and `shared_relative_covariance`, for which
   `orthogonal_pair_covariance` couples rows; `angular_hybrid_log_relative_mse`, `gaussian_hybrid_log_relative_mse`;
 - two coupled rows: `log_conformity`;
-- quadrature and rows that are not Gaussian: `spherical_radial_variance`, `origin_weight`, `fixed_norm_bias`;
+- quadrature and rows that are not Gaussian: `spherical_radial_variance`, `origin_weight`, `fixed_norm_bias`,
+  `grid_mse`;
 - dot products: `dot_product_mse`, `subsampled_dot_product_mse` with `hadamard_fourth_moment`, `kac_fourth_moment`,
   `tree_fourth_moment` or `rotated_fourth_moment`;
 - sketches of powers of dot products: `product_sketch_variance`, `tensor_sketch_variance`;
@@ -75,7 +76,7 @@ from ._orthogonal_monte_carlo import (
 from ._orthogonal_pairs import orthogonal_pair_covariance
 from ._pairs import Pairs
 from ._polynomial_errors import product_sketch_variance, tensor_sketch_variance
-from ._quadrature import fixed_norm_bias, origin_weight, spherical_radial_variance
+from ._quadrature import fixed_norm_bias, grid_mse, origin_weight, spherical_radial_variance
 from ._uniform_discrepancy import UniformDiscrepancy, log_uniform_similarity, uniform_mmd
 
 __all__ = [
@@ -97,6 +98,7 @@ __all__ = [
     "gaussian_hybrid_log_relative_mse",
     "geometric_log_relative_mse",
     "gerf_log_relative_mse",
+    "grid_mse",
     "hadamard_fourth_moment",
     "hybrid_mse",
     "hyperbolic_log_relative_mse",

@@ -30,8 +30,8 @@ DIAGONAL = np.array([1.1 + 0.3j, 0.2 + 0.9j, 0.8 - 0.4j, -0.3 + 1.1j])
 @Entry(
     "hrf",
     "Sec. 2.1, Lemma 2.2",
-    "m features",
-    "2m features of m projections",
+    "$m$ features",
+    "$2m$ features of $m$ projections",
     f"softmax error of 6 hyperbolic features, {POINT}",
 )
 def _lemma_22() -> tuple[float, float]:
@@ -43,8 +43,8 @@ def _lemma_22() -> tuple[float, float]:
 @Entry(
     "hrf",
     "Sec. 2.3",
-    "A = I gives the hyperbolic estimator",
-    "A = I gives the one-sided positive one",
+    "$A = I$ gives the hyperbolic estimator",
+    "$A = I$ gives the one-sided positive one",
     f"softmax error of 3 projections, {POINT}",
 )
 def _identity_is_one_sided() -> tuple[float, float]:
@@ -56,8 +56,8 @@ def _identity_is_one_sided() -> tuple[float, float]:
 @Entry(
     "hrf",
     "Eq. 36",
-    "binom(m, 2) pairs of projections",
-    "m (m - 1) pairs",
+    r"$\binom m2$ pairs of projections",
+    "$m(m-1)$ pairs",
     f"E of hyperbolic times trigonometric, shared, m = 3, {POINT}",
 )
 def _eq_36() -> tuple[float, float]:
@@ -70,8 +70,8 @@ def _eq_36() -> tuple[float, float]:
 @Entry(
     "hrf",
     "Eq. 44",
-    "(4p + (1 - 1/n)(1 - 2p)^2)/4 as the last but one expression",
-    "(4p - (1 - 1/n) + (1 - 1/n)(1 - 2p)^2)/4 = p (p - p/n + 1/n)",
+    r"$\frac14(4p + (1 - \frac1n)(1 - 2p)^2)$ as the last but one expression",
+    r"$\frac14(4p - (1 - \frac1n) + (1 - \frac1n)(1 - 2p)^2) = p(p - \frac pn + \frac1n)$",
     f"E lambda^2, n = 4, {POINT}",
 )
 def _eq_44() -> tuple[float, float]:
@@ -83,8 +83,8 @@ def _eq_44() -> tuple[float, float]:
 @Entry(
     "hrf",
     "Eq. 47",
-    "p (1 - 1/n - p + p/n) before the trigonometric term",
-    "(1 - p)(1 - p + p/n)",
+    r"$p(1 - \frac1n - p + \frac pn)$ before the trigonometric term",
+    r"$(1 - p)(1 - p + \frac pn)$",
     "softmax error of the angular hybrid, r = 1, theta = 2, m = 3, n = 4",
 )
 def _eq_47() -> tuple[float, float]:
@@ -104,8 +104,8 @@ def _eq_47() -> tuple[float, float]:
 @Entry(
     "hrf",
     "Theorem 3.5, Eqs. 27, 64",
-    "1/(n sqrt(pi) r^2) in the bound",
-    "1/(n sqrt(pi) r)",
+    r"$1/(n\sqrt\pi\,r^2)$ in the bound",
+    r"$1/(n\sqrt\pi\,r)$",
     "printed bound and true largest relative error, r = 5, m = n = 1",
 )
 def _theorem_35() -> tuple[float, float]:
@@ -120,8 +120,8 @@ def _theorem_35() -> tuple[float, float]:
 @Entry(
     "hrf",
     "Eq. 70",
-    "sin(tau.z), cos(tau.z)",
-    "sin(sigma tau.z), cos(sigma tau.z)",
+    r"$\sin(\tau\cdot z)$, $\cos(\tau\cdot z)$",
+    r"$\sin(\sigma\tau\cdot z)$, $\cos(\sigma\tau\cdot z)$",
     "E lambda, sigma = .8, r = 1, |x - y|^2 = 2",
 )
 def _eq_70() -> tuple[float, float]:
@@ -150,8 +150,8 @@ def _theorem_f1() -> tuple[float, float]:
 @Entry(
     "hrf",
     "Eqs. 89-92",
-    "|Ax|^2",
-    "q(Ax), the unconjugated square",
+    r"$\lVert Ax\rVert^2$",
+    r"$q(Ax) = \sum_k (Ax)_k^2$, the unconjugated square",
     f"mean of the softmax estimate, {POINT}, A = (1.1+.3i, .2+.9i, .8-.4i, -.3+1.1i)",
 )
 def _eq_89() -> tuple[float, float]:
@@ -166,8 +166,8 @@ def _eq_89() -> tuple[float, float]:
 @Entry(
     "crt",
     "Eq. 7",
-    "(sqrt((2V + d)^2 + 8dV) - 2V - d)/(4V), which cancels",
-    "2d/((2V + d) + sqrt((2V + d)^2 + 8dV))",
+    r"$(\sqrt{(2V+d)^2 + 8dV} - 2V - d)/(4V)$, which cancels",
+    r"$2d/(2V + d + \sqrt{(2V+d)^2 + 8dV})$",
     "rho in float64, V = 1e-14, d = 64; above 1 features are unbounded",
 )
 def _eq_7() -> tuple[float, float]:
@@ -189,8 +189,8 @@ def _tail(d: int, A: float, epsilon: float) -> tuple[float, float]:
 @Entry(
     "crt",
     "Theorem 4.2",
-    "the bound has (1 - 4A)^(-d/2)",
-    "(1 - 4A)^(-d)",
+    "the bound has $(1 - 4A)^{-d/2}$",
+    "$(1 - 4A)^{-d}$",
     "printed bound and exact probability, d = 1, x = y = 0, A = -1023.75, M = 1, epsilon = 31",
 )
 def _theorem_42() -> tuple[float, float]:
@@ -200,8 +200,8 @@ def _theorem_42() -> tuple[float, float]:
 @Entry(
     "crt",
     "Theorem 4.2",
-    "the bound has (1 - 4A)^(-d/2)",
-    "(1 - 4A)^(-d)",
+    "the bound has $(1 - 4A)^{-d/2}$",
+    "$(1 - 4A)^{-d}$",
     "printed bound and exact probability, d = 20, x = y = 0, A = -.5, M = 1, epsilon = 1500",
 )
 def _theorem_42_high() -> tuple[float, float]:

@@ -8,7 +8,6 @@ import numpy as np
 
 from ._coupling import log_conformity, orthogonality_relative_gap, trigonometric_excess
 from ._errata import Entry
-from ._orthogonal_monte_carlo import dot_product_mse, kac_fourth_moment, subsampled_dot_product_mse
 from ._pairs import Pairs
 from ._quadrature import origin_weight, second_moments, spherical_radial_variance
 from ._rows import sine_moment
@@ -24,8 +23,8 @@ def _simplex_row_norm(d: int, slip: float) -> float:
 @Entry(
     "simrf",
     "Eqs. 9, 88, Algorithm 1",
-    "sqrt(d + 1)",
-    "sqrt(d) + 1",
+    r"$\sqrt{d + 1}$",
+    r"$\sqrt d + 1$",
     "squared length of the first simplex row, d = 3",
 )
 def _eq_9() -> tuple[float, float]:
@@ -35,7 +34,7 @@ def _eq_9() -> tuple[float, float]:
 @Entry(
     "simrf",
     "Eq. 67",
-    "a factor binom(k, p) too many",
+    r"a factor $\binom kp$ too many",
     "Eq. 24",
     "conformity of a simplex pair, d = 8, |x + y| = 2",
 )
@@ -52,7 +51,7 @@ def _eq_67() -> tuple[float, float]:
 @Entry(
     "simrf",
     "Corollary 4.4, Eq. 25",
-    "the series lacks 2^k in its denominator",
+    "the series lacks $2^k$ in its denominator",
     "Eq. 69 has it",
     "orthogonality gap, x = (.3, .1, -.2, .4), y = (.2, -.1, .1, .3), m = 4; never negative",
 )
@@ -71,8 +70,8 @@ def _eq_25() -> tuple[float, float]:
 @Entry(
     "simrf",
     "Eq. 77",
-    "(1 + exp(-z^2))^2",
-    "(1 - exp(-z^2))^2",
+    "$(1 + e^{-z^2})^2$",
+    "$(1 - e^{-z^2})^2$",
     "error of orthogonal over independent trigonometric features, d = 64, m = 10, z = 1.3",
 )
 def _eq_77() -> tuple[float, float]:
@@ -82,28 +81,50 @@ def _eq_77() -> tuple[float, float]:
     return printed, right
 
 
-def _kac_ratio(d: int, constant: float) -> float:
-    """Error of Kac's walk over that of independent rows at x = y = e_1, m = 1, after ``constant`` d ln d steps."""
-    e1 = np.eye(1, d)[0]
-    steps = math.ceil(constant * d * math.log(d))
-    return float(subsampled_dot_product_mse(e1, e1, 1, kac_fourth_moment(e1, e1, steps)) / dot_product_mse(e1, e1, 1))
+@Entry(
+    "simrf",
+    "Sec. 4.1",
+    r"one threshold $z_{\mathrm{crit}}(d)$ up to which orthogonal cosines win",
+    "the gap changes its sign again and again",
+    "first and second distance at which orthogonal and independent cosines have equal errors, d = 8",
+)
+def _critical() -> tuple[float, float]:
+    from scipy.optimize import brentq
+
+    def gap(z: float) -> float:
+        return float(trigonometric_excess(z**2, 8))
+
+    return float(brentq(gap, 2.5, 3.4)), float(brentq(gap, 3.6, 4.5))
+
+
+@Entry(
+    "simrf",
+    "Eqs. 16, 17",
+    r"the vector $w_i$ times the direction $-\sum_{j\ne i} w_j/\lVert\sum_{j\ne i} w_j\rVert$",
+    r"its length $\lVert w_i\rVert$ times that direction",
+    "length of the new row, for a row (2, 0) and the sum (3, 4) of the others",
+)
+def _eq_16() -> tuple[float, float]:
+    w, others = np.array([2.0, 0.0]), np.array([3.0, 4.0])
+    direction = -others / np.linalg.norm(others)
+    return abs(float(w @ direction)), float(np.linalg.norm(np.linalg.norm(w) * direction))
 
 
 @Entry(
     "omc",
-    "Theorem 5.2, Sec. 6",
-    "C d log d steps lower the error, and C = 2 is used",
-    "C = 4 does for every x, y and m, and no smaller C at large d",
-    "error of Kac's walk over that of independent rows, x = y = e_1, m = 1, d = 256",
+    "Theorem 5.1",
+    "the coordinates are $F_2^d$",
+    "$F_2^L$, with $d = 2^L$",
+    "number of coordinates, d = 8",
 )
-def _theorem_52() -> tuple[float, float]:
-    return _kac_ratio(256, 2.0), _kac_ratio(256, 4.0)
+def _theorem_51() -> tuple[float, float]:
+    return float(2**8), float(2**3)
 
 
 @Entry(
     "qbf",
     "Sec. 3",
-    "theta_i = u_i/u_{i+1}, a Cauchy variable",
+    r"$\theta_i = u_i/u_{i+1}$, a Cauchy variable",
     "atan2 of a tree of partial norms",
     "E cos(theta) of a leaf",
 )
@@ -117,9 +138,34 @@ def _angles() -> tuple[float, float]:
 
 @Entry(
     "qbf",
+    "Sec. 3, butterflies",
+    "butterfly matrices are Haar distributed",
+    "their columns are uniform; the matrices are not Haar for $d > 2$",
+    r"$E\,Q_{11}^2Q_{22}^2$ of a butterfly and of a Haar matrix, d = 4",
+)
+def _not_haar() -> tuple[float, float]:
+    # Q_11 = Q_22 = c cos(a), with c^2 ~ Beta(1, 1) of the second level and a uniform angle a of the first
+    d, fourth_of_c, fourth_of_cosine = 4, 1 / 3, 3 / 8
+    return fourth_of_c * fourth_of_cosine, (d + 1) / (d * (d - 1) * (d + 2))
+
+
+@Entry(
+    "qbf",
+    "Sec. 4.2",
+    r"$f(\lvert\rho_j Qv_j\rvert)/(2\rho_j^2)$ in the rule of the arc-cosine kernel",
+    r"$[f(\rho_j Qv_j) + f(-\rho_j Qv_j)]/(2\rho_j^2)$",
+    "mean of the estimate of order one at right angles, unit vectors",
+)
+def _arc_cosine_rule() -> tuple[float, float]:
+    # E |g_1| |g_2| of independent normal numbers, and E relu(g_1) relu(g_2) + E relu(-g_1) relu(-g_2)
+    return 2 / math.pi, 1 / math.pi
+
+
+@Entry(
+    "qbf",
     "Sec. 2, weights after Eq. 6",
-    "a_j^2 = d/(2(d + 1) rho_j^2) without reflected points",
-    "half of that belongs to points taken with their reflections; alone, d/((d + 1) rho_j^2)",
+    r"$a_j^2 = d/(2(d + 1)\rho_j^2)$ without reflected points",
+    r"half of that belongs to points taken with their reflections; alone, $d/((d + 1)\rho_j^2)$",
     "mean of the Gaussian estimate's kernel part, |x - y|^2 = 2.908",
 )
 def _weights() -> tuple[float, float]:
@@ -144,7 +190,7 @@ def _independence() -> tuple[float, float]:
 @Entry(
     "qbf",
     "Sec. 8",
-    "resampling until a_0^2 >= 0 changes nothing",
+    r"resampling until $a_0^2 \ge 0$ changes nothing",
     "it biases every estimate",
     "bias of the Gaussian estimate at large distance, d = 8",
 )
@@ -158,8 +204,8 @@ def _resampling() -> tuple[float, float]:
 @Entry(
     "qbf",
     "Sec. 2, Proposition 2.1",
-    "D = 2n(d + 1) features",
-    "2n(d + 1) + 1, with the constant",
+    "$D = 2n(d + 1)$ features",
+    "$2n(d + 1) + 1$, with the constant",
     "features of one rule, d = 8",
 )
 def _feature_count() -> tuple[float, float]:
@@ -171,7 +217,7 @@ def _feature_count() -> tuple[float, float]:
     "qbf",
     "Proposition 2.1",
     "a bound on the variance",
-    "it is exceeded: its proof drops a factor rho^2",
+    r"it is exceeded: its proof drops a factor $\rho^2$",
     "printed bound and exact variance of one rule, x = -y, |x| = .3, d = 64",
 )
 def _proposition_21() -> tuple[float, float]:
@@ -187,8 +233,12 @@ ENTRIES = (
     _eq_67,
     _eq_25,
     _eq_77,
-    _theorem_52,
+    _critical,
+    _eq_16,
+    _theorem_51,
     _angles,
+    _not_haar,
+    _arc_cosine_rule,
     _weights,
     _independence,
     _proposition_21,
