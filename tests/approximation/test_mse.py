@@ -74,7 +74,7 @@ UNKNOWN = [
         r"nearest that has one is Orthogonal\(Haar",
     ),
     (Approximation(SOFTMAX, maps.Positive(), Simplex(Hadamard())), r"nearest that has one is Simplex\(Haar\(\)\)"),
-    (Approximation(SOFTMAX, maps.Positive(), SimplexPlus()), r"nearest that has one is Orthogonal\(Haar\(\)\)"),
+    (Approximation(SOFTMAX, maps.Hyperbolic(), SimplexPlus()), r"nearest that has one is Orthogonal\(Haar\(\)\)"),
     (Approximation(SOFTMAX, maps.Positive(), QMC()), r"nearest that has one is Orthogonal\(Haar\(\)\)"),
     (Approximation(SOFTMAX, maps.ComplexExponential(1j), Simplex()), r"the nearest that has one is IID\(\)"),
     (Approximation(SOFTMAX, maps.AngularHybrid(4), Simplex()), r"the nearest that has one is shared=False"),

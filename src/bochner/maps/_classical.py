@@ -9,9 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import theory
+from .._arrays import pad_last
 from .._validation import check_flag
 from ..kernels import Gaussian, Kernel, Softmax
 from ..projections import GaussHermite, Projection
+from ..projections._blocks import BlockProjection
+from ..radii import Chi
 from ._drawing import Draws, Nodes
 from ._error import ErrorCase
 from ._exponential import ExponentialFeatures, ExponentialMap, exponential_layout, norm_coefficient
@@ -111,6 +114,15 @@ class Trigonometric(Map):
         if isinstance(case.projection, GaussHermite):
             Z = case.X[:, None, :] - case.Y[None]
             return case.of_gaussian(theory.grid_mse(Z, *case.projection.rule(), case.m))
+        rows = case.projection
+        if (
+            isinstance(rows, BlockProjection)
+            and rows.rotation.sign_rows
+            and rows.geometry.axes
+            and isinstance(rows.radial_law, Chi)
+        ):
+            Z = pad_last(case.X[:, None, :] - case.Y[None], case.dim)
+            return case.of_gaussian(theory.sign_rows_mse(Z, case.m))
         rules = case.rules
         if rules is not None:
             polytope, n_rules = rules
@@ -139,7 +151,10 @@ class _PlainExponential(ExponentialMap):
         return ExponentialFeatures(nodes, 0, 1, norm_coefficient(kernel, -1.0))
 
     def mse(self, case: ErrorCase) -> np.ndarray:
-        """Error with independent, orthogonal and simplex rows."""
+        """Error with independent, orthogonal and simplex rows, and of single exponentials with any geometry under Haar."""
+        blocks = None if self.antithetic else case.sampled_blocks()
+        if blocks is not None:
+            return case.absolute(theory.sampled_positive_log_relative_mse(case.pairs.plus, case.m, case.dim, blocks))
         error = theory.hyperbolic_log_relative_mse if self.antithetic else theory.positive_log_relative_mse
         return case.absolute(error(case.pairs.plus, case.m, case.dim, case.coupling))
 

@@ -196,12 +196,14 @@ class DenseExponential(InFrame):
         return DenseFeatures(nodes, np.array(self.A), s, self._planned_frame(draws.d), kernel, same=self._same_for_both)
 
     def mse(self, case: ErrorCase) -> np.ndarray:
-        """Error with independent rows."""
-        case.require_independent(self)
+        """Error with independent rows, and of positive features also with orthogonal ones."""
+        A, s = np.array(self.A), np.ones(case.d) if self.s is None else np.array(self.s)
+        positive = not np.iscomplexobj(A) and (A <= 0).all() and (s == 1).all()
+        if case.projection.coupling != "orthogonal" or not positive:
+            case.require_independent(self)
         inside = self._case_inside(case)
-        s = 1 if self.s is None else np.array(self.s)
         X, Y = inside.X[:, None, :], inside.Y[None]
-        error = theory.dense_exponential_log_relative_mse(X, Y, np.array(self.A), s, case.m)
+        error = theory.dense_exponential_log_relative_mse(X, Y, A, s, case.m, d=case.dim, coupling=case.coupling)
         return case.absolute(error)
 
 

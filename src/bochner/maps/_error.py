@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
 from .. import theory
+from ..geometries import Geometry
 from ..kernels import Gaussian, Softmax
 from ..projections import Projection, Quadrature, Simplex
+from ..projections._blocks import BlockProjection
+from ..radii import Chi
 
 
 class NoClosedForm(ValueError):
@@ -79,6 +82,16 @@ class ErrorCase:
             )
         return found
 
+    def sampled_blocks(self) -> list[theory.SampledBlocks] | None:
+        """Sampled blocks of a geometry without a closed form, under a Haar rotation and with Gaussian lengths; else None."""
+        rows = self.projection
+        if not isinstance(rows, BlockProjection) or rows.geometry.axes or rows.rotation.uniform_directions != "all":
+            return None
+        if not isinstance(rows.radial_law, Chi) or rows.geometry.coupling is not None:
+            return None
+        sizes = rows.block_sizes(self.d, self.m)
+        return [_sampled(rows.geometry, self.dim, r, sizes.count(r)) for r in sorted(set(sizes))]
+
     def require_independent(self, feature_map: Any) -> None:
         """Raise `NoClosedForm` for coupled rows, if a formula holds for independent rows only."""
         if self.projection.coupling != "iid":
@@ -115,3 +128,19 @@ class ErrorCase:
             return np.broadcast_to(error, self.pairs.minus.shape).copy()
         with np.errstate(over="ignore"):
             return np.asarray(error * np.exp(self.pairs.x2 + self.pairs.y2))
+
+
+_SAMPLED = 1 << 15
+"""Pairs of rows in a sample of blocks."""
+
+
+@lru_cache(maxsize=16)
+def _sampled(geometry: Geometry, dim: int, r: int, count: int) -> theory.SampledBlocks:
+    """Blocks of r rows with lengths of the law chi, always the same ones."""
+    samples = int(np.clip(_SAMPLED // max(r * (r - 1) // 2, 1), 200, 4_000))
+    lengths = np.sqrt(np.random.default_rng(0).chisquare(dim, (samples, r)))
+    W = lengths[:, :, None] * geometry.directions(lengths, max(geometry.n_coordinates(r, dim), 1))
+    gram = np.einsum("nid,njd->nij", W, W, optimize=True)
+    i, j = np.triu_indices(r, 1)
+    sums = gram[:, i, i] + gram[:, j, j] + 2 * gram[:, i, j]
+    return theory.SampledBlocks(count, lengths, np.maximum(sums, 0))

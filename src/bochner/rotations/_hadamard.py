@@ -115,6 +115,11 @@ class MultiHadamard(FastRotation):
         return "none"
 
     @property
+    def sign_rows(self) -> bool:
+        """True for one product."""
+        return self.blocks == 1
+
+    @property
     def safe(self) -> bool:
         r"""True: the independent signs of a row give :math:`T \le (|x|^2|y|^2 + 2(x\cdot y)^2)/d` in OMC Theorem 5.1."""
         return True

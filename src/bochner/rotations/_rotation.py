@@ -43,6 +43,11 @@ class Rotation(Catalogued, ABC):
     exchangeable: ClassVar[bool] = False
 
     @property
+    def sign_rows(self) -> bool:
+        """Whether rows are vectors of signs, coupled as those of HMD: then errors of cosines are known."""
+        return False
+
+    @property
     def safe(self) -> bool:
         """Whether random rows never have a larger error of the dot product than independent rows: uniform rows do not."""
         return self.uniform_directions != "none"

@@ -19,9 +19,9 @@ and ``d`` the dimension.
 - hybrids: `hybrid_mse` of any bases and coefficients, from `CoefficientMoments` (`angular_coefficient`,
   `gaussian_coefficient`, `normalized_gaussian_coefficient`) and `shared_relative_covariance`, for which
   `orthogonal_pair_covariance` couples rows; `angular_hybrid_log_relative_mse`, `gaussian_hybrid_log_relative_mse`;
-- two coupled rows: `log_conformity`;
+- two coupled rows: `log_conformity`; any geometry: `sampled_positive_log_relative_mse` of `SampledBlocks`;
 - quadrature and rows that are not Gaussian: `spherical_radial_variance`, `origin_weight`, `fixed_norm_bias`,
-  `grid_mse`;
+  `grid_mse`, `sign_rows_mse`;
 - dot products: `dot_product_mse`, `subsampled_dot_product_mse` with `hadamard_fourth_moment`, `kac_fourth_moment`,
   `tree_fourth_moment` or `rotated_fourth_moment`;
 - sketches of powers of dot products: `product_sketch_variance`, `tensor_sketch_variance`;
@@ -77,12 +77,15 @@ from ._orthogonal_pairs import orthogonal_pair_covariance
 from ._pairs import Pairs
 from ._polynomial_errors import product_sketch_variance, tensor_sketch_variance
 from ._quadrature import fixed_norm_bias, grid_mse, origin_weight, spherical_radial_variance
+from ._sampled_blocks import SampledBlocks, sampled_positive_log_relative_mse
+from ._sign_rows import sign_rows_mse
 from ._uniform_discrepancy import UniformDiscrepancy, log_uniform_similarity, uniform_mmd
 
 __all__ = [
     "CoefficientMoments",
     "Erratum",
     "Pairs",
+    "SampledBlocks",
     "UniformDiscrepancy",
     "angular_coefficient",
     "angular_hybrid_log_relative_mse",
@@ -122,7 +125,9 @@ __all__ = [
     "positive_log_relative_mse",
     "product_sketch_variance",
     "rotated_fourth_moment",
+    "sampled_positive_log_relative_mse",
     "shared_relative_covariance",
+    "sign_rows_mse",
     "smoothing_gradient_mse",
     "spherical_radial_variance",
     "subsampled_dot_product_mse",

@@ -6,12 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import check_count, shown
+from .._validation import check_count, check_option, shown
+from ._orthogonal_dense import orthogonal_dense_covariance
 from ._pairs import check_numbers, check_paired_rows
+from ._rows import pair_fraction
+from ._special_functions import log_signed_sum
 
 
-def dense_exponential_log_relative_mse(X: Any, Y: Any, A: Any, s: Any = 1, m: int = 1) -> np.ndarray:
-    r"""Log relative error of dense exponential features with independent rows.
+def dense_exponential_log_relative_mse(
+    X: Any, Y: Any, A: Any, s: Any = 1, m: int = 1, *, d: int | None = None, coupling: str = "iid"
+) -> np.ndarray:
+    r"""Log relative error of dense exponential features with independent or orthogonal rows.
 
     Parameters
     ----------
@@ -23,6 +28,10 @@ def dense_exponential_log_relative_mse(X: Any, Y: Any, A: Any, s: Any = 1, m: in
         The signs.
     m : int
         Number of rows.
+    d : int, optional
+        Dimension in which the rows are drawn; that of the points by default.
+    coupling : {"iid", "orthogonal"}, default "iid"
+        Coupling of the rows; orthogonal rows need real constants that are not positive, and s = 1.
 
     Returns
     -------
@@ -41,7 +50,8 @@ def dense_exponential_log_relative_mse(X: Any, Y: Any, A: Any, s: Any = 1, m: in
         q_i = \frac{1-4A_i}{\sqrt{1-8A_i}}\,e^{2u_i^2/(1-8A_i)}\,c_i .
 
     For real A and s = 1 it is :math:`k^2\prod_i\frac{1+\rho_i}{2}\rho_i^{-1/2}e^{\rho_i(x_i+y_i)^2}`,
-    :math:`\rho_i = 1/(1-8A_i)`.  Equal constants give `gerf_log_relative_mse`.
+    :math:`\rho_i = 1/(1-8A_i)`.  Equal constants give `gerf_log_relative_mse`.  Orthogonal rows add
+    :math:`\varphi(m, d)` times the covariance of two of them, a triple integral (`bochner.theory._orthogonal_dense`).
 
     Examples
     --------
@@ -61,6 +71,7 @@ def dense_exponential_log_relative_mse(X: Any, Y: Any, A: Any, s: Any = 1, m: in
             f"{owner}: A and s must be numbers or have {x.shape[-1]} entries, got shapes {A.shape}, {s.shape}."
         )
     check_count(owner, "m", m)
+    check_option(owner, "coupling", coupling, ("iid", "orthogonal"))
     z2 = (x - y) ** 2 - (s + 1) * (x**2 + y**2)  # the logarithm of c_i over that of k^2
     u = np.sqrt(s * (1 - 4 * A)) * (x + s * y)
     a = 1 - 8 * A.real
@@ -69,7 +80,15 @@ def dense_exponential_log_relative_mse(X: Any, Y: Any, A: Any, s: Any = 1, m: in
     p, q = log_p.sum(axis=-1), log_q.sum(axis=-1)
     log_moment = p + np.log1p(np.exp(q - p).real) - np.log(2)
     with np.errstate(divide="ignore"):
-        return np.asarray(log_moment + np.log(np.maximum(-np.expm1(-np.maximum(log_moment, 0)), 0)) - np.log(m))
+        rows = np.asarray(log_moment + np.log(np.maximum(-np.expm1(-np.maximum(log_moment, 0)), 0)) - np.log(m))
+    d = x.shape[-1] if d is None else check_count(owner, "d", d)
+    pairs = pair_fraction(m, d) if coupling == "orthogonal" else 0.0
+    if not pairs:
+        return rows
+    if A.imag.any() or (A.real > 0).any() or (s != 1).any():
+        raise ValueError(f"{owner}: orthogonal rows need s = 1 and real A of at most zero for a closed form.")
+    covariance = orthogonal_dense_covariance((x + y) ** 2, np.broadcast_to(1 - 4 * A.real, x.shape[-1:]), d)
+    return log_signed_sum([rows, np.zeros_like(rows)], [1.0, pairs * covariance])
 
 
 def _check_constants(owner: str, A: Any) -> np.ndarray:
