@@ -9,7 +9,7 @@ import torch
 import torch.utils.checkpoint
 
 from bochner import maps
-from bochner.nn import _fused_call as fused_call
+from bochner.nn import _fused as fused_call
 from bochner.nn import _threads as nn_threads
 from bochner.nn import linear_attention
 from bochner.nn._fused import attend

@@ -26,7 +26,8 @@ class LinearCache(Cache):
     ``generate`` makes one by itself for a converted model; pass your own as ``past_key_values`` to go on with it later.
     Each converted layer holds an `AttentionState`: sums over keys, and with a window or anchors those few keys; all other
     layers hold what they do in ``transformers.DynamicCache``, so that sliding windows stay sliding windows.  Greedy
-    decoding, sampling, beams, batches with padding on either side, prompts in several parts, and several prompts that share a beginning work as with other caches.
+    decoding, sampling, beams, batches with padding on either side, prompts in several parts, and several prompts that
+    share a beginning work as with other caches.
 
     Parameters
     ----------

@@ -168,6 +168,7 @@ class QuadraticFeatures(TensorFeatures):
 
 def is_plain(x: Tensor) -> bool:
     """Whether a tensor has numbers and no gradient, outside of all tracing: what follows from it may be kept."""
+    # private, since torch.func has no public question for it; a tensor of vmap or grad must not be kept beyond the call
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
         return False
     return type(x) in (Tensor, torch.nn.Buffer) and not x.requires_grad and not x.is_meta
