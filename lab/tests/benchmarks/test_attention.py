@@ -35,7 +35,7 @@ def small(monkeypatch):
 def test_every_case_is_measured(small):
     pytest.importorskip("performer_pytorch", reason="performer-pytorch is the peer")
     results = list(SUITES["attention"]())
-    assert len(results) == 19 and not any(math.isnan(result.value) for result in results)
+    assert len(results) == 24 and not any(math.isnan(result.value) for result in results)
 
 
 def test_a_missing_peer_is_named(small, monkeypatch):

@@ -1,13 +1,14 @@
 r"""One step of decoding with positive exponential features: one query, one key, and the sums over earlier keys.
 
-`linear_attention` computes the same; this is the same arithmetic for a single position without all that a sequence
-needs, since the time of a step is that of calling operations.  Logarithms of features are
+`linear_attention` with a state computes the same, and is its oracle in the tests; this is the same arithmetic for a single
+position without all that a sequence needs.  On the CPU the time of a step is that of calling operations, and a compiled
+loop makes a token of a model with 4 layers 2.7 times as fast, with a window of 64 3.5 times (1.55 against 4.12 and 1.96
+against 6.87 ms on one thread, 256 rows).  Logarithms of features are
 
 .. math:: l_m(z) = w_m\cdot z + c|z|^2 + a_m, \qquad z = T^T(\sqrt s\,x - o),
 
 so w, T, o and the scale s become one matrix and one row of constants for queries, keys, and z.  The squared norm of the
-query is a factor of numerator and denominator, and is left out.  On CPUs a compiled loop does all of it; elsewhere a
-dozen operations do, in which a query divides by the sum of its features, a softmax over m, which cancels as well.
+query is a factor of numerator and denominator, and is left out.
 
 A graph of `torch.compile` holds the compiled loop as an operator, which returns new sums instead of changing those given.
 """
@@ -20,7 +21,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from ..approximation.log_features import KeySums
 from ..linalg.compiled.decoding import decode, decode_near
@@ -55,13 +55,12 @@ class DecodingStep:
         self.scale = scale
         self.held: KeySums | None = None
         self.held_near: NearKeys | None = None
-        self.on_cpu = like.is_cpu
         self.arrays: list[tuple[np.ndarray, np.ndarray]] = []
 
     @classmethod
     def of(cls, features: TensorFeatures, scale: float, heads: int, like: Tensor) -> DecodingStep | None:
-        """The step with any features; None for those that have no such form."""
-        known = isinstance(features, QuadraticFeatures) and features.positive
+        """The step with any features; None for those that have no such form, and on other devices than the CPU."""
+        known = isinstance(features, QuadraticFeatures) and features.positive and like.is_cpu
         return cls(features, scale, heads, like) if known else None  # type: ignore[arg-type]
 
     def __call__(self, sums: KeySums, q: Tensor, k: Tensor, v: Tensor, there: Tensor | None) -> tuple[Tensor, KeySums]:
@@ -78,16 +77,10 @@ class DecodingStep:
         there : Tensor (batch,) of bool or None
             Where there is a key.
         """
-        if self.on_cpu and torch.compiler.is_compiling():
+        if torch.compiler.is_compiling():
             out, *others = _decode(q, k, v, there, *sums, self._sides, self.c)
             return out, KeySums(*others)
-        if self.on_cpu:
-            return self._compiled(sums, q, k, v, there)
-        group = q.shape[1] // k.shape[1]
-        k, v = (x.repeat_interleave(group, dim=1) for x in (k, v))
-        if k.shape[-2]:
-            sums = self._absorbed(sums, k, v, there)
-        return self._read(sums, q), sums
+        return self._compiled(sums, q, k, v, there)
 
     def beside(
         self, state: AttentionState, near: tuple[int, int], q: Tensor, k: Tensor, v: Tensor, there: Tensor | None
@@ -133,21 +126,6 @@ class DecodingStep:
         rows = [x.contiguous().numpy() for x in (q, k, v)]
         decode(*rows, self.every if there is None else there.numpy(), *self.arrays[:3], self.c, *self.views, out)
         return torch.from_numpy(out), self.held
-
-    def _absorbed(self, sums: KeySums, k: Tensor, v: Tensor, there: Tensor | None) -> KeySums:
-        z = k @ self.frame[0] + self.frame[1]
-        log = k @ self.keys[0] + self.keys[1] + self.c * z.square().sum(dim=-1, keepdim=True)
-        if there is not None:
-            log = log.masked_fill(~there[:, None, None, None], -torch.inf)
-        shift = torch.maximum(sums.shift, log)
-        values = sums.values * (sums.shift - shift).exp_().mT
-        return KeySums(values.addcmul_((log - shift).exp_().mT, pad(v, (0, 1), value=1.0)), shift)
-
-    def _read(self, sums: KeySums, q: Tensor) -> Tensor:
-        """What queries see; zero where there is no key, and at least 1/m for the denominator where there is one."""
-        log = q @ self.queries[0] + self.queries[1]
-        out = (log + sums.shift).softmax(dim=-1) @ sums.values
-        return out[..., :-1] / out[..., -1:].clamp_(min=torch.finfo(out.dtype).tiny)
 
 
 def _pairs(sides: list[Tensor]) -> list[tuple[np.ndarray, np.ndarray]]:

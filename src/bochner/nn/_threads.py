@@ -8,6 +8,11 @@ After an operation that torch has divided, its threads go on spinning for some m
 another one follows.  Threads of our own would not get these cores until then.  So the work is given to torch's threads, as
 a region of the OpenMP runtime that torch is linked with; within it, operations are not divided any further.  Where torch
 has another runtime, a pool of our own does the work, whose threads sleep while they wait.
+
+The entry of the runtime is called through ctypes, since torch lends its threads to C++ only.  It can go when torch has such
+a call in Python, or when its idle threads do not spin.  The gain is on idle cores, where a call of 20 ms would otherwise
+wait up to 8 ms; beside a load of 12 on 2 cores both ways take the same time (216 and 197 ms, the best of 20 causal calls
+with 2048 positions, 8 heads and 256 rows).
 """
 
 from __future__ import annotations

@@ -37,6 +37,7 @@ def run() -> Iterator[Result]:
         yield from _bidirectional()
         yield from _causal()
         yield from _against_products()
+        yield from _engines()
         yield from _batch()
         yield from _break_even()
         yield from _training()
@@ -53,7 +54,7 @@ def _inputs(length: int = _L) -> tuple[Any, Any, Any]:
     return q, k, v
 
 
-def _ours(q: Any, k: Any, v: Any, *, causal: bool) -> Callable[[], Any]:
+def _ours(q: Any, k: Any, v: Any, *, causal: bool, **options: Any) -> Callable[[], Any]:
     from bochner.approximation import Approximation
     from bochner.kernels import Softmax
     from bochner.maps import OptimalPositive
@@ -63,7 +64,7 @@ def _ours(q: Any, k: Any, v: Any, *, causal: bool) -> Callable[[], Any]:
     phi = Approximation(Softmax(), OptimalPositive(), n_projections=_M).fit(
         q[0, :, :256] * root, k[0, :, :256] * root, 0
     )
-    return lambda: linear_attention(q, k, v, features=phi, causal=causal)
+    return lambda: linear_attention(q, k, v, features=phi, causal=causal, **options)
 
 
 def _performer(q: Any, k: Any, v: Any, *, causal: bool) -> Callable[[], Any] | None:
@@ -156,6 +157,24 @@ def _with_gradients(work: Callable[[], Any]) -> Callable[[], None]:
         sum(x.sum() for x in (out if isinstance(out, tuple) else (out,))).backward()
 
     return both
+
+
+def _engines() -> Iterator[Result]:
+    """The plain engine against the fused operator, which stays only while it is 1.5 times as fast; and windows."""
+    import torch
+
+    inputs = _inputs(_MIDDLE)
+    with torch.no_grad():
+        for causal, window in ((False, 0), (True, 0), (True, 64)):
+            works = [_ours(*inputs, causal=causal, window=window, engine=engine) for engine in ("plain", "auto")]
+            plain, fused = best_of_each(works, 5)
+            case = f"plain engine / fused operator, {'causal, ' if causal else ''}window {window}, L = {_MIDDLE}"
+            yield at_least(case, plain / fused, 1.5, "x", f"{seconds(plain)}; fused {seconds(fused)}")
+        for causal, window in ((False, 16), (True, 64)):
+            works = [_ours(*inputs, causal=causal, window=window), _exact(*inputs, causal=causal)]
+            ours, exact = best_of_each(works, 5)
+            case = f"exact / {'causal ' if causal else ''}linear_attention with a window of {window}, L = {_MIDDLE}"
+            yield measured(case, exact / ours, "x", f"{seconds(ours)}; exact {seconds(exact)}")
 
 
 def _batch() -> Iterator[Result]:
