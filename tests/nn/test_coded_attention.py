@@ -246,3 +246,23 @@ def test_more_queries_than_keys_are_no_causal_attention():
     q, k, v = tensors()
     with pytest.raises(ValueError, match="at least as many keys as queries, got 10 and 50"):
         coded_attention(q, k[..., :10, :], v[..., :10, :], causal=True)
+
+
+def test_heads_with_other_numbers_of_keys_are_computed_as_by_themselves():
+    q, k, v = tensors()
+    codes, kept = KeyCodes.fitted(q, k, 64), [6, 2, 0, 6]
+    options = {"window": 4, "block": 8, "causal": True, "key_mask": padded()}
+    whole = coded_attention(q, k, v, codes, kept=kept, **options)
+    for h, count in enumerate(kept):
+        one = coded_attention(*(x[:, h : h + 1] for x in (q, k, v)), codes.of_heads([h]), kept=count, **options)
+        torch.testing.assert_close(whole[:, h : h + 1], one, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_counted_bits_select_what_products_of_signs_select(causal, monkeypatch):
+    q, k, v = tensors()
+    options = {"window": 4, "kept": 5, "block": 8, "causal": causal, "key_mask": padded()}
+    codes = KeyCodes.fitted(q, k, 100)
+    counted = coded_attention(q, k, v, codes, **options)
+    monkeypatch.setattr(module, "_counts_bits", lambda x: False)
+    torch.testing.assert_close(coded_attention(q, k, v, codes, **options), counted, rtol=0, atol=1e-12)

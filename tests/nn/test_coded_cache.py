@@ -36,7 +36,7 @@ def coded_model(features=False, **options):
                 replace(x, features=f, gate=0.5) if h % 2 else x
                 for h, (x, f) in enumerate(zip(heads, planned, strict=True))
             ]
-        found[name] = replace(own, heads=heads, window=4, exact_below=0, **options)
+        found[name] = replace(own, heads=heads, **{"window": 4, "exact_below": 0, "block": 1} | options)
     return replace_attention(model, found, generator=torch.Generator().manual_seed(1))
 
 

@@ -10,16 +10,20 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from .._validation import check_count, check_flag, check_instance, shown
+from ..linalg.compiled.coding import select_for_blocks
 from ._attention_checks import borders_of, check_tensors
 from ._attention_features import grouped
 from ._coded_remainder import Gathered, Remainder, in_blocks
-from ._key_codes import Coded, KeyCodes
+from ._key_codes import Coded, KeyCodes, packed
+from ._threads import run_all
 
 OWNER = "coded_attention"
 _STEP_BYTES = 1 << 26
@@ -218,7 +222,17 @@ def attend(
         return x.new_zeros(*x.shape[:-1], v.shape[-1])
     if selection.block == 1:
         return _attend_each(x, y, v, bias, codes, selection, causal, remainder)
-    return _attend_blocks(x, y, v, bias, codes, selection, causal, remainder)
+    if remainder is not None or len(set(selection.candidates)) == 1:
+        return _attend_blocks(x, y, v, bias, codes, selection, causal, remainder)
+    out = x.new_empty(*x.shape[:-1], v.shape[-1])  # heads with as many candidates together, which are gathered alike
+    for count in sorted(set(selection.candidates)):
+        own = [h for h, candidates in enumerate(selection.candidates) if candidates == count]
+        numbers = [tuple(part[h] for h in own) for part in (selection.candidates, selection.kept)]
+        chosen = selection._replace(candidates=numbers[0], kept=numbers[1])
+        own_bias = None if bias is None else bias[:, own]
+        part = _attend_blocks(x[:, own], y[:, own], v[:, own], own_bias, codes.of_heads(own), chosen, causal, None)
+        out = out.index_copy(1, torch.tensor(own, device=x.device), part)
+    return out
 
 
 def _attend_blocks(
@@ -235,6 +249,8 @@ def _attend_blocks(
     n, p = x.shape[-2], y.shape[-2]
     layout = _Layout.of(x, p, bias, selection, causal)
     found = codes.keys(y.detach()) if max(selection.candidates) else None
+    if found is not None and _counts_bits(x):
+        found = found._replace(packed=packed(found.signs))  # once for all steps
     totals = None if remainder is None else remainder.totals(x, y, v, bias, layout.limits(n))
     out = []
     for start in range(0, n, layout.step(x, y, v)):
@@ -429,21 +445,62 @@ def _selected(
         p = min(p, layout.offset + stop)
     judges = torch.linspace(0, blocks.shape[-2] - 1, min(blocks.shape[-2], _JUDGES)).round().long()
     found = codes.queries(blocks[..., judges, :].flatten(2, 3))
+    if _counts_bits(blocks):
+        return _selected_by_words(found, len(judges), keys, codes, layout, start, stop, bias)
     scores = codes.scores(found, Coded(keys.signs[..., :p, :], keys.norms[..., :p], keys.offsets[..., :p]))
     if bias is not None:
         scores += bias[:, :, None, :p].detach()
     scores = scores.unflatten(2, (-1, len(judges)))
-    if len(judges) > 1:  # the largest share of a query's weight, and not the largest score, makes a key matter
-        if layout.causal:
-            last = layout.positions(start, stop)[:, -1:, None]
-            scores = scores.masked_fill(torch.arange(p, device=scores.device) > last, -torch.inf)
-        scores = scores - scores.logsumexp(dim=-1, keepdim=True)
+    if layout.causal:
+        last = layout.positions(start, stop)[:, -1:, None]
+        scores = scores.masked_fill(torch.arange(p, device=scores.device) > last, -torch.inf)
+    # a key matters by its score below the best one of some query, and not by the score itself
+    scores = scores - scores.amax(dim=-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).min)
     score = scores.amax(dim=-2).masked_fill_(~layout.far(start, stop, p), -torch.inf)
     most = torch.tensor(selection.candidates, device=score.device)
     top = score.topk(min(max(selection.candidates), p), dim=-1)
     rank = torch.arange(top.indices.shape[-1], device=score.device)
     missing = (top.values == -torch.inf) | (rank >= most[:, None])[:, None]
     return top.indices.masked_fill(missing, layout.keys)
+
+
+def _counts_bits(x: Tensor) -> bool:
+    """Whether a compiled loop can do it."""
+    return x.is_cpu and not torch.compiler.is_compiling()
+
+
+def _selected_by_words(
+    queries: Coded,
+    judges: int,
+    keys: Coded,
+    codes: KeyCodes,
+    layout: _Layout,
+    start: int,
+    stop: int,
+    bias: Tensor | None,
+) -> Tensor:
+    """The same by counting bits in a compiled loop, a head at a time."""
+    words, own = (part.words().numpy().view(np.uint64) for part in (keys, queries))
+    norms, offsets = keys.norms.float().numpy(), (keys.offsets if bias is None else keys.offsets + bias.detach())
+    blocks, p, most = len(range(start, stop, layout.selection.block)), layout.keys, max(layout.selection.candidates)
+    starts = layout.offset + torch.arange(start, stop, layout.selection.block)
+    seen = (starts + layout.selection.block).clamp(max=p) if layout.causal else torch.full_like(starts, p)
+    low = starts - layout.reach[0] if layout.reach[0] >= 0 else torch.full_like(starts, p)
+    high = starts + layout.selection.block - 1 + layout.reach[1]
+    ranges = torch.stack([low, high, seen], dim=-1).numpy()
+    places = torch.full((*queries.norms.shape[:2], blocks, most), p)
+    lengths, cosines = queries.norms.float().numpy(), codes.cosines().numpy()
+    numbers, first, limits = places.numpy(), layout.is_first.numpy(), offsets.float().numpy()
+
+    def one(b: int, h: int) -> None:
+        select_for_blocks(
+            own[b, h].reshape(blocks, judges, -1), lengths[b, h].reshape(blocks, judges), cosines, words[b, h],
+            norms[b, h], limits[b, h], ranges, first[b], layout.selection.candidates[h], numbers[b, h],
+        )  # fmt: skip
+
+    heads = [h for h, count in enumerate(layout.selection.candidates) if count]
+    run_all([partial(one, b, h) for b in range(len(places)) for h in heads])
+    return places
 
 
 def _gathered(y: Tensor, v: Tensor, bias: Tensor | None, places: Tensor, there: Tensor) -> Gathered:
@@ -463,8 +520,9 @@ def _scores(blocks: Tensor, gathered: Gathered) -> Tensor:
 
 def rows_at(x: Tensor, at: Tensor) -> Tensor:
     """Rows of (batch, heads, n, d) at places (batch, heads, ...)."""
-    flat = at.flatten(2)
-    return x.gather(-2, flat[..., None].expand(*flat.shape, x.shape[-1])).unflatten(2, at.shape[2:])
+    lead = torch.arange(x.shape[0] * x.shape[1], device=x.device).view(*x.shape[:2], *[1] * (at.ndim - 2))
+    flat = (at + x.shape[2] * lead).flatten()
+    return x.reshape(-1, x.shape[-1]).index_select(0, flat).view(*at.shape, x.shape[-1])  # whole rows, 5 times gather
 
 
 def _best(scores: Tensor, first: int, kept: tuple[int, ...]) -> Tensor:

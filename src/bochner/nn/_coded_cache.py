@@ -5,7 +5,6 @@ This module imports ``transformers``; `bochner.nn` imports it when `CodedCache` 
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -22,7 +21,7 @@ from ._attention_features import grouped
 from ._coded_module import CodedAttention, exact
 from ._coded_remainder import Gathered
 from ._hugging_face import ATTRIBUTE, LAYER
-from ._key_codes import KeyCodes
+from ._key_codes import KeyCodes, packed
 from ._threads import run_all
 
 _OWNER = "CodedCache"
@@ -267,10 +266,8 @@ class _Step:
         self.queries = [codes.query_centre[:, 0].to(work), codes.query_turn.to(work), codes.rows.to(work)]
         self.keys = [x[:: self.group].contiguous() for x in (codes.key_centre[:, 0].to(work), codes.key_turn.to(work))]
         self.keys += [self.queries[2], self.queries[0][:: self.group].contiguous()]
-        different = torch.arange(codes.bits + 1, dtype=torch.float64)
-        cosines = (math.pi / 2 * (1 - 2 * different / codes.bits)).sin().to(torch.float32)
         self.compiled = layer.room[0].is_cpu and layer.dtype in (torch.float32, torch.float64)
-        self.cosines = cosines.to(layer.device)
+        self.cosines = codes.cosines().to(layer.device)
         self.counts = [np.array(x, dtype=np.int64) for x in (selection.candidates, selection.kept)]
         self.width = max(selection.window, 1) + selection.anchors + max(selection.kept)
         if not layer.codes:
@@ -343,7 +340,7 @@ class _Step:
         new = keys[:, :: self.group, layer.coded :] * self.scale**0.5
         words, norms, offsets = layer.codes
         here = slice(layer.coded, n)
-        found = _every(codes, self.group).keys(new)
+        found = codes.of_heads(range(0, codes.heads, self.group)).keys(new)
         words[:, :, here], norms[:, :, here] = packed(found.signs), found.norms.float()
         offsets[:, :, here] = found.offsets.float() + layer.bias[:, None, here].float()
         low = max(n - max(selection.window, 1), 0)
@@ -392,13 +389,6 @@ class _Step:
         return remainder.added(*shaped, totals, 0, gathered, (used < n)[:, :, None, None])[:, :, 0]
 
 
-def packed(signs: Tensor) -> Tensor:
-    """Signs (..., bits) as words of 64 bits, (..., words)."""
-    lost = -signs.shape[-1] % 64
-    bits = torch.nn.functional.pad((signs > 0).long(), (0, lost)).unflatten(-1, (-1, 64))
-    return (bits << torch.arange(64, device=signs.device)).sum(dim=-1)
-
-
 _COUNTS = torch.tensor([number.bit_count() for number in range(256)], dtype=torch.int64)
 
 
@@ -424,18 +414,6 @@ def _best_places(scores: Tensor, q: Tensor, keys: Tensor, selection: Any, n: int
 
 def _wide(x: Tensor, group: int) -> Tensor:
     return x if group == 1 else x.repeat_interleave(group, dim=1)
-
-
-def _every(codes: KeyCodes, group: int) -> KeyCodes:
-    """Codes of one head of each group."""
-    if group == 1:
-        return codes
-    some = KeyCodes.__new__(KeyCodes)
-    nn.Module.__init__(some)
-    some.bits, some.projection = codes.bits, codes.projection
-    for name, values in codes.named_buffers():
-        some.register_buffer(name, values if name == "rows" else values[::group])
-    return some
 
 
 def _shared(codes: KeyCodes, group: int) -> bool:

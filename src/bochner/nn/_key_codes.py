@@ -30,11 +30,18 @@ class Coded(NamedTuple):
         Lengths in the frame.
     offsets : Tensor (..., n)
         What a key adds to its scores whatever the query, ``a.y``; zero for queries.
+    packed : Tensor (..., n, words) or None
+        The signs as words of 64 bits, where they have been formed.
     """
 
     signs: Tensor
     norms: Tensor
     offsets: Tensor
+    packed: Tensor | None = None
+
+    def words(self) -> Tensor:
+        """Signs as words of 64 bits, (..., n, words)."""
+        return packed(self.signs) if self.packed is None else self.packed
 
 
 class KeyCodes(FixedPrecision):
@@ -184,12 +191,36 @@ class KeyCodes(FixedPrecision):
         cosines = (queries.signs @ keys.signs.mT).mul_(math.pi / 2 / self.bits).sin_()
         return cosines.mul_(queries.norms[..., None]).mul_(keys.norms[..., None, :]).add_(keys.offsets[..., None, :])
 
+    def of_heads(self, heads: Sequence[int]) -> KeyCodes:
+        """Return the same codes for some of the heads."""
+        some = KeyCodes.__new__(KeyCodes)
+        FixedPrecision.__init__(some)
+        some.bits, some.projection = self.bits, self.projection
+        for name, values in self.named_buffers():
+            some.register_buffer(name, values if name == "rows" else values[list(heads)])
+        return some
+
+    def cosines(self) -> Tensor:
+        """Estimated cosine for each number of different bits, (bits + 1,)."""
+        different = torch.arange(self.bits + 1, dtype=torch.float64)
+        return (math.pi / 2 * (1 - 2 * different / self.bits)).sin().to(torch.float32)
+
     def _signs(self, inside: Tensor) -> Tensor:
         return torch.where(inside @ self.rows.to(inside).mT > 0, 1.0, -1.0).to(inside)
 
     def extra_repr(self) -> str:
         """Heads, width and bits."""
         return f"heads={self.heads}, d={self.d}, bits={self.bits}, projection={self.projection!r}"
+
+
+def packed(signs: Tensor) -> Tensor:
+    """Signs (..., bits) as words of 64 bits, (..., words)."""
+    lost = -signs.shape[-1] % 64
+    bits = torch.nn.functional.pad(signs > 0, (0, lost)).unflatten(-1, (-1, 64))
+    word = bits[..., 63].long() << 63
+    for place in range(63):  # one column at a time: all columns as 64-bit integers would be 64 times the result
+        word |= bits[..., place].long() << place
+    return word
 
 
 def _stacked(parts: Sequence[np.ndarray], dtype: torch.dtype) -> Tensor:

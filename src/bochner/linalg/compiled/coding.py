@@ -302,3 +302,60 @@ def append_codes(
                     y[i] = root * keys[b, c // group, j, i]
                 norms[b, c, j] = encode(y, centres[c], turns[c], rows, words[b, c, j], inside)
                 offsets[b, c, j] = _dot(y, query_centres[c]) + bias[b, j]
+
+
+@njit(cache=True, nogil=True)
+def select_for_blocks(
+    judges: np.ndarray, lengths: np.ndarray, cosines: np.ndarray, words: np.ndarray, norms: np.ndarray,
+    offsets: np.ndarray, ranges: np.ndarray, first: np.ndarray, count: int, places: np.ndarray,
+) -> None:  # fmt: skip
+    """Keys for each block of queries of one head: those of the largest score below the best one of some query.
+
+    Parameters
+    ----------
+    judges : uint64 array (blocks, queries, words)
+        Codes of the queries that choose.
+    lengths : array (blocks, queries)
+        Their lengths in the frame.
+    cosines : array (bits + 1,)
+        Cosine for each number of different bits.
+    words, norms, offsets : arrays (p, words), (p,), (p,)
+        Codes of keys.
+    ranges : array (blocks, 3) of int
+        The first and the last near key of each block, which are not chosen, and the number of keys that it sees.
+    first : bool array (p,)
+        Keys that are not chosen either.
+    count : int
+        Keys to choose.
+    places : array (blocks, count) of int
+        Result; p where there are fewer.
+    """
+    p = len(norms)
+    scores, best, found = np.empty(p, dtype=np.float32), np.empty(p, dtype=np.float32), np.empty(p, dtype=np.int64)
+    for b in range(len(judges)):
+        low, high, seen = ranges[b]
+        for i in range(judges.shape[1]):
+            estimate(judges[b, i], lengths[b, i], cosines, words[:seen], norms[:seen], offsets[:seen], scores[:seen])
+            top = _bounds(scores[:seen])[1]
+            _raise(best[:seen], scores[:seen], top, i == 0)
+        for j in range(max(low, 0), min(high + 1, seen)):
+            best[j] = -np.inf
+        for j in range(seen):
+            if first[j]:
+                best[j] = -np.inf
+        number = largest(best[:seen], count, found, False)
+        for j in range(number):
+            places[b, j] = found[j]
+        for j in range(number, count):
+            places[b, j] = p
+
+
+@njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+def _raise(best: np.ndarray, scores: np.ndarray, top: Any, anew: bool) -> None:
+    """The larger of what is held and of scores below the top, in place."""
+    if anew:
+        for j in range(len(best)):
+            best[j] = scores[j] - top
+    else:
+        for j in range(len(best)):
+            best[j] = max(best[j], scores[j] - top)
