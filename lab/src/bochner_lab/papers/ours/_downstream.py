@@ -65,8 +65,7 @@ def difference(found: Mapping[str, Any], one: str, other: str) -> Estimate:
 
 def differences(parts: Iterable[Mapping[str, Any]], one: str, other: str) -> Estimate:
     """The same of several tables."""
-    found = [difference(part, one, other) for part in parts]
-    return Estimate(np.array([gap.mean for gap in found]), np.array([gap.error for gap in found]))
+    return Estimate.stack(difference(part, one, other) for part in parts)
 
 
 def against(found: Mapping[str, Any], one: str, other: str) -> str:

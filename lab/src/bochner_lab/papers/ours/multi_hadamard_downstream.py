@@ -11,10 +11,11 @@ from bochner.extending import Rotation
 from bochner.projections import Orthogonal
 from bochner.rotations import Haar, Hadamard, MultiHadamard
 
+from ..._estimates import share
 from ..._experiment import Experiment, Results, by_profile, statement
 from ..._figures import curve, legend
-from ..._verdicts import Finding
-from ._downstream import TABLES, against, difference, differences, test_errors
+from ..._verdicts import Finding, interval, mostly_superior, not_worse
+from ._downstream import TABLES, against, differences, test_errors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,21 +59,21 @@ class MultiHadamardDownstream(Experiment):
         return test_errors(part, machines, p["seeds"], p["rows"], rng)
 
     @statement(
-        "HMD has a lower error than one HD block by more than two standard errors of the difference on at least half "
-        "of the tables."
+        "HMD has a lower error than one HD block on more than half of the tables (95 % intervals of differences by split)."
     )
     def better(self, results: Results) -> Finding:
         """Count the tables."""
-        lower = [name for name, part in results.parts.items() if _below(part, "HMD", "HD1")]
+        gain = differences(results.parts.values(), "HD1", "HMD")
+        low, high = interval(gain)
         shown = "; ".join(f"{name} {against(part, 'HMD', 'HD1')}" for name, part in results.parts.items())
-        return Finding(2 * len(lower) >= len(results.parts), f"Lower on {len(lower)} of {len(results.parts)}: {shown}.")
+        return mostly_superior(gain, f"Lower on {share(low > 0)}, higher on {share(high < 0)}: {shown}.")
 
-    @statement("Nowhere does HMD have a higher error than one HD block by more than two standard errors.")
+    @statement("Nowhere does HMD have an error above that of one HD block by more than 0.01 (95 % intervals).")
     def never_worse(self, results: Results) -> Finding:
         """Look for tables."""
         return self._nowhere_above(results, "HD1")
 
-    @statement("Nowhere does HMD have a higher error than exact rotations by more than two standard errors.")
+    @statement("Nowhere does HMD have an error above that of exact rotations by more than 0.01 (95 % intervals).")
     def as_good_as_exact(self, results: Results) -> Finding:
         """Look for tables."""
         return self._nowhere_above(results, "Haar")
@@ -87,14 +88,5 @@ class MultiHadamardDownstream(Experiment):
         legend(figure, ax)
 
     def _nowhere_above(self, results: Results, other: str) -> Finding:
-        worse = [
-            f"{name} ({against(part, 'HMD', other)})"
-            for name, part in results.parts.items()
-            if _below(part, other, "HMD")
-        ]
-        return Finding(not worse, f"Worse: {'; '.join(worse) or 'nowhere'}.")
-
-
-def _below(part: Mapping[str, Any], one: str, other: str) -> bool:
-    found = difference(part, one, other)
-    return bool(found.mean < -2 * found.error)
+        shown = "; ".join(f"{name} {against(part, 'HMD', other)}" for name, part in results.parts.items())
+        return not_worse(differences(results.parts.values(), other, "HMD"), 0.01, f"{shown}.")

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._estimates import share
 from ..._experiment import Experiment, Results, by_profile, statement
 from ..._figures import curve, legend
-from ..._verdicts import Finding
-from ._downstream import TABLES, against, difference, differences, test_errors
+from ..._verdicts import Finding, interval, mostly_superior, not_worse
+from ._downstream import TABLES, against, differences, test_errors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,30 +47,28 @@ class SimplexDownstream(Experiment):
         return test_errors(name, {rows: common | {"projection": rows} for rows in ROWS}, p["seeds"], p["rows"], rng)
 
     @statement(
-        "In kernel averages, simplex rows have a lower error than orthogonal ones by more than two standard errors of "
-        "the difference on at least half of the tables."
+        "In kernel averages, simplex rows have a lower error than orthogonal ones on more than half of the tables (95 % "
+        "intervals of the differences by split)."
     )
     def averages(self, results: Results) -> Finding:
         """Count the tables."""
         return self._lower(results, "nadaraya-watson")
 
     @statement(
-        "In ridge regression, simplex rows have a lower error than orthogonal ones by more than two standard errors of "
-        "the difference on at least half of the tables."
+        "In ridge regression, simplex rows have a lower error than orthogonal ones on more than half of the tables (95 % "
+        "intervals of the differences by split)."
     )
     def ridge(self, results: Results) -> Finding:
         """Count the tables."""
         return self._lower(results, "ridge")
 
-    @statement("Nowhere do simplex rows have a higher error by more than two standard errors of the difference.")
+    @statement(
+        "Nowhere do simplex rows have an error that is higher by more than 0.01 (95 % intervals of the differences)."
+    )
     def never_worse(self, results: Results) -> Finding:
         """Look for tables."""
-        worse = [
-            f"{name} ({against(part, *ROWS)})"
-            for name, part in results.parts.items()
-            if (found := difference(part, *ROWS)).mean > 2 * found.error
-        ]
-        return Finding(not worse, f"Worse: {'; '.join(worse) or 'nowhere'}.")
+        gain = differences(results.parts.values(), *reversed(ROWS))
+        return not_worse(gain, 0.01, f"The largest increase is {-gain.mean.min():.4f}.")
 
     def plot(self, results: Results, figure: Figure) -> None:
         """Differences of the errors."""
@@ -82,10 +81,8 @@ class SimplexDownstream(Experiment):
         legend(figure, ax)
 
     def _lower(self, results: Results, method: str) -> Finding:
-        lower, shown = [], []
-        for name in results.parameters["data"]:
-            part = results.parts[f"{name} {method}"]
-            found = difference(part, *ROWS)
-            lower.append(bool(found.mean < -2 * found.error))
-            shown.append(f"{name} {against(part, *ROWS)}")
-        return Finding(2 * sum(lower) >= len(lower), f"Lower on {sum(lower)} of {len(lower)}: {'; '.join(shown)}.")
+        parts = {name: results.parts[f"{name} {method}"] for name in results.parameters["data"]}
+        gain = differences(parts.values(), *reversed(ROWS))
+        low, high = interval(gain)
+        shown = "; ".join(f"{name} {against(part, *ROWS)}" for name, part in parts.items())
+        return mostly_superior(gain, f"Lower on {share(low > 0)}, higher on {share(high < 0)}: {shown}.")
