@@ -1,11 +1,11 @@
 """The affine change of coordinates between the rows of an estimator and its features.
 
-Standardised columns, a given metric and a learned one are all a centre, a scale of each column, and a matrix.
+Standardised columns, a given metric and a learned one are all a centre, a scale of each column, a limit, and a matrix.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -19,18 +19,20 @@ from ._row_source import Chunk, RowSource
 
 @dataclass(frozen=True)
 class Coordinates:
-    r"""New coordinates :math:`z = M^T\mathrm{diag}(s)(x - c)` of rows x.
+    r"""New coordinates :math:`z = M^T\,\mathrm{clip}(\mathrm{diag}(s)(x - c))` of rows x.
 
     Sparse rows are never centred, so that they stay sparse; a matrix makes them dense.
 
     Parameters
     ----------
-    centre : array (d,) or None
+    center : array (d,) or None
         c, or None for zero.
     scale : array (d,) or None
         s, or None for ones.
-    matrix : array (d, r) or None
-        M, or None for the identity.
+    matrix : array (d, r) or (d,), or None
+        M, or the diagonal of it, or None for the identity.
+    limit : float or None
+        Largest size of the coordinates before M, to which others are clipped; None for no limit.
 
     Examples
     --------
@@ -39,9 +41,10 @@ class Coordinates:
     array([[ 0., 10.]])
     """
 
-    centre: np.ndarray | None = None
+    center: np.ndarray | None = None
     scale: np.ndarray | None = None
     matrix: np.ndarray | None = None
+    limit: float | None = None
 
     @classmethod
     def standard(cls, rows: RowSource) -> Coordinates:
@@ -55,27 +58,48 @@ class Coordinates:
         scale = 1 / np.where(deviation > tiny, deviation, 1.0)
         return cls(None if columns.sparse else columns.mean, scale)
 
+    @classmethod
+    def robust(cls, X: np.ndarray, limit: float) -> Coordinates:
+        """Coordinates about the median in units of the spread of the middle half of rows X, clipped at ``limit``.
+
+        A column of which more than half is one number keeps its standard deviation as the unit.
+        """
+        X = X.astype(np.float64)
+        low, center, high = np.quantile(X, [0.25, 0.5, 0.75], axis=0)
+        spread, deviation = (high - low) / 1.349, X.std(axis=0)  # 1.349: of a normal law, in deviations
+        unit = np.where(spread > 1e-12 * np.abs(center), spread, deviation)
+        return cls(center, 1 / np.where(unit > np.finfo(np.float64).tiny, unit, 1.0), limit=limit)
+
     def n_columns(self, d: int) -> int:
         """Number of the new coordinates of d columns."""
-        return d if self.matrix is None else self.matrix.shape[1]
+        return d if self.matrix is None or self.matrix.ndim == 1 else self.matrix.shape[1]
 
     def followed_by(self, matrix: np.ndarray) -> Coordinates:
         """These coordinates z, then ``z @ matrix``; a vector stands for a diagonal matrix."""
-        if matrix.ndim == 2:
-            return Coordinates(self.centre, self.scale, matrix if self.matrix is None else self.matrix @ matrix)
-        if self.matrix is not None:
-            return Coordinates(self.centre, self.scale, self.matrix * matrix)
-        return Coordinates(self.centre, matrix if self.scale is None else self.scale * matrix)
+        return replace(self, matrix=matrix if self.matrix is None else _product(self.matrix, matrix))
 
     def __call__(self, X: Any) -> Any:
         """Return the new coordinates of rows X (n, d), an array or a CSR matrix, in their precision."""
         if sparse.issparse(X):
             X = X if self.scale is None else (X @ sparse.diags_array(self.scale.astype(X.dtype))).tocsr()
         else:
-            if self.centre is not None:
-                X = X - self.centre.astype(X.dtype)
+            if self.center is not None:
+                X = X - self.center.astype(X.dtype)
             X = X if self.scale is None else X * self.scale.astype(X.dtype)
-        return X if self.matrix is None else np.asarray(X @ self.matrix.astype(X.dtype))
+            X = X if self.limit is None else np.clip(X, -self.limit, self.limit)
+        if self.matrix is None:
+            return X
+        M = self.matrix.astype(X.dtype)
+        if M.ndim == 1:
+            return (X @ sparse.diags_array(M)).tocsr() if sparse.issparse(X) else X * M
+        return np.asarray(X @ M)
+
+
+def _product(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Product of two matrices, each of which may be a diagonal."""
+    if one.ndim == 1:
+        return np.asarray((one[:, None] if other.ndim == 2 else one) * other)
+    return np.asarray(one * other if other.ndim == 1 else one @ other)
 
 
 class MovedFeatures:

@@ -32,12 +32,12 @@ def _has_probabilities(classifier: Any) -> bool:
 class KernelClassifier(ClassifierMixin, KernelMachine):
     r"""Kernel classification on random features or landmarks, by ridge regression on the classes or by weighted votes.
 
-    Without arguments it chooses features, bandwidth and regularisation by itself, as `KernelRidge` does.  Use ridge
+    Without arguments it chooses kernel, metric, features and regularisation by itself, as `KernelRidge` does.  Use ridge
     regression, the default, for accuracy, and votes for probabilities or a fit without tuning parameters.
 
     Parameters
     ----------
-    kernel, gamma, map, projection, n_components, standardize, metric, ard, alpha, alphas, fit_intercept, solver
+    kernel, gamma, map, projection, n_components, standardize, metric, alpha, alphas, fit_intercept, solver
         See `KernelRidge`.
     random_state, n_jobs, verbose
         See `KernelRidge`.
@@ -92,15 +92,14 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     def __init__(
         self,
-        kernel: Any = "gaussian",
+        kernel: Any = "auto",
         *,
         gamma: Any = "auto",
         map: Any = "auto",
         projection: Any = None,
-        n_components: int = 1024,
-        standardize: bool | None = None,
-        metric: Any = None,
-        ard: bool = False,
+        n_components: Any = "auto",
+        standardize: Any = "auto",
+        metric: Any = "auto",
         alpha: Any = "auto",
         alphas: Any = None,
         fit_intercept: bool = True,
@@ -118,7 +117,6 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         self.n_components = n_components
         self.standardize = standardize
         self.metric = metric
-        self.ard = ard
         self.alpha = alpha
         self.alphas = alphas
         self.fit_intercept = fit_intercept

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._validation import check_flag, check_option
 from ..kernels import Gaussian
 from ..maps import OptimalPositive
-from ._automatic import Choice, Settings, choose, is_auto
+from ._chooser import Selection, begin_chosen, choose, fit_chosen, is_auto, leaves_open
 from ._coordinates import Coordinates, moved_features, moved_rows
 from ._estimator import Compactable, FeatureEstimator
 from ._feature_parameters import FeatureParameters, draw_features
@@ -22,10 +23,11 @@ from ._linear.ridge import Ridge, RidgeModel
 from ._metric import given_root
 from ._nadaraya_watson import KernelAverage, NadarayaWatson
 from ._row_source import RowSource
-from ._selection import Selection
 
 METHODS = ("ridge", "nadaraya-watson")
 GAUSSIAN_NAMES = ("gaussian", "rbf")
+AVERAGE_WIDTH = 1024
+"""Width of weighted averages, which have no error to choose it by."""
 
 
 def streams(machine: Any) -> bool:
@@ -60,9 +62,8 @@ class KernelMachine(Compactable, FeatureEstimator, ABC):
     verbose: Any
 
     model_: RidgeModel | KernelAverage
-    standardize: Any = None
-    metric: Any = None
-    ard: bool = False
+    standardize: Any = "auto"
+    metric: Any = "auto"
     coordinates_: Coordinates | None = None
     selection_: Selection | None = None
     _classes_alike: ClassVar[bool] = False
@@ -111,17 +112,30 @@ class KernelMachine(Compactable, FeatureEstimator, ABC):
     def _fit_rows(self, rows: RowSource, *, begin: bool = False) -> None:
         """Choose what is left to choose, draw features and learn all rows, or only the first of them if ``begin``."""
         self._check_method()
+        self.selection_, sample = None, None
         with self._threads():
-            parameters, choice = self._chosen(rows, begin=begin)
+            if self.method == "nadaraya-watson":  # an average has nothing to judge: rules, not a search
+                self.coordinates_, parameters = self._average_coordinates(rows), self._average_parameters()
+            else:
+                n = rows.shape[0]
+                rows = rows.merged() if leaves_open(self) and not begin else rows
+                parameters, self.coordinates_, self.selection_, sample = choose(
+                    self, rows, classes=self._classes_alike, begin=begin
+                )
+                if self.selection_ is not None and rows.in_memory and rows.shape[0] < n:
+                    said = f"{n - rows.shape[0]} of {n} rows repeat others, and equal rows are left out together; "
+                    self.selection_ = replace(self.selection_, reason=said + self.selection_.reason)
             method = self._method()
             moved = moved_rows(self.coordinates_, rows)
             self.features_ = draw_features(parameters, moved, self.random_state, symmetric=method.symmetric)
             phi, verbose = self._moved_features(), self.verbose
-            if choice is None:
-                self.model_ = (method.begin if begin else method.fit)(phi, rows, verbose=verbose)
+            if isinstance(method, Ridge):
+                learn = begin_chosen if begin else fit_chosen
+                self.model_, self.selection_ = learn(
+                    method, phi, rows, self.selection_, sample, classes=self._classes_alike, verbose=verbose
+                )
             else:
-                learn = choice.begin if begin else choice.fit
-                self.model_, self.selection_ = learn(method, phi, rows, verbose=verbose)
+                self.model_ = (method.begin if begin else method.fit)(phi, rows, verbose=verbose)
         if self.selection_ is not None:
             self.selection_.announce(type(self).__name__)
 
@@ -135,33 +149,15 @@ class KernelMachine(Compactable, FeatureEstimator, ABC):
         with self._threads():
             self.model_ = method.extend(self.model_, self._moved_features(), rows, verbose=self.verbose)
 
-    def _chosen(self, rows: RowSource, *, begin: bool) -> tuple[FeatureParameters, Choice | None]:
-        """Parameters of the features with nothing left open, and the choice that made them so."""
-        self.selection_ = None
-        if self.method == "nadaraya-watson":  # an average has nothing to judge: rules, not a search
-            self.coordinates_ = self._average_coordinates(rows)
-            return self._average_parameters(), None
-        settings = Settings(
-            type(self).__name__,
-            self._parameters(),
-            self.standardize,
-            self.metric,
-            self.ard,
-            self.alpha,
-            self.alphas,
-            self.fit_intercept,
-            self._classes_alike,
-            getattr(self, "class_weight", None) is not None,
-            self.random_state,
-        )
-        choice = choose(settings, rows, begin=begin)
-        self.coordinates_, self.selection_ = choice.coordinates, choice.selection
-        return choice.features, choice
-
     def _average_parameters(self) -> FeatureParameters:
         """Parameters of weighted averages, with a positive default map if there is one."""
         parameters = self._parameters()
-        gaussian = isinstance(self.kernel, Gaussian) or (isinstance(self.kernel, str) and self.kernel in GAUSSIAN_NAMES)
+        if is_auto(self.kernel):
+            parameters = parameters._replace(kernel="gaussian")
+        if is_auto(self.n_components):
+            parameters = parameters._replace(n_components=AVERAGE_WIDTH)
+        named = parameters.kernel
+        gaussian = isinstance(named, Gaussian) or (isinstance(named, str) and named in GAUSSIAN_NAMES)
         if self.map is None or is_auto(self.map):
             parameters = parameters._replace(map=OptimalPositive() if gaussian else None)
         return parameters._replace(gamma=None) if is_auto(self.gamma) else parameters
@@ -169,13 +165,12 @@ class KernelMachine(Compactable, FeatureEstimator, ABC):
     def _average_coordinates(self, rows: RowSource) -> Coordinates | None:
         """Standardised columns and a metric, as far as they are given."""
         owner = type(self).__name__
-        if self.standardize is not None:
+        if not is_auto(self.standardize):
             check_flag(owner, "standardize", self.standardize)
-        check_flag(owner, "ard", self.ard)
-        if self.ard or isinstance(self.metric, str):
+        if isinstance(self.metric, str) and not is_auto(self.metric):
             raise ValueError(f"{owner}: a metric is learned with method='ridge', got 'nadaraya-watson'; pass a matrix.")
-        found = Coordinates.standard(rows) if self.standardize else None
-        if self.metric is None:
+        found = Coordinates.standard(rows) if self.standardize is True else None
+        if self.metric is None or is_auto(self.metric):
             return found
         return (found or Coordinates()).followed_by(given_root(owner, self.metric, rows.shape[1]))
 

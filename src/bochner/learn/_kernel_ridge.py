@@ -18,42 +18,47 @@ from ._row_source import RowSource
 class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
     r"""Kernel ridge regression on random features or landmarks, in time linear in the number of rows.
 
-    Without arguments it chooses the features, the bandwidth of the kernel and the regularisation strength by itself, and
-    says in ``selection_`` what it chose and why.  Millions of rows are processed in bounded memory, and rows can be added
-    in batches (`partial_fit`).
+    Without arguments it chooses the kernel, the metric, the features and the regularisation by itself, and says in
+    ``selection_`` what it chose and why.  Millions of rows are processed in bounded memory, and rows can be added in
+    batches (`partial_fit`).
 
     Parameters
     ----------
-    kernel, projection
-        See `RandomFeatures`.
+    kernel : "auto", Kernel or str
+        ``"auto"`` chooses among the Gaussian, the Matern-3/2, the Laplacian and the exponential kernel; see
+        `RandomFeatures` for others.
     gamma : "auto", "scale", "median", float or None
         Bandwidth, see `RandomFeatures`.  ``"auto"`` searches for it from the median distance, if the kernel is a name or
-        has the bandwidth one; another bandwidth of a kernel stays.  None leaves every kernel as it is.
+        has the bandwidth one; another bandwidth of a kernel stays.  None leaves every kernel as it is.  With a number,
+        ``kernel="auto"`` means the Gaussian one.
     map : "auto", Map, str or None
-        Features, see `RandomFeatures`.  ``"auto"`` chooses between random features (the default map of the kernel) and
-        `maps.Landmarks`; with a ``projection`` they are random.  None means random features.
-    n_components : int, default 1024
-        Width of the features.
-    standardize : bool or None
+        Features, see `RandomFeatures`.  ``"auto"`` takes the exact kernel, landmarks at all rows, up to 3000 rows, and
+        otherwise chooses between random features (the default map of the kernel) and `maps.Landmarks`; with a
+        ``projection`` they are random.  None means random features.
+    projection
+        See `RandomFeatures`.
+    n_components : "auto" or int
+        Width of the features.  ``"auto"`` doubles it from 512 while that saves 3 % of the error, up to 4096, or less for
+        very many rows.
+    standardize : "auto", bool or "robust"
         Whether columns are brought to mean zero and variance one before the features, so that no unit of measurement
-        decides which columns matter; sparse rows are only scaled, and stay sparse.  In `partial_fit` the means and
-        variances are those of the first call.  None means that the search for a bandwidth decides, and prefers
-        standardised columns; where no bandwidth is searched for, it means no.
-    metric : None, "learned", array (d,) or (d, d)
+        decides which columns matter; sparse rows are only scaled, and stay sparse.  ``"robust"`` takes medians and
+        quartiles, and clips columns at five deviations.  In `partial_fit` all of these are of the first call.
+        ``"auto"`` lets the search for a bandwidth decide, and prefers standardised columns; where no bandwidth is
+        searched for, it means no.
+    metric : "auto", None, "columns", "learned", array (d,) or (d, d)
         Metric M of the distance :math:`(x-y)^TM(x-y)` between rows, after standardisation; (d,) is a diagonal.
-        ``"learned"`` iterates the mean of the outer products of the gradients of the prediction on at most 4096 rows, so
-        that columns, and then directions, in which it changes count more.  A quarter of these rows is held out to choose
-        the iterate; if none saves 2 % of the error, and two standard errors, there is no metric.  About 5 to 8 seconds
-        more.
-    ard : bool
-        Whether the learned metric is diagonal: a bandwidth for each column.
+        ``"columns"`` learns a scale of each column, and ``"learned"`` a matrix, by the gradients of the prediction on at
+        most 1024 rows, so that columns, and then directions, along which it changes count more.  Rows that are held out
+        judge it, and there is none if it does not clearly lower their error.  ``"auto"`` tries both; it means None where
+        the bandwidth is given.
     alpha : "auto", float, array (t,), "loo" or "gcv"
-        Regularisation strength, or one per target.  ``"auto"`` chooses it by the leave-one-out errors of at most 2048
+        Regularisation, or one value per target.  ``"auto"`` chooses it by the leave-one-out errors of at most 2048
         rows, from the fit of all; ``"loo"`` by those of all rows, among ``alphas``.  Rows that are landmarks do not count.
         ``"gcv"``, generalised cross-validation, needs no rows but replaces their leverages by the mean: a few outliers make
         it choose far too little regularisation.
     alphas : array or None
-        Regularisation strengths to choose among; None for half decades.
+        Values of alpha to choose among; None for half decades.
     fit_intercept : bool, default True
         Whether to fit an unpenalised intercept.
     solver : {"auto", "primal", "dual", "cg"}
@@ -105,15 +110,13 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
     the criteria choose ``alpha`` on a sample of at most 2048 rows.  An interrupted `fit` or `partial_fit` leaves the
     estimator unchanged.
 
-    The automatic mode tries a fixed small number of candidates on a sample: on 2048 rows at width 512, walks over
-    bandwidths in steps of two (at most from 1/64 to 64 times the median distance, usually three to five fits) for random
-    features, two or three far shorter ones where much is left unexplained, then for landmarks, then for columns as they
-    are; then three or four more around the best on 4096 rows at width 1024.  This takes about 5 seconds of one core for
-    20000 rows and 64 columns, and hardly more for any number of rows; a fit of a hundred rows takes some 50
-    milliseconds.  Every choice has the same criterion, the leave-one-out squared error in units of the variance of the
-    targets, in float64.  If there are no more rows than features, landmarks at all rows make the kernel exact.  A stream
-    decides on the rows of its first call, so make it a large one.  A bandwidth at the edge of the search, where the
-    error still falls, warns.
+    The automatic mode tries some thirty to fifty candidates on a sample of at most 8192 rows.  Kernel, columns and
+    bandwidth (from 1/512 to 32 times the median distance) are judged by leave-one-out errors of the exact kernel on 800
+    rows, metrics by rows that they were not learned from, map and width by leave-one-out errors of features on 4096 rows
+    or more.  Errors are squares in units of the variance of the targets, in float64.  Equal rows are merged before, with
+    the mean of their targets and the sum of their weights, so that they are left out together.  A stream decides on the
+    rows of its first call, so make it a large one.  Warnings say where the fit explains nothing, or where the bandwidth
+    is at the lower limit of the search.  ``docs/learn.md`` has the algorithm on a page.
 
     ``method="nadaraya-watson"`` is the kernel average :math:`\sum_i k(x, x_i)y_i/\sum_i k(x, x_i)`, computed in one
     pass; here features of queries and keys may differ.  Nothing is searched for: ``gamma="auto"`` means "scale" for the
@@ -127,22 +130,21 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
     >>> y = np.sin(2 * X[:, 0])
     >>> model = KernelRidge(random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.999), model.selection_.map
-    (True, 'landmarks')
+    (True, 'exact')
     """
 
     _target_options: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}
 
     def __init__(
         self,
-        kernel: Any = "gaussian",
+        kernel: Any = "auto",
         *,
         gamma: Any = "auto",
         map: Any = "auto",
         projection: Any = None,
-        n_components: int = 1024,
-        standardize: bool | None = None,
-        metric: Any = None,
-        ard: bool = False,
+        n_components: Any = "auto",
+        standardize: Any = "auto",
+        metric: Any = "auto",
         alpha: Any = "auto",
         alphas: Any = None,
         fit_intercept: bool = True,
@@ -159,7 +161,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         self.n_components = n_components
         self.standardize = standardize
         self.metric = metric
-        self.ard = ard
         self.alpha = alpha
         self.alphas = alphas
         self.fit_intercept = fit_intercept

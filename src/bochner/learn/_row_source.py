@@ -101,6 +101,9 @@ class RowSource(Protocol):
     def glance(self) -> Chunk:
         """Return rows with weights from which maps choose their constants: all, or as many as memory allows."""
 
+    def merged(self) -> RowSource:
+        """Return rows of which no two are equal, where they are in memory; the same rows elsewhere."""
+
     def gathered(self) -> Chunk:
         """Return all rows; for rows in memory."""
 
@@ -274,6 +277,21 @@ class _RowsInMemory(ABC):
         chosen: np.ndarray = counted[np.sort(rng.choice(len(counted), n, replace=False))]
         return chosen
 
+    def merged(self) -> RowSource:
+        """Rows of which no two are equal: equal ones become one, with the mean of their targets and the sum of weights.
+
+        Least squares on them have the same solution, and a row that is left out has no twin that stays.
+        """
+        first, home = _equal_rows(self.X)
+        if len(first) == self.count() or self.targets is None:
+            return self
+        w = np.ones(len(home)) if self.weights is None else self.weights
+        weights = np.bincount(home, w)
+        shares = w / np.where(weights > 0, weights, 1.0)[home]
+        Y = np.asarray(self.targets, dtype=np.float64).reshape(len(home), -1)
+        means = np.column_stack([np.bincount(home, shares * column) for column in Y.T])
+        return type(self)(self.owner, self.X[first], means.reshape(-1, *self.target_shape), weights, origin=self.origin)
+
     def gathered(self) -> Chunk:
         """All rows."""
         return Chunk(self.dense(slice(None)), self.targets, self.weights)
@@ -385,6 +403,34 @@ class SparseRows(_RowsInMemory):
 
     def _stored(self) -> int:
         return int(-(-self.X.nnz // max(self.count(), 1)))
+
+
+def _equal_rows(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of the first rows of their kind, in order, and for each row the place of its kind among them."""
+    _, first, home = np.unique(_row_keys(X), return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty(len(order), dtype=int)
+    place[order] = np.arange(len(order))
+    return first[order], place[home]
+
+
+def _row_keys(X: Any) -> np.ndarray:
+    """Keys (n,) of rows that are equal for equal rows, and for others with a chance of one in 2^64: sums modulo 2^64."""
+    d = X.shape[1]
+    odd = np.random.default_rng(0).integers(0, 2**63, d, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    values = X.data if sparse.issparse(X) else X
+    bits = _mixed((values.astype(np.float64) + 0.0).view(np.uint64))  # minus zero equals zero
+    if not sparse.issparse(X):
+        return np.asarray((bits * odd).sum(axis=1, dtype=np.uint64))
+    products = np.where(values == 0, np.uint64(0), bits * odd[X.indices])
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(products, dtype=np.uint64)])
+    return np.asarray(sums[X.indptr[1:]] - sums[X.indptr[:-1]])
+
+
+def _mixed(bits: np.ndarray) -> np.ndarray:
+    """Bits of numbers whose low ones depend on all: those of round numbers are zero."""
+    bits = (bits ^ (bits >> np.uint64(31))) * np.uint64(0xBF58476D1CE4E5B9)
+    return np.asarray(bits ^ (bits >> np.uint64(29)))
 
 
 def rows_in_memory(

@@ -12,13 +12,13 @@ from typing import Any
 from ..approximation import FeatureMap
 from ..approximation.files import from_state
 from ..approximation.log_features import KeySums
+from ._chooser import Selection
 from ._coordinates import Coordinates
 from ._linear.moments import Moments
 from ._linear.posterior import Posterior
 from ._linear.ridge import FewRows, Ridge, RidgeModel, Solution
 from ._linear.spectrum import Scaling
 from ._nadaraya_watson import KernelAverage, NadarayaWatson, TargetSums
-from ._selection import Selection
 
 FORMAT = 1
 """Format version that is written; this version and all earlier ones can be read."""

@@ -249,18 +249,6 @@ def units_of(weights: np.ndarray) -> float:
     return float(np.where(_whole(weights), weights, 1.0).sum())
 
 
-def left_out_of(weights: np.ndarray) -> np.ndarray:
-    """Weight of the observation that is left out of each row: one of its repetitions, or all that there is.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> left_out_of(np.array([3.0, 0.5, 2.5, 0.0])).tolist()
-    [1.0, 0.5, 2.5, 0.0]
-    """
-    return np.where(_whole(weights), np.minimum(weights, 1.0), weights)
-
-
 def _whole(weights: np.ndarray) -> np.ndarray:
     return np.asarray(weights == np.rint(weights))
 

@@ -15,8 +15,9 @@ from ...approximation import FeatureMap
 from ...linalg.engine import blas_for, multiply, single_threaded_blas
 from .._row_source import RowSource, check_finite
 from .conjugate_gradients import direct_cost, iterated_ridge
-from .criteria import CRITERIA, DEFAULT_ALPHAS, about, best_alpha, gcv, left_out, left_out_of_chunks, new_rows
+from .criteria import CRITERIA, best_alpha, gcv
 from .feature_moments import collect_moments, first_factor
+from .leave_one_out import about, gaps_of_rows, grid_of, of_new_rows, squares_of_chunks
 from .moments import Moments
 from .spectrum import Equations, NormalEquations, RowEquations, Solved, Spectrum
 
@@ -97,9 +98,11 @@ class Ridge:
                 f"which find the shortest fit."
             )
 
-    def grid(self) -> np.ndarray:
-        """The strengths to choose among."""
-        grid = np.atleast_1d(_strengths(self.owner, "alphas", DEFAULT_ALPHAS if self.alphas is None else self.alphas))
+    def grid(self, equations: Equations | None = None) -> np.ndarray:
+        """The values of alpha to choose among: those that are given, or the default ones for these equations."""
+        if self.alphas is None:
+            return np.ones(1) if equations is None else grid_of(equations)
+        grid = np.atleast_1d(_strengths(self.owner, "alphas", self.alphas))
         if not (grid > 0).all():
             raise ValueError(f"{self.owner}: alphas must be positive numbers, got {shown(self.alphas)}.")
         return grid
@@ -174,10 +177,11 @@ class Ridge:
 
     def _by_leaving_out(self, model: RidgeModel, phi: FeatureMap, rows: RowSource, verbose: Any) -> float:
         """The strength of the least leave-one-out error: one more pass over the rows."""
-        alphas, spectrum = self.grid(), model.equations.spectrum()
-        work = partial(left_out_of_chunks, phi=phi, spectrum=spectrum, alphas=alphas, means=model.means)
+        spectrum = model.equations.spectrum()
+        alphas = self.grid(spectrum.equations)
+        work = partial(squares_of_chunks, phi=phi, spectrum=spectrum, alphas=alphas, means=model.means)
         sums = rows.reduce(work, width=phi.n_features_out, label="leave one out", verbose=verbose)
-        return best_alpha(alphas, new_rows(sums))
+        return best_alpha(alphas, of_new_rows(sums))
 
 
 @dataclass(frozen=True)
@@ -232,7 +236,7 @@ class RidgeModel:
     def _solve(self) -> Solution:
         options, equations = self.options, self.equations
         if isinstance(options.alpha, str) and self.alpha is None:
-            spectrum, alphas = equations.spectrum(), options.grid()
+            spectrum, alphas = equations.spectrum(), options.grid(equations)
             scores = [gcv(spectrum, a) for a in alphas] if options.alpha == "gcv" else self._leave_one_out(spectrum)
             alpha: Any = best_alpha(alphas, np.asarray(scores))
             solved = Solved(spectrum.coefficients(alpha))
@@ -257,9 +261,12 @@ class RidgeModel:
         """The solution alone."""
         return replace(self, data=None, found=self.solution)
 
-    def solved(self) -> RidgeModel:
-        """Itself, once its solution is known."""
-        self.solution  # noqa: B018
+    def solved(self, *, quiet: bool = False) -> RidgeModel:
+        """Itself, once its solution is known; ``quiet`` without a warning of an alpha that the user has not chosen."""
+        with warnings.catch_warnings():
+            if quiet:
+                warnings.simplefilter("ignore", LinAlgWarning)
+            self.solution  # noqa: B018
         return self
 
     @cached_property
@@ -288,7 +295,9 @@ class RidgeModel:
         if isinstance(kept, Moments):
             raise ValueError(f"{self.options.owner}: alpha='loo' looks at every row again, and none is kept; call fit.")
         means, (features, Y, weights) = self.means if self.options.intercept else None, kept
-        return left_out(spectrum, self.options.grid(), *about(means, features, Y), weights)
+        alphas, (F, Z) = self.options.grid(spectrum.equations), about(means, features, Y)
+        w = np.ones(len(F)) if weights is None else weights
+        return np.asarray(w @ (gaps_of_rows(spectrum, alphas, F, Z, weights) ** 2).sum(axis=2))
 
     def predictor(self, phi: FeatureMap) -> Any:
         """From rows X (n, d) to predictions (n, t): a function that holds no more than it needs."""

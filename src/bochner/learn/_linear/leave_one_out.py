@@ -1,0 +1,361 @@
+r"""Leave-one-out errors of ridge regression in closed form, from features or from a Gram matrix.
+
+A row that is left out has the error :math:`e_i/(1-h_i)`, with its residual and its leverage in the fit of all rows.  Rows
+are left out whole, whatever their weight: equal rows are merged before, see `bochner.learn._row_source`, and a weight
+stands for repetitions.  Unlike generalised cross-validation this uses the leverage of each row: an outlier that decides its
+own fit counts with the error that it would have if it were new.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import linalg
+
+from ...approximation import FeatureMap
+from ...linalg.cholesky import Cholesky
+from ...linalg.engine import blas_for
+from .._row_source import Chunk
+from .moments import Moments
+from .spectrum import Equations, NormalEquations, RowEquations, Spectrum, plus
+
+STEP = math.sqrt(10)
+"""Ratio of neighbouring values of alpha."""
+LEAST, MOST = 1e-9, 1e4
+"""Bounds of alpha, in units of the mean square of the features of a row."""
+LEAST_NEW = 64
+"""Fewest rows that must not be landmarks for landmarks to be ignored."""
+_EPS = float(np.finfo(np.float64).eps)
+_TIES = 0.1
+"""Weight of the squared error of classes; breaks ties between equal error rates."""
+_ONE = 1 - 1e-10
+"""A leverage above it leaves no error to know."""
+
+
+def alpha_grid(square: float) -> np.ndarray:
+    """Return the values of alpha to choose among: half decades, in units of the mean square of the features of a row."""
+    unit = 10.0 ** round(math.log10(max(square, np.finfo(np.float64).tiny)))
+    return unit * np.logspace(math.log10(LEAST), math.log10(MOST), 1 + round(math.log(MOST / LEAST, STEP)))
+
+
+def grid_of(equations: Equations) -> np.ndarray:
+    """Return `alpha_grid` for the features of these equations."""
+    return alpha_grid(equations.trace / max(equations.units, 1.0))
+
+
+def doubt(n: float) -> float:
+    """Standard errors by which a difference must exceed zero to count: small samples shrink towards a smooth fit.
+
+    Examples
+    --------
+    >>> doubt(10), round(doubt(400), 2)
+    (1.0, 0.16)
+    """
+    return float(min(1.0, math.sqrt(10.0 / max(n, 1.0))))
+
+
+class Judged(NamedTuple):
+    """Rows on which fits are judged.
+
+    Attributes
+    ----------
+    targets : array (n, t)
+        As they are.
+    weights : array (n,) or None
+    units : array (t,)
+        Units of the errors: an error of one is that of predicting the mean.
+    classes : bool
+        Whether targets are signs of classes, which are judged by the wrong ones.
+    """
+
+    targets: np.ndarray
+    weights: np.ndarray | None
+    units: np.ndarray
+    classes: bool = False
+
+    @classmethod
+    def of(cls, Y: np.ndarray, weights: np.ndarray | None, *, classes: bool) -> Judged:
+        """Rows with these targets, in units of their standard deviations; all classes have the same unit."""
+        return cls(Y.astype(np.float64), weights, units_of(Y, weights, alike=classes), classes)
+
+    def losses(self, gaps: np.ndarray) -> np.ndarray:
+        """Losses (n, ...) of errors (n, ..., t): squares, after wrong classes where there are classes."""
+        squares = np.asarray(((gaps / self.units) ** 2).mean(axis=-1))
+        if not self.classes:
+            return squares
+        actual = self.targets.reshape(len(gaps), *[1] * (gaps.ndim - 2), -1)
+        return wrong_classes(actual, actual - gaps) + _TIES * squares
+
+    def taken(self, which: Any) -> Judged:
+        """The rows of a slice or of a mask."""
+        return self._replace(targets=self.targets[which], weights=None if self.weights is None else self.weights[which])
+
+    def mean(self, losses: np.ndarray) -> Any:
+        """Weighted mean over rows of losses (n, ...)."""
+        return losses.mean(axis=0) if self.weights is None else self.weights @ losses / self.weights.sum()
+
+    def spread(self, losses: np.ndarray) -> Any:
+        """Standard error of `mean`."""
+        w = np.ones(len(losses)) if self.weights is None else self.weights
+        return np.sqrt(w**2 @ (losses - self.mean(losses)) ** 2) / w.sum()
+
+
+class Score(NamedTuple):
+    """Error of one alpha: mean, standard error, and the loss of each row (n,).
+
+    Losses are squared errors in units of the variance of the targets, so that predictions of the mean have one; for
+    classes they are the wrong ones, and a tenth of the squares, which tells rules apart that err as often.
+    """
+
+    alpha: float
+    error: float
+    standard_error: float
+    losses: np.ndarray
+
+    @classmethod
+    def best(cls, alphas: np.ndarray, losses: np.ndarray, judged: Judged) -> Score:
+        """Best of several alpha by losses (n, a): the largest one that is not clearly worse than the lowest error."""
+        bad = ~np.isfinite(losses).all(axis=0)
+        if bad.all():
+            return cls(float(alphas[-1]), np.inf, np.inf, np.full(len(losses), np.inf))
+        losses = np.where(bad, np.inf, losses)
+        errors = np.where(bad, np.inf, judged.mean(np.where(bad, 0.0, losses)))
+        low = int(errors.argmin())
+        close = [
+            a
+            for a in np.flatnonzero(~bad)
+            if alphas[a] >= alphas[low]
+            and errors[a] - errors[low] <= doubt(len(losses)) * judged.spread(losses[:, a] - losses[:, low]) / 4
+        ]
+        a = max(close, key=lambda k: alphas[k])
+        return cls(float(alphas[a]), float(errors[a]), float(judged.spread(losses[:, a])), losses[:, a])
+
+
+def wrong_classes(actual: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """Which rows get a wrong class (n, ...), by signs (n, ..., t); for rows with several labels, the share of wrong ones.
+
+    Rows that were merged have means of signs, and count by the share of those that are wrong.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> wrong_classes(np.array([[1, -1, -1], [-1, 1, -1]]), np.array([[-0.1, -0.2, -0.3], [0.1, 0.2, 0.3]]))
+    array([0., 1.])
+    """
+    member = (actual + 1) / 2
+    if actual.shape[-1] > 1 and np.allclose(member.sum(axis=-1), 1):
+        best = found.argmax(axis=-1)[..., None]
+        return np.asarray(1 - np.take_along_axis(np.broadcast_to(member, found.shape), best, axis=-1)[..., 0])
+    return np.asarray(np.where(found > 0, 1 - member, member).mean(axis=-1))
+
+
+def units_of(Y: np.ndarray, weights: np.ndarray | None, *, alike: bool) -> np.ndarray:
+    """Standard deviations of targets (t,); with ``alike`` the same for all, as for classes."""
+    w = np.ones(len(Y)) if weights is None else weights
+    Y = Y.astype(np.float64)
+    mean = w @ Y / w.sum()
+    variance = w @ (Y - mean) ** 2 / w.sum()
+    variance = np.full_like(variance, variance.mean()) if alike else variance
+    return np.sqrt(np.where(variance > (10 * _EPS * mean) ** 2, variance, 1.0))
+
+
+class GramFit(NamedTuple):
+    r"""Kernel ridge regression for every alpha, by one decomposition of a Gram matrix K (n, n).
+
+    With weights W and rows about their weighted mean, :math:`\sqrt W K_c\sqrt W = U\Lambda U^T`; coefficients are
+    :math:`c = \sqrt W U(\Lambda+\alpha)^{-1}z` with :math:`z = U^T\sqrt W(y-\bar y)`, and they add up to zero.
+
+    Attributes
+    ----------
+    values, vectors : arrays (n,) and (n, n)
+    z : array (n, t)
+    roots : array (n,)
+        Square roots of the weights.
+    mean : array (t,)
+        Intercept of the targets, or zero.
+    column_mean : array (n,)
+        Mean of the rows of K, or zero.
+    """
+
+    values: np.ndarray
+    vectors: np.ndarray
+    z: np.ndarray
+    roots: np.ndarray
+    mean: np.ndarray
+    column_mean: np.ndarray
+    intercept: bool
+
+    @classmethod
+    def of(cls, K: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, *, intercept: bool) -> GramFit:
+        """Decompose the Gram matrix of rows with targets (n, t)."""
+        w = np.ones(len(K)) if weights is None else weights.astype(np.float64)
+        K, Y, share, roots = K.astype(np.float64), Y.astype(np.float64), w / w.sum(), np.sqrt(w)
+        mean, row = np.zeros(Y.shape[1]), np.zeros(len(K))
+        if intercept:
+            mean, row = share @ Y, share @ K
+            K = K - row[None, :] - row[:, None] + float(share @ row)
+        with blas_for(len(K)):
+            values, U = linalg.eigh(roots[:, None] * K * roots, overwrite_a=True, check_finite=False)
+            z = U.T @ (roots[:, None] * (Y - mean))
+        return cls(np.maximum(values, 0), U, z, roots, mean, row, intercept)
+
+    @property
+    def alphas(self) -> np.ndarray:
+        """The values of alpha to choose among."""
+        return alpha_grid(float(self.values.sum()) / float((self.roots**2).sum()))
+
+    def score(self, judged: Judged, alphas: np.ndarray | None = None) -> Score:
+        """Best alpha by leave-one-out errors."""
+        alphas = self.alphas if alphas is None else alphas
+        n, t, a = len(self.roots), self.z.shape[1], len(alphas)
+        with blas_for(n):
+            shrunk = self.values[:, None] / (self.values[:, None] + alphas)  # (n, a)
+            leverage = self.vectors**2 @ shrunk
+            fit = (self.vectors @ (shrunk[:, :, None] * self.z[:, None, :]).reshape(n, a * t)).reshape(n, a, t)
+        if self.intercept:
+            leverage = leverage + (self.roots**2 / float((self.roots**2).sum()))[:, None]
+        gaps = (judged.targets - self.mean)[:, None, :] - fit / self.roots[:, None, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gaps = gaps / np.where(leverage > _ONE, 0.0, 1 - leverage)[:, :, None]
+        return Score.best(alphas, judged.losses(gaps), judged)
+
+    def coefficients(self, alphas: Any) -> np.ndarray:
+        """Dual coefficients (n, t), or (n, a, t) for several alpha."""
+        shifted = self.values[:, None] + np.atleast_1d(alphas)
+        with blas_for(len(self.roots)):
+            flat = self.vectors @ (self.z[:, None, :] / shifted[:, :, None]).reshape(len(self.roots), -1)
+        found = self.roots[:, None, None] * flat.reshape(len(self.roots), -1, self.z.shape[1])
+        return np.asarray(found if np.ndim(alphas) else found[:, 0])
+
+    def predict(self, K: np.ndarray, alphas: Any) -> np.ndarray:
+        """Targets (m, t) or (m, a, t) of new rows, by their kernels (m, n) with the rows of the fit."""
+        c = self.coefficients(alphas)
+        flat = (K - self.column_mean) @ c.reshape(len(c), -1)
+        return np.asarray(flat.reshape(len(K), *c.shape[1:]) + self.mean)
+
+
+def fitted(F: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, *, intercept: bool) -> tuple[Equations, Any]:
+    """Equations of a fit to features (n, D), and the means that were taken from features and targets, or None."""
+    means = None
+    if intercept:
+        w = np.ones(len(F)) if weights is None else weights
+        means = w @ F.astype(np.float64) / w.sum(), w @ Y.astype(np.float64) / w.sum()
+    F, Y = about(means, F, Y)
+    if len(F) < F.shape[1]:
+        return RowEquations.of(F, Y, weights, about_mean=intercept, rounding=_EPS), means
+    return NormalEquations.of(Moments.of(F, Y, weights), about_mean=intercept), means
+
+
+def about(means: Any, features: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Features and targets in float64, without their means if there are any."""
+    if means is None:
+        return features.astype(np.float64), Y.astype(np.float64)
+    return features - means[0], Y - means[1]
+
+
+def gaps_of_rows(
+    spectrum: Spectrum, alphas: np.ndarray, F: np.ndarray, Y: np.ndarray, weights: np.ndarray | None
+) -> np.ndarray:
+    """Errors (n, a, t) of rows with features and targets about the means, each left out; infinite if none is known."""
+    equations, w = spectrum.equations, np.ones(len(F)) if weights is None else weights
+    n, t, a = len(F), Y.shape[1], len(alphas)
+    with blas_for(equations.order):
+        P = F @ spectrum.vectors
+        shifted = spectrum.values[:, None] + alphas
+        leverage = w[:, None] * (
+            P**2 @ ((spectrum.values > 0)[:, None] / shifted) + equations.n_means / equations.weight
+        )
+        fit = (P @ (spectrum.z[:, None, :] / shifted[:, :, None]).reshape(-1, a * t)).reshape(n, a, t)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray((Y[:, None, :] - fit) / np.where(leverage > _ONE, 0.0, 1 - leverage)[:, :, None])
+
+
+def best_of_many(
+    equations: Equations, F: np.ndarray, Y: np.ndarray, judged: Judged, alphas: np.ndarray
+) -> tuple[Score, np.ndarray]:
+    """Best alpha by one decomposition, and the eigenvalues in descending order; F and Y are about the means."""
+    spectrum = equations.spectrum()
+    gaps = gaps_of_rows(spectrum, alphas, F, Y, judged.weights)
+    return Score.best(alphas, judged.losses(gaps), judged), spectrum.values[::-1]
+
+
+def gaps_of_one(
+    equations: NormalEquations, F: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, alpha: float
+) -> np.ndarray | None:
+    """Errors (n, t) for one alpha by a Cholesky factor; None within rounding."""
+    with blas_for(equations.order):
+        try:
+            factor = Cholesky.of(plus(equations.gram, alpha), overwrite=True)
+        except linalg.LinAlgError:
+            return None
+        B, half = factor.solve(equations.cross), factor.solve_lower(F.T)
+    w = np.ones(len(F)) if weights is None else weights
+    leverage = w * (np.einsum("dn,dn->n", half, half) + equations.n_means / equations.weight)
+    return None if leverage.max(initial=0.0) > _ONE else (Y - F @ B) / (1 - leverage)[:, None]
+
+
+def walk(
+    equations: NormalEquations,
+    F: np.ndarray,
+    Y: np.ndarray,
+    judged: Judged,
+    grid: np.ndarray,
+    start: float,
+    longest: int,
+) -> Score:
+    """Best alpha from a start downhill along the grid, until both neighbours are worse or ``longest`` are known.
+
+    A Cholesky factor for each is cheaper than a decomposition where few are asked for.
+    """
+    best = int(np.abs(np.log(grid / start)).argmin())
+    known: dict[int, np.ndarray] = {}
+
+    def error(k: int) -> float:
+        gaps = gaps_of_one(equations, F, Y, judged.weights, float(grid[k]))
+        known[k] = np.full(len(Y), np.inf) if gaps is None else judged.losses(gaps)
+        return float(judged.mean(known[k]))
+
+    errors = {best: error(best)}
+    while len(known) < longest:
+        fresh = [k for k in (best + 1, best - 1) if k not in known and 0 <= k < len(grid)]
+        if not fresh:
+            break
+        errors[fresh[0]] = error(fresh[0])
+        best = min(errors, key=lambda k: errors[k])
+    tried = sorted(known)
+    return Score.best(grid[tried], np.column_stack([known[k] for k in tried]), judged)
+
+
+def new_to(phi: Any, X: Any) -> np.ndarray:
+    """Which rows are no landmarks, if others are left; all of them otherwise.
+
+    A row that is left out of the fit remains a landmark, and nothing then holds the coefficient of its own feature: its
+    error is not that of a new row.  Where all rows are landmarks the fit is one of the kernel itself, and it is.
+    """
+    new = ~phi.features.at_points(phi.at_unit_scale(X))
+    return new if np.count_nonzero(new) >= min(LEAST_NEW, len(new)) else np.ones(len(new), dtype=bool)
+
+
+def squares_of_chunks(
+    chunks: Iterator[Chunk], *, phi: FeatureMap, spectrum: Spectrum, alphas: np.ndarray, means: Any
+) -> Any:
+    """Squared errors of rows that come in chunks, and how many they are: (2, a + 1), of new rows and of landmarks."""
+    total = np.zeros((2, len(alphas) + 1))
+    for X, Y, weights in chunks:
+        if not len(X):
+            continue
+        known = phi.features.at_points(phi.at_unit_scale(X))
+        F, Z = about(means if spectrum.equations.n_means else None, phi.queries(X), Y)
+        w = np.ones(len(F)) if weights is None else weights
+        squares = w[:, None] * (gaps_of_rows(spectrum, alphas, F, Z, weights) ** 2).sum(axis=2)
+        for part, which in enumerate((~known, known)):
+            total[part] += [*squares[which].sum(axis=0), np.count_nonzero(which)]
+    return total
+
+
+def of_new_rows(sums: np.ndarray) -> np.ndarray:
+    """Errors of rows that are no landmarks, from `squares_of_chunks`; of all rows, if others are few."""
+    return np.asarray(sums[0, :-1] if sums[0, -1] >= LEAST_NEW else sums[:, :-1].sum(axis=0))

@@ -1,0 +1,470 @@
+"""The search of the automatic mode: candidates on a sample of the rows, judged by rows that were left out.
+
+Kernel, columns, metric and bandwidth are chosen with the exact kernel of some hundred rows, where leave-one-out errors of
+every alpha come from one decomposition.  The map and the width, which only matter for more rows than the exact kernel can
+take, are chosen with features.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..kernels import Kernel
+from ..maps import Landmarks
+from ._coordinates import Coordinates
+from ._feature_parameters import FeatureParameters, draw_features
+from ._linear.leave_one_out import (
+    GramFit,
+    Judged,
+    Score,
+    about,
+    best_of_many,
+    doubt,
+    fitted,
+    grid_of,
+    walk,
+)
+from ._linear.spectrum import NormalEquations
+from ._metric import at_median, iterates, screened_root, times
+from ._row_source import Chunk, rows_in_memory
+
+EXACT_ROWS = 3000
+"""Most rows of which all are landmarks, so that the kernel is exact: a fit of 3000 takes some seconds."""
+EXACT_TRIAL_ROWS = 800
+"""Rows of a trial with the exact kernel: its decomposition takes a tenth of a second."""
+_FEATURE_ROWS, _FEATURE_WIDTH = 4096, 1024
+"""Rows and features of trials with features."""
+_WIDEST, _FIRST_WIDTH = 4096, 512
+_BUDGET = 6e11
+"""Most multiplications n D^2 of a fit of the chosen width: about 20 s on two cores."""
+_GAIN = 0.03
+"""Share of the error for which twice the width is worth it."""
+_MATERIAL = 0.01
+"""Share of an error that counts as a difference between kernels, maps and metrics."""
+_WORTH = 0.01
+"""Share of an error for which a walk over bandwidths goes on."""
+_GOOD, _FEW_COLUMNS = 0.2, 8
+"""Error up to which, and columns from which, no far shorter bandwidth is looked at: many columns keep all rows apart."""
+_POOR = 0.8
+"""Error from which columns are screened before a metric is learned."""
+_PERFECT = 1e-6
+"""Share of the variance below which a fit leaves nothing to improve."""
+SHORTEST, LONGEST = -9, 5
+"""Doublings of the bandwidth from the median distance; far longer ones only extrapolate more wildly."""
+_ITERATIONS, _DIAGONAL = 6, 2
+"""Most iterates of a metric, and those of a diagonal one before a matrix."""
+MOST_LEARNED, _FEWEST = 1024, 30
+"""Most and fewest rows from which a metric is learned."""
+_FEATURE_STEPS = 5
+"""Most bandwidths of a walk with features, or in a metric."""
+_MOST_COLUMNS = 1024
+"""Most columns of a metric that is a matrix."""
+
+LEARNED = ("columns", "learned")
+STANDARD, CLIPPED, RAW = "standardised", "clipped", "as they are"
+RANDOM, LANDMARKS, PIVOTS, GIVEN = "random features", "landmarks", "pivoted landmarks", "given"
+AT_POINTS = {LANDMARKS: Landmarks("uniform"), PIVOTS: Landmarks("rpcholesky")}
+
+
+class Trial(NamedTuple):
+    """A candidate and its score.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        With its bandwidth.
+    columns : str
+        "standardised", "clipped" or "as they are".
+    coordinates : Coordinates or None
+        Columns, and the metric behind them.
+    metric : str
+        "none", "columns", "learned" or "given".
+    step : float
+        Doublings of the bandwidth from the median distance; NaN if it was given.
+    map : str
+        "exact" for the kernel itself.
+    width, n_rows : int
+    score : Score
+    rows : slice or array
+        Rows of the sample that have judged it.
+    """
+
+    kernel: Any
+    columns: str
+    coordinates: Coordinates | None
+    metric: str
+    step: float
+    map: str
+    width: int
+    n_rows: int
+    score: Score
+    rows: Any = slice(None)
+
+    @property
+    def error(self) -> float:
+        """Error of rows that were left out."""
+        return self.score.error
+
+
+class Search:
+    """Trials on a sample of rows in random order.
+
+    Parameters
+    ----------
+    owner : str
+    sample : Chunk
+        With targets (n, t) and weights.
+    n_rows : int
+        Rows from which the sample was drawn.
+    kernels : tuple of Kernel
+        Candidates; the first is the one to begin with.
+    bandwidth : bool
+        Whether their bandwidth is free.
+    columns : dict of str to Coordinates or None
+        Candidates; the first is the one to begin with.
+    metrics : tuple of str
+        Candidates beside "none": "columns", "learned".
+    classes, intercept : bool
+        Whether targets are signs of classes, and whether there is an intercept.
+    alphas : array or None
+        Values of alpha to choose among; None for the default ones.
+    seed : int
+        Of the draws: the same numbers for all candidates.
+    """
+
+    def __init__(
+        self,
+        owner: str,
+        sample: Chunk,
+        n_rows: int,
+        *,
+        kernels: tuple[Any, ...],
+        bandwidth: bool,
+        columns: dict[str, Coordinates | None],
+        metrics: tuple[str, ...],
+        classes: bool,
+        intercept: bool,
+        alphas: np.ndarray | None,
+        seed: int,
+    ) -> None:
+        self.owner, self.sample, self.n_rows, self.seed = owner, sample, n_rows, seed
+        self.kernels, self.bandwidth, self.columns, self.metrics = kernels, bandwidth, columns, metrics
+        self.intercept, self.alphas = intercept, alphas
+        self.judged = Judged.of(sample.targets, sample.weights, classes=classes)
+        self.tried: list[Trial] = []
+        self.without_metric = math.nan
+        self.begun = time.perf_counter()
+
+    def exact(self) -> Trial:
+        """Best kernel, columns, bandwidth and metric, with the exact kernel."""
+        best: Trial | None = None
+        first = next(iter(self.columns))
+        start = 1.0 if len(self.sample.X) < 50 else 0.0
+        for kernel in self.kernels:
+            found = self._walk(kernel, first, start)
+            if best is None:
+                found = self._far(found)
+            best = found if best is None or self.clearly_better(found, best) else best
+        assert best is not None
+        for name in list(self.columns)[1:]:
+            found = self._walk(best.kernel, name, 0.0 if math.isnan(best.step) else best.step)
+            best = found if self.clearly_better(found, best) else best
+        if self.bandwidth:
+            best = self._walk(best.kernel, best.columns, best.step, size=0.5, first=best)
+        searched = self.bandwidth and best.kernel.metric is not None
+        return self._with_metric(best) if self.metrics and searched else best
+
+    def clearly_better(self, one: Trial, other: Trial, share: float = _MATERIAL) -> bool:
+        """Whether the error is lower by a share of it, and by more than the doubt about the mean of the differences."""
+        if not np.isfinite(other.error) or not np.isfinite(one.error):
+            return one.error < other.error
+        gain = other.error - one.error
+        if len(one.score.losses) != len(other.score.losses):
+            return gain > share * other.error
+        judged = self.judged.taken(one.rows)
+        spread = float(judged.spread(other.score.losses - one.score.losses))
+        return gain > max(share * other.error, doubt(len(one.score.losses)) * spread)
+
+    def _walk(
+        self, kernel: Kernel, columns: str, start: float, *, size: float = 1.0, first: Trial | None = None
+    ) -> Trial:
+        """Best bandwidth from ``start``, whose trial may be known, downhill in steps until both neighbours are worse."""
+        if not self.bandwidth:
+            return self._exact_trial(kernel, columns, math.nan)
+        known = {start: self._exact_trial(kernel, columns, start) if first is None else first}
+        best = start
+        while known[best].error > _PERFECT:
+            fresh = [s for s in (best + size, best - size) if s not in known and SHORTEST <= s <= LONGEST]
+            if not fresh:
+                break
+            found = known[fresh[0]] = self._exact_trial(kernel, columns, fresh[0])
+            best = fresh[0] if self.clearly_better(found, known[best], _WORTH) else best
+        return known[best]
+
+    def _far(self, best: Trial) -> Trial:
+        """Also try much shorter bandwidths: a rapidly varying target looks like noise at longer ones."""
+        if not self.bandwidth or best.error < _GOOD or self.sample.X.shape[1] > _FEW_COLUMNS:
+            return best
+        for step in np.arange(best.step - 3, SHORTEST - 0.1, -2):
+            found = self._exact_trial(best.kernel, best.columns, float(step))
+            if self.clearly_better(found, best):
+                return self._walk(best.kernel, best.columns, float(step))
+        return best
+
+    def _exact_trial(self, kernel: Kernel, columns: str, step: float) -> Trial:
+        """Leave-one-out error of the exact kernel on some rows."""
+        n, coordinates = min(len(self.sample.X), EXACT_TRIAL_ROWS), self.columns[columns]
+        Z = self._moved(coordinates, slice(n))
+        kernel = at_median(kernel, Z, step) if self.bandwidth else kernel
+        judged = self.judged.taken(slice(n))
+        fit = GramFit.of(kernel(Z), judged.targets, judged.weights, intercept=self.intercept)
+        trial = Trial(
+            kernel, columns, coordinates, "none", step, "exact", n, n, fit.score(judged, self.alphas), slice(n)
+        )
+        self.tried.append(trial)
+        return trial
+
+    def _moved(self, coordinates: Coordinates | None, rows: Any) -> np.ndarray:
+        X = self.sample.X[rows].astype(np.float64)
+        return np.asarray(X if coordinates is None else coordinates(X))
+
+    def _with_metric(self, plain: Trial) -> Trial:
+        """Return the same trial, or a better one with a metric, which is learned from some rows and judged by others."""
+        n, d = self.sample.X.shape
+        if plain.error < _PERFECT or n < _FEWEST or d < 2:
+            return plain
+        folds, Z = _folds(n), self._moved(plain.coordinates, slice(None))
+        before = best = self._held_out(plain, plain.kernel, plain.step, [np.ones(d)] * len(folds), folds, Z)
+        path: tuple[Any, ...] = ()
+        for kernel, step in self._metric_kernels(plain):
+            matrix_after = self._matrix_after(kernel, d)
+            found, length = self._descend(plain, kernel, step, matrix_after, folds, Z)
+            if found is not None and self.clearly_better(found, best):
+                best, path = found, (kernel, step, matrix_after, length)
+        if not path:
+            return plain
+        roots = self._roots(path, folds, Z)
+        for kernel in self._relatives(best.kernel):
+            known: set[float] = set()
+            while len(known) < _FEATURE_STEPS:
+                fresh = [s for s in (best.step, best.step - 1, best.step + 1) if s not in known and s <= LONGEST]
+                if not fresh:
+                    break
+                known.add(fresh[0])
+                found = self._held_out(best, kernel, fresh[0], roots, folds, Z)
+                best = found if self.clearly_better(found, best, _WORTH) else best
+        root = roots[0] if len(folds) == 1 else self._roots(path, [(slice(MOST_LEARNED), None)], Z)[0]
+        coordinates = (plain.coordinates or Coordinates()).followed_by(root)
+        kernel = at_median(best.kernel, times(Z, root), best.step)
+        metric = "columns" if root.ndim == 1 else "learned"
+        self.without_metric = before.error
+        return best._replace(kernel=kernel, coordinates=coordinates, metric=metric)
+
+    def _metric_kernels(self, plain: Trial) -> list[tuple[Kernel, float]]:
+        """Kernels in whose fits a metric is learned, with their steps: the best one, and the best of Euclidean distance."""
+        found = {plain.kernel.metric: plain}
+        for trial in self.tried:
+            kind = trial.kernel.metric
+            if trial.columns == plain.columns and (kind not in found or trial.error < found[kind].error):
+                found[kind] = trial
+        return [(t.kernel, t.step) for kind, t in found.items() if kind in ("euclidean", plain.kernel.metric)]
+
+    def _matrix_after(self, kernel: Kernel, d: int) -> float:
+        """Iterates before a matrix: none of city-block distances, which turning would change, or of many columns."""
+        matrix = "learned" in self.metrics and kernel.metric == "euclidean" and d <= _MOST_COLUMNS
+        return float(_DIAGONAL) if matrix else math.inf
+
+    def _relatives(self, kernel: Kernel) -> list[Kernel]:
+        """The kernel and the other candidates of the same distance."""
+        others = [k for k in self.kernels if k.metric == kernel.metric and k != kernel.with_bandwidth(k.bandwidth)]
+        return [kernel, *others]
+
+    def _descend(
+        self, plain: Trial, kernel: Kernel, step: float, matrix_after: float, folds: list[Any], Z: np.ndarray
+    ) -> tuple[Trial | None, int]:
+        """Best iterate of a metric by held-out rows, and its number."""
+        best, length, worse = None, 0, 0
+        for k, parts in enumerate(
+            zip(*(self._path(kernel, step, matrix_after, fold[0], Z) for fold in folds), strict=False)
+        ):
+            found = self._scored(plain, kernel, float(np.median([part[3] for part in parts])), list(parts), folds, Z)
+            if best is None or found.error < (1 - _MATERIAL) * best.error:
+                best, length, worse = found, k, 0
+            else:
+                worse += 1
+            if worse > 1 or k >= _ITERATIONS or found.error < _PERFECT:
+                break
+        return best, length
+
+    def _path(self, kernel: Kernel, step: float, matrix_after: float, rows: Any, Z: np.ndarray) -> Any:
+        """Iterates on some rows; where the first fit explains little they start from the columns that trees use."""
+        judged = self.judged.taken(rows)
+        start = screened_root(Z[rows], judged, self.seed) if self.screened else np.ones(Z.shape[1])
+        return iterates(kernel, step, Z[rows], judged, start=start, matrix_after=matrix_after, intercept=self.intercept)
+
+    def _roots(self, path: tuple[Any, ...], folds: list[Any], Z: np.ndarray) -> list[np.ndarray]:
+        """Roots of the metric after as many iterates, for each fold."""
+        kernel, step, matrix_after, length = path
+        return [next(islice(self._path(kernel, step, matrix_after, train, Z), length, None))[0] for train, _ in folds]
+
+    @property
+    def screened(self) -> bool:
+        """Whether no candidate explains much."""
+        return min(trial.error for trial in self.tried) > _POOR * self.nothing
+
+    @property
+    def nothing(self) -> float:
+        """Error of a constant prediction: one, and for classes that of the most frequent one."""
+        if not self.judged.classes:
+            return 1.0
+        mean = self.judged.mean(self.judged.targets)
+        return float(self.judged.mean(self.judged.losses(self.judged.targets - mean)))
+
+    def _held_out(
+        self, like: Trial, kernel: Kernel, step: float, roots: list[np.ndarray], folds: list[Any], Z: np.ndarray
+    ) -> Trial:
+        """Error of held-out rows in the metric of each fold."""
+        fits = []
+        for root, (train, _) in zip(roots, folds, strict=True):
+            X, judged = times(Z[train], root), self.judged.taken(train)
+            at = at_median(kernel, X, step) if self.bandwidth else kernel
+            fit = GramFit.of(at(X), judged.targets, judged.weights, intercept=self.intercept)
+            fits.append((root, at, fit, step))
+        return self._scored(like, kernel, step, fits, folds, Z)
+
+    def _scored(
+        self, like: Trial, kernel: Kernel, step: float, fits: list[Any], folds: list[Any], Z: np.ndarray
+    ) -> Trial:
+        """Trial of fits to the folds; alpha is the best one for all of them, in units of the kernel."""
+        losses, index = [], []
+        for (root, at, fit, _), (train, test) in zip(fits, folds, strict=True):
+            judged, alphas = self.judged.taken(test), fit.alphas if self.alphas is None else self.alphas
+            predicted = fit.predict(at(times(Z[test], root), times(Z[train], root)), alphas)
+            losses.append(judged.losses(judged.targets[:, None, :] - predicted))
+            index.append(np.arange(len(Z))[test])
+        rows = np.concatenate(index)
+        judged = self.judged.taken(rows)._replace(units=self.judged.units)
+        score = Score.best(alphas, np.concatenate(losses), judged)
+        metric = (
+            "none"
+            if fits[0][0].ndim == 1 and (fits[0][0] == 1).all()
+            else "columns"
+            if fits[0][0].ndim == 1
+            else "learned"
+        )
+        trial = Trial(
+            fits[0][1],
+            like.columns,
+            like.coordinates,
+            metric,
+            step,
+            "exact",
+            len(fits[0][2].roots),
+            len(rows),
+            score,
+            rows,
+        )
+        self.tried.append(trial)
+        return trial
+
+    def featured(self, best: Trial, parameters: FeatureParameters, maps: tuple[str, ...], width: int | None) -> Trial:
+        """Best map, width and bandwidth with features, in the coordinates and with the kernel that were chosen.
+
+        Parameters
+        ----------
+        best : Trial
+        parameters : FeatureParameters
+            Map and projection as they are given.
+        maps : tuple of str
+            Among which to choose.
+        width : int or None
+            The one that is given, or None.
+        """
+        found: Trial | None = None
+        most = width or self._widest
+        narrow = min(most, _FEATURE_WIDTH if width else _FIRST_WIDTH)
+        failures = []
+        for name in maps:
+            try:
+                trial = self._feature_walk(best, parameters, name, narrow, 0.0 if math.isnan(best.step) else best.step)
+            except ValueError as error:  # a kernel without features of this kind
+                failures.append(error)
+                continue
+            found = trial if found is None or self.clearly_better(trial, found) else found
+        if found is None:
+            raise failures[0]
+        while width is None and found.width < most and found.error > _PERFECT:
+            wider = self._feature_trial(found, parameters, found.map, min(2 * found.width, most), found.step)
+            if wider.width <= found.width or wider.error > (1 - _GAIN) * found.error:
+                break
+            found = wider
+        if found.map == LANDMARKS and PIVOTS not in maps:  # outliers may deserve landmarks of their own
+            trial = self._feature_trial(found, parameters, PIVOTS, found.width, found.step)
+            found = trial if self.clearly_better(trial, found) else found
+        return found if width is None or width == found.width else found._replace(width=width)
+
+    @property
+    def _widest(self) -> int:
+        """Most features that a fit of all rows can afford."""
+        return int(np.clip(2 ** math.floor(math.log2(math.sqrt(_BUDGET / self.n_rows))), _FIRST_WIDTH, _WIDEST))
+
+    def _feature_walk(self, like: Trial, parameters: FeatureParameters, name: str, width: int, start: float) -> Trial:
+        known = {start: self._feature_trial(like, parameters, name, width, start)}
+        best = start
+        while self.bandwidth and len(known) < _FEATURE_STEPS and known[best].error > _PERFECT:
+            fresh = [s for s in (best - 1, best + 1) if s not in known and SHORTEST <= s <= LONGEST]
+            if not fresh:
+                break
+            found = known[fresh[0]] = self._feature_trial(like, parameters, name, width, fresh[0])
+            best = fresh[0] if self.clearly_better(found, known[best], _WORTH) else best
+        return known[best]
+
+    def _feature_trial(self, like: Trial, parameters: FeatureParameters, name: str, width: int, step: float) -> Trial:
+        """Leave-one-out error of features; landmarks are rows of the first half, and the second half judges all."""
+        n = min(len(self.sample.X), max(_FEATURE_ROWS, 4 * width))
+        half = n // 2
+        Z, Y, weights = (
+            self._moved(like.coordinates, slice(n)),
+            self.sample.targets[:n],
+            self.judged.taken(slice(n)).weights,
+        )
+        kernel = like.kernel
+        if self.bandwidth:
+            kernel = kernel.with_bandwidth(kernel.bandwidth * 2.0 ** (step - like.step))
+        chosen = parameters._replace(
+            kernel=kernel,
+            gamma=None,
+            map=AT_POINTS.get(name, parameters.map if name == GIVEN else None),
+            n_components=min(width, half) if name in AT_POINTS else width,
+        )
+        rows = rows_in_memory(self.owner, Z[:half] if name in AT_POINTS else Z)
+        phi = draw_features(chosen, rows, np.random.default_rng(self.seed), symmetric=True)
+        F = phi.queries(Z)
+        equations, means = fitted(F, Y, weights, intercept=self.intercept)
+        F, Y = about(means, F[half:], Y[half:])
+        judged = self.judged.taken(slice(half, n))
+        grid = grid_of(equations) if self.alphas is None else self.alphas
+        if isinstance(equations, NormalEquations) and len(grid) > 1:
+            near = grid[len(grid) // 3] if like.map == "exact" else like.score.alpha
+            score = walk(equations, F, Y, judged, grid, float(near), 10)
+        else:
+            score = best_of_many(equations, F, Y, judged, grid)[0]
+        trial = like._replace(
+            kernel=kernel, step=step, map=name, width=phi.n_features_out, n_rows=n, score=score, rows=slice(half, n)
+        )
+        self.tried.append(trial)
+        return trial
+
+
+def _folds(n: int) -> list[tuple[Any, Any]]:
+    """Rows to learn a metric from and rows to judge it by: one pair of many rows, or halves or thirds of few."""
+    if n >= 2 * EXACT_TRIAL_ROWS:
+        m = min(n // 2, MOST_LEARNED)
+        return [(slice(m), slice(m, min(n, 2 * m + EXACT_TRIAL_ROWS)))]
+    k, index = 2 if n >= EXACT_TRIAL_ROWS else 3, np.arange(n)
+    return [(index[index % k != i], index[index % k == i]) for i in range(k)]
