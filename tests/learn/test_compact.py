@@ -73,7 +73,9 @@ def test_an_average_is_its_statistics():
 
 
 def test_rows_in_parts_are_solved_first():
-    parts = KernelRidge(**SMALL).partial_fit(X[:40], Y[:40]).partial_fit(X[40:], Y[40:])
+    parts = (
+        KernelRidge("gaussian", gamma=0.1, map=None, **SMALL).partial_fit(X[:40], Y[:40]).partial_fit(X[40:], Y[40:])
+    )
     whole = copy.deepcopy(parts).predict(X)
     np.testing.assert_array_equal(parts.compact().predict(X), whole)
 

@@ -18,6 +18,7 @@ import numpy as np
 from .. import catalogue, kernels
 from .._table import format_table
 from .._validation import check_count, check_option, shown
+from ..approximation import Approximation
 from ..kernels import Kernel
 from ..maps import Landmarks
 from ._coordinates import Coordinates
@@ -61,8 +62,8 @@ _WIDE_COLUMNS = 2000
 """Columns from which the Laplacian kernel, whose distances are not matrix products, is not tried but the linear one is."""
 _STREAM_WIDTH, _STREAM_ROWS = 1024, 256
 """Width of a stream, whose length is not known, and the rows of its first call below which a warning is due."""
-_NOTHING = 0.95
-"""Share of the error of a constant prediction from which a fit explains nothing."""
+_NOTHING, _TOLD = 0.95, 100
+"""Share of the error of a constant prediction from which a fit explains nothing, and rows from which that is said."""
 
 
 @dataclass(frozen=True)
@@ -224,10 +225,25 @@ def _kernels(machine: Any, rows: RowSource, owner: str) -> tuple[tuple[Any, ...]
         found: tuple[Any, ...] = (kernels.Gaussian(), kernels.Matern(1.5))
         if not wide:
             found = (*found, kernels.Laplacian(), kernels.ExponentialPower(1.0))
+        if machine.projection is not None or not (machine.map is None or is_auto(machine.map)):
+            found = tuple(kernel for kernel in found if _serves(machine, kernel, owner)) or found[:1]
         return found, True
     kernel = look_up(owner, catalogue.kernel, given) if isinstance(given, str) else given
     free = isinstance(kernel, Kernel) and kernel.has_bandwidth and np.ndim(kernel.bandwidth) == 0
     return (kernel,), bool(not told and free and kernel.bandwidth == 1.0)
+
+
+def _serves(machine: Any, kernel: Kernel, owner: str) -> bool:
+    """Whether the map and the projection that are given estimate a kernel."""
+    parts: list[Any] = []
+    for given, find in ((machine.map, catalogue.map), (machine.projection, catalogue.projection)):
+        named = isinstance(given, str) and not is_auto(given)
+        parts.append(look_up(owner, find, given) if named else None if is_auto(given) else given)
+    try:
+        Approximation(kernel, *parts)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _columns(
@@ -413,7 +429,7 @@ def _others(search: Search, name: str, best: Trial) -> str:
 def _edges(search: Search, best: Trial) -> tuple[str, ...]:
     """Return what deserves a warning."""
     doubt = 2 * best.score.standard_error if search.judged.classes else 0.0
-    if best.error > min(_NOTHING * search.nothing, search.nothing - doubt):
+    if len(search.sample.X) >= _TOLD and best.error > min(_NOTHING * search.nothing, search.nothing - doubt):
         return (
             f"the fit explains nothing: its leave-one-out error is {best.error:.3g}, and that of a constant "
             f"{search.nothing:.3g}.",

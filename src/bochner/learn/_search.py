@@ -157,7 +157,7 @@ class Search:
         self.intercept, self.alphas = intercept, alphas
         self.judged = Judged.of(sample.targets, sample.weights, classes=classes)
         self.tried: list[Trial] = []
-        self.without_metric = math.nan
+        self.without_metric, self.screened = math.nan, False
         self.begun = time.perf_counter()
 
     def exact(self) -> Trial:
@@ -240,15 +240,16 @@ class Search:
             return plain
         folds, Z = _folds(n), self._moved(plain.coordinates, slice(None))
         before = best = self._held_out(plain, plain.kernel, plain.step, [np.ones(d)] * len(folds), folds, Z)
+        self.screened = min(trial.error for trial in self.tried) > _POOR * self.nothing
         path: tuple[Any, ...] = ()
+        roots: list[np.ndarray] = []
         for kernel, step in self._metric_kernels(plain):
             matrix_after = self._matrix_after(kernel, d)
-            found, length = self._descend(plain, kernel, step, matrix_after, folds, Z)
+            found, length, learned = self._descend(plain, kernel, step, matrix_after, folds, Z)
             if found is not None and self.clearly_better(found, best):
-                best, path = found, (kernel, step, matrix_after, length)
+                best, path, roots = found, (kernel, step, matrix_after, length), learned
         if not path:
             return plain
-        roots = self._roots(path, folds, Z)
         for kernel in self._relatives(best.kernel):
             known: set[float] = set()
             while len(known) < _FEATURE_STEPS:
@@ -258,7 +259,7 @@ class Search:
                 known.add(fresh[0])
                 found = self._held_out(best, kernel, fresh[0], roots, folds, Z)
                 best = found if self.clearly_better(found, best, _WORTH) else best
-        root = roots[0] if len(folds) == 1 else self._roots(path, [(slice(MOST_LEARNED), None)], Z)[0]
+        root = roots[0] if len(folds) == 1 else self._learned_root(path, Z)
         coordinates = (plain.coordinates or Coordinates()).followed_by(root)
         kernel = at_median(best.kernel, times(Z, root), best.step)
         metric = "columns" if root.ndim == 1 else "learned"
@@ -286,20 +287,20 @@ class Search:
 
     def _descend(
         self, plain: Trial, kernel: Kernel, step: float, matrix_after: float, folds: list[Any], Z: np.ndarray
-    ) -> tuple[Trial | None, int]:
-        """Best iterate of a metric by held-out rows, and its number."""
-        best, length, worse = None, 0, 0
+    ) -> tuple[Trial | None, int, list[np.ndarray]]:
+        """Best iterate of a metric by held-out rows, its number, and its root for each fold."""
+        best, length, worse, roots = None, 0, 0, []
         for k, parts in enumerate(
             zip(*(self._path(kernel, step, matrix_after, fold[0], Z) for fold in folds), strict=False)
         ):
             found = self._scored(plain, kernel, float(np.median([part[3] for part in parts])), list(parts), folds, Z)
             if best is None or found.error < (1 - _MATERIAL) * best.error:
-                best, length, worse = found, k, 0
+                best, length, worse, roots = found, k, 0, [part[0] for part in parts]
             else:
                 worse += 1
             if worse > 1 or k >= _ITERATIONS or found.error < _PERFECT:
                 break
-        return best, length
+        return best, length, roots
 
     def _path(self, kernel: Kernel, step: float, matrix_after: float, rows: Any, Z: np.ndarray) -> Any:
         """Iterates on some rows; where the first fit explains little they start from the columns that trees use."""
@@ -307,15 +308,11 @@ class Search:
         start = screened_root(Z[rows], judged, self.seed) if self.screened else np.ones(Z.shape[1])
         return iterates(kernel, step, Z[rows], judged, start=start, matrix_after=matrix_after, intercept=self.intercept)
 
-    def _roots(self, path: tuple[Any, ...], folds: list[Any], Z: np.ndarray) -> list[np.ndarray]:
-        """Roots of the metric after as many iterates, for each fold."""
+    def _learned_root(self, path: tuple[Any, ...], Z: np.ndarray) -> np.ndarray:
+        """Root of the metric after as many iterates on all rows, where several folds have judged it."""
         kernel, step, matrix_after, length = path
-        return [next(islice(self._path(kernel, step, matrix_after, train, Z), length, None))[0] for train, _ in folds]
-
-    @property
-    def screened(self) -> bool:
-        """Whether no candidate explains much."""
-        return min(trial.error for trial in self.tried) > _POOR * self.nothing
+        found = next(islice(self._path(kernel, step, matrix_after, slice(MOST_LEARNED), Z), length, None))
+        return np.asarray(found[0])
 
     @property
     def nothing(self) -> float:
