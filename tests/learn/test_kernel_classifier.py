@@ -140,11 +140,6 @@ def test_sparse_labels():
     np.testing.assert_array_equal(model().fit(X, sparse.csr_matrix(LABELS)).predict(X), expected)
 
 
-def test_ridge_has_no_probabilities():
-    assert not hasattr(model(), "predict_proba")
-    assert hasattr(model(method="nadaraya-watson"), "predict_proba")
-
-
 @pytest.mark.parametrize(
     "call, message",
     [

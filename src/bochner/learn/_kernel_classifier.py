@@ -17,16 +17,10 @@ from .._validation import shown
 from ._classes import Labels, check_one_kind, class_targets, row_weights
 from ._estimator import all_or_nothing
 from ._kernel_machine import KernelMachine, streams
+from ._linear.leave_one_out import new_to
+from ._linear.ridge import RidgeModel
 from ._row_source import RowSource
-
-
-def _has_probabilities(classifier: Any) -> bool:
-    if classifier.method != "nadaraya-watson":
-        raise AttributeError(
-            "KernelClassifier: ridge scores are not probabilities; use method='nadaraya-watson', or wrap it in "
-            "CalibratedClassifierCV."
-        )
-    return True
+from ._uncertainty import Calibration, left_out_gaps
 
 
 class KernelClassifier(ClassifierMixin, KernelMachine):
@@ -89,6 +83,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     _target_options: ClassVar[dict[str, Any]] = {"multi_output": True}
     _classes_alike = True
+    calibration_: Calibration | None = None
 
     def __init__(
         self,
@@ -154,6 +149,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             raise ValueError(f"KernelClassifier: y has {found}, and needs at least two classes.")
         self._fit_rows(self._targets(rows, classes, labels, several=several))
         self.classes_, self._several = classes, several
+        self.calibration_ = self._calibrated()
         return self
 
     @available_if(streams)
@@ -186,7 +182,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             self._check_goes_on(classes, several=several)
             known = np.arange(rows.n_targets) if several else self.classes_
         self._add_rows(self._targets(rows, known, None, several=several))
-        self.classes_, self._several = known, several
+        self.classes_, self._several, self.calibration_ = known, several, None
         return self
 
     def decision_function(self, X: Any) -> Any:
@@ -226,9 +222,12 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             return self._after(partial(_labels, scores=self._scores()))
         return self._after(partial(_winners, scores=self._scores(), classes=self.classes_))
 
-    @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Any:
-        """Return the share of each class in the votes, as probabilities; only with ``method="nadaraya-watson"``.
+        """Return the probability of each class.
+
+        With ``method="ridge"`` scores are scaled to the highest likelihood of at most 2048 rows that are left out, which
+        needs no other fit; the class of the highest probability is the predicted one.  With ``"nadaraya-watson"`` they
+        are the shares of the votes.
 
         Parameters
         ----------
@@ -241,7 +240,33 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             Non-negative numbers, which add up to one unless there are several labels per row.
         """
         check_is_fitted(self)
-        return self._each(X, self._after(partial(_shares, several=self._several)), (len(self.classes_),))
+        if self.method == "ridge":
+            found = self.calibration_ if self.calibration_ is not None else self._calibrated()
+            if found is None:
+                raise ValueError(
+                    "KernelClassifier.predict_proba: probabilities need rows that were left out, and this fit keeps none; "
+                    "fit rows in memory, and not by conjugate gradients, or use CalibratedClassifierCV."
+                )
+            work = partial(found.probabilities, several=self._several)
+        else:
+            work = partial(_shares, several=self._several)
+        return self._each(X, self._after(work), (len(self.classes_),))
+
+    def _calibrated(self) -> Calibration | None:
+        """Slopes from scores to probabilities, by rows that are left out."""
+        model, kept = self.model_, self._kept
+        if not isinstance(model, RidgeModel) or model.data is None or kept is None:
+            return None
+        phi = self._moved_features()
+        with self._threads():
+            gaps, _ = left_out_gaps(model, phi, kept)
+            known = np.isfinite(gaps).all(axis=1) & new_to(phi, kept.X)
+        return Calibration.of((kept.merged - gaps)[known], kept.targets[known], several=self._several)
+
+    def _drop_statistics(self) -> None:
+        if self.calibration_ is None:
+            self.calibration_ = self._calibrated()
+        super()._drop_statistics()
 
     @property
     def _binary(self) -> bool:

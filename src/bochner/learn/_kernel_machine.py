@@ -23,6 +23,7 @@ from ._linear.ridge import Ridge, RidgeModel
 from ._metric import given_root
 from ._nadaraya_watson import KernelAverage, NadarayaWatson
 from ._row_source import RowSource
+from ._uncertainty import KEPT_ROWS, KeptRows
 
 METHODS = ("ridge", "nadaraya-watson")
 GAUSSIAN_NAMES = ("gaussian", "rbf")
@@ -51,6 +52,13 @@ def _then(
     return second(first(X))
 
 
+def _kept_rows(every: Any, merged: Any) -> KeptRows:
+    """Some rows, from whose left-out errors uncertainty is told."""
+    X, Y, weights = every.sample_weighted(KEPT_ROWS, np.random.default_rng(0))
+    means, sums = (Y, weights) if merged is every else merged.targets_of(X)
+    return KeptRows(X, np.asarray(Y, dtype=np.float64), np.asarray(means, dtype=np.float64), sums)
+
+
 class KernelMachine(Compactable, FeatureEstimator, ABC):
     """Base class of regression and classification; a subclass converts its y to a matrix of targets and back."""
 
@@ -66,6 +74,7 @@ class KernelMachine(Compactable, FeatureEstimator, ABC):
     metric: Any = "auto"
     coordinates_: Coordinates | None = None
     selection_: Selection | None = None
+    _kept: KeptRows | None = None
     _classes_alike: ClassVar[bool] = False
 
     @property
@@ -117,7 +126,7 @@ class KernelMachine(Compactable, FeatureEstimator, ABC):
             if self.method == "nadaraya-watson":  # an average has nothing to judge: rules, not a search
                 self.coordinates_, parameters = self._average_coordinates(rows), self._average_parameters()
             else:
-                n = rows.shape[0]
+                every, n = rows, rows.shape[0]
                 rows = rows.merged() if leaves_open(self) and not begin else rows
                 parameters, self.coordinates_, self.selection_, sample = choose(
                     self, rows, classes=self._classes_alike, begin=begin
@@ -125,6 +134,7 @@ class KernelMachine(Compactable, FeatureEstimator, ABC):
                 if self.selection_ is not None and rows.in_memory and rows.shape[0] < n:
                     said = f"{n - rows.shape[0]} of {n} rows repeat others, and equal rows are left out together; "
                     self.selection_ = replace(self.selection_, reason=said + self.selection_.reason)
+                self._kept = _kept_rows(every, rows) if rows.in_memory else None
             method = self._method()
             moved = moved_rows(self.coordinates_, rows)
             self.features_ = draw_features(parameters, moved, self.random_state, symmetric=method.symmetric)
@@ -181,7 +191,7 @@ class KernelMachine(Compactable, FeatureEstimator, ABC):
     def _drop_statistics(self) -> None:
         """The sums of a weighted average are what it predicts with, and stay."""
         if isinstance(self.model_, RidgeModel):
-            self.model_ = self.model_.compact()
+            self.model_, self._kept = self.model_.compact(), None
 
     def _check_goes_on_from(self, method: Any, n_targets: int) -> None:
         """Raise a ValueError for another method, or another number of targets, than were learned."""

@@ -10,9 +10,12 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from .._validation import shown
 from ._estimator import all_or_nothing
 from ._kernel_machine import KernelMachine, streams
+from ._linear.ridge import RidgeModel
 from ._row_source import RowSource
+from ._uncertainty import Intervals
 
 
 class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
@@ -217,21 +220,41 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         self._one_dimensional = one_dimensional
         return self
 
-    def predict(self, X: Any) -> Any:
-        """Predict the targets of rows X.
+    def predict(self, X: Any, *, interval: float | None = None) -> Any:
+        """Predict the targets of rows X, with intervals if asked for.
 
         Parameters
         ----------
         X : array or CSR matrix (n, d)
             Data.
+        interval : float or None
+            Level of prediction intervals, such as 0.9: the share of new targets that they should contain.  They are
+            jackknife+ intervals, from at most 2048 rows that are left out in closed form, without fitting again.
 
         Returns
         -------
-        array (n,) or (n, t)
-            Predictions, in the precision of X.
+        predictions : array (n,) or (n, t)
+            In the precision of X.
+        bounds : array (n, 2) or (n, t, 2)
+            Lower and upper bounds, if ``interval`` is given.
         """
         check_is_fitted(self)
-        return self._each(X, self._predictor(), () if self._one_dimensional else (self.model_.n_targets,))
+        if interval is None:
+            return self._each(X, self._predictor(), () if self._one_dimensional else (self.model_.n_targets,))
+        t = self.model_.n_targets
+        found = self._each(X, self._intervals(interval), (3 * t,), np.float64)
+        mean, bounds = found[:, :t], np.stack([found[:, t : 2 * t], found[:, 2 * t :]], axis=-1)
+        return (mean[:, 0], bounds[:, 0]) if self._one_dimensional else (mean, bounds)
+
+    def _intervals(self, level: Any) -> Intervals:
+        if not isinstance(level, float | np.floating) or not 0 < level < 1:
+            raise ValueError(f"KernelRidge.predict: interval must be a number between 0 and 1, got {shown(level)}.")
+        if not isinstance(self.model_, RidgeModel) or self.model_.data is None or self._kept is None:
+            raise ValueError(
+                "KernelRidge.predict: intervals need rows that were left out, and this fit keeps none; fit rows in memory "
+                "with method='ridge', not by conjugate gradients, and do not call compact()."
+            )
+        return Intervals(self.model_, self._moved_features(), self._kept, float(level))
 
     def _predictor(self) -> Callable[[np.ndarray], np.ndarray]:
         return self._after(_first_column if self._one_dimensional else np.asarray)

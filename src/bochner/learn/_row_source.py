@@ -292,6 +292,13 @@ class _RowsInMemory(ABC):
         means = np.column_stack([np.bincount(home, shares * column) for column in Y.T])
         return type(self)(self.owner, self.X[first], means.reshape(-1, *self.target_shape), weights, origin=self.origin)
 
+    def targets_of(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Targets and weights of the rows that equal rows X, where no two are equal."""
+        keys = _row_keys(self.X)
+        order = np.argsort(keys)
+        place = order[np.searchsorted(keys[order], _row_keys(X))]
+        return self.targets[place], None if self.weights is None else self.weights[place]
+
     def gathered(self) -> Chunk:
         """All rows."""
         return Chunk(self.dense(slice(None)), self.targets, self.weights)

@@ -19,14 +19,17 @@ from ._linear.posterior import Posterior
 from ._linear.ridge import FewRows, Ridge, RidgeModel, Solution
 from ._linear.spectrum import Scaling
 from ._nadaraya_watson import KernelAverage, NadarayaWatson, TargetSums
+from ._uncertainty import Calibration, KeptRows
 
 FORMAT = 1
 """Format version that is written; this version and all earlier ones can be read."""
 _KINDS: dict[str, Any] = {
     cls.__name__: cls
     for cls in (
+        Calibration,
         Coordinates,
         FewRows,
+        KeptRows,
         KernelAverage,
         KeySums,
         Moments,
