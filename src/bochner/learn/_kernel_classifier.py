@@ -261,7 +261,9 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         with self._threads():
             gaps, _ = left_out_gaps(model, phi, kept)
             known = np.isfinite(gaps).all(axis=1) & new_to(phi, kept.X)
-        return Calibration.of((kept.merged - gaps)[known], kept.targets[known], several=self._several)
+        # weights of classes are not weights of rows: probabilities are those of the rows as they come
+        own = None if kept.own is None or self.class_weight is not None else kept.own[known]
+        return Calibration.of((kept.merged - gaps)[known], kept.targets[known], own, several=self._several)
 
     def _drop_statistics(self) -> None:
         if self.calibration_ is None:

@@ -208,7 +208,8 @@ class Search:
 
     def _far(self, best: Trial) -> Trial:
         """Also try much shorter bandwidths: a rapidly varying target looks like noise at longer ones."""
-        if not self.bandwidth or best.error < _GOOD or self.sample.X.shape[1] > _FEW_COLUMNS:
+        n, d = self.sample.X.shape
+        if not self.bandwidth or best.error < _GOOD or d > _FEW_COLUMNS or n < _FEWEST:
             return best
         for step in np.arange(best.step - 3, SHORTEST - 0.1, -2):
             found = self._exact_trial(best.kernel, best.columns, float(step))

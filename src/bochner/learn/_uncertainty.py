@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax
+from scipy.optimize import brentq
+from scipy.special import expit, softmax
 
 from ..linalg.cholesky import Cholesky
 from ..linalg.engine import blas_for
@@ -16,15 +17,26 @@ from ._linear.spectrum import Equations, NormalEquations, plus
 
 KEPT_ROWS = 2048
 """Rows whose left-out errors give probabilities and intervals."""
+_SLOPES = (1e-3, 1e3)
+"""Bounds of the slopes from scores to logarithms of probabilities."""
 _BLOCK = 1 << 22
 """Numbers of a block of predictions without each of the kept rows: 32 MB."""
 
 
 class KeptRows(NamedTuple):
-    """Some rows of a fit: X (n, d), their targets (n, t), and the targets and weights of the merged rows they belong to."""
+    """Some rows of a fit.
+
+    Attributes
+    ----------
+    X, targets, own : arrays (n, d), (n, t) and (n,) or None
+        Rows, their targets and their weights.
+    merged, weights : arrays (n, t), and (n,) or None
+        Targets and weights of the rows into which they were merged with their equals.
+    """
 
     X: np.ndarray
     targets: np.ndarray
+    own: np.ndarray | None
     merged: np.ndarray
     weights: np.ndarray | None
 
@@ -51,12 +63,13 @@ class Calibration(NamedTuple):
     above: np.ndarray
 
     @classmethod
-    def of(cls, scores: np.ndarray, signs: np.ndarray, *, several: bool) -> Calibration:
+    def of(cls, scores: np.ndarray, signs: np.ndarray, weights: np.ndarray | None, *, several: bool) -> Calibration:
         """Slopes of the highest likelihood of classes, given as signs (n, t), by scores of rows that were left out."""
+        w = np.ones(len(scores)) if weights is None else weights
         if signs.shape[1] == 1 or several:
-            pairs = [_two_slopes(s, c > 0) for s, c in zip(scores.T, signs.T, strict=True)]
+            pairs = [_two_slopes(s, c > 0, w) for s, c in zip(scores.T, signs.T, strict=True)]
             return cls(np.array([p[0] for p in pairs]), np.array([p[1] for p in pairs]))
-        slope = _one_slope(scores, signs > 0)
+        slope = _one_slope(scores, signs > 0, w)
         return cls(np.array([slope]), np.array([slope]))
 
     def probabilities(self, scores: np.ndarray, *, several: bool) -> np.ndarray:
@@ -64,38 +77,39 @@ class Calibration(NamedTuple):
         logits = np.where(scores > 0, self.above, self.below) * scores
         if scores.shape[1] > 1 and not several:
             return np.asarray(softmax(logits, axis=1))
-        positive = 1 / (1 + np.exp(-np.clip(logits, -500, 500)))
+        positive = expit(logits)
         return positive if several else np.hstack([1 - positive, positive])
 
 
-def _smoothed(member: np.ndarray) -> np.ndarray:
+def _smoothed(member: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Probabilities to aim at, (n, k), a little away from zero and one, as Platt takes them: scores may separate classes."""
-    counts = member.sum(axis=0)
-    k = member.shape[1]
-    own = (counts + 1) / (counts + k)
-    rest = 1 / (counts + k)
+    counts, k = weights @ member, member.shape[1]
+    own, rest = (counts + 1) / (counts + k), 1 / (counts + k)
     home = member.argmax(axis=1)
     return np.asarray(np.where(member, own[home][:, None], rest[home][:, None]))
 
 
-def _one_slope(scores: np.ndarray, member: np.ndarray) -> float:
-    aim = _smoothed(member)
-
-    def loss(log_slope: np.ndarray) -> float:
-        return -float((aim * log_softmax(np.exp(log_slope[0]) * scores, axis=1)).sum(axis=1).mean())
-
-    return float(np.exp(minimize(loss, [1.0], bounds=[(-5, 8)]).x[0]))
+def _one_slope(scores: np.ndarray, member: np.ndarray, weights: np.ndarray) -> float:
+    aim = _smoothed(member, weights)
+    return _root(lambda slope: float(weights @ ((softmax(slope * scores, axis=1) - aim) * scores).sum(axis=1)))
 
 
-def _two_slopes(scores: np.ndarray, positive: np.ndarray) -> tuple[float, float]:
-    aim = _smoothed(np.column_stack([~positive, positive]))[:, 1]
+def _two_slopes(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
+    aim = _smoothed(np.column_stack([~positive, positive]), weights)[:, 1]
 
-    def loss(logs: np.ndarray) -> float:
-        logits = np.where(scores > 0, np.exp(logs[1]), np.exp(logs[0])) * scores
-        return float((np.logaddexp(0, logits) - aim * logits).mean())
+    def slope_of(rows: np.ndarray) -> float:
+        s, target, w = scores[rows], aim[rows], weights[rows]
+        return _root(lambda slope: float(w @ ((expit(slope * s) - target) * s)))
 
-    below, above = np.exp(minimize(loss, [1.0, 1.0], bounds=[(-5, 8)] * 2).x)
-    return float(below), float(above)
+    return slope_of(scores <= 0), slope_of(scores > 0)
+
+
+def _root(derivative: Callable[[float], float]) -> float:
+    """Minimum of a convex function of a slope, by the root of its derivative, within bounds."""
+    low, high = _SLOPES
+    if not derivative(low) < 0:
+        return low
+    return high if derivative(high) < 0 else float(brentq(derivative, low, high, xtol=1e-13, rtol=1e-14))
 
 
 class Intervals:
