@@ -80,6 +80,10 @@ class ChangedRows:
         """Return rows with weights from which maps choose their constants."""
         return self.change(self.rows.glance())
 
+    def merged(self) -> ChangedRows:
+        """Return the same rows: they are read as they come, and equal ones are not looked for."""
+        return self
+
     def gathered(self) -> Chunk:
         """Return all rows."""
         return self.change(self.rows.gathered())
