@@ -24,6 +24,7 @@ _GUIDES = {
     "comparison": {"what predicts a target best": "recommend.md#what-predicts-a-target-best"},
     "distributed": {"Dask clusters": "distributed.md"},
     "extending": {"adding a variant": "adding_a_variant.md"},
+    "graphs": {"graphs": "graphs.md"},
     "geometries": {"the one equation": "one_equation.md"},
     "kernels": {"bandwidths": "learn.md#bandwidth"},
     "learn": {"kernel machines": "learn.md", "Gaussian processes": "gaussian_process.md"},

@@ -18,6 +18,7 @@ _MODULES = (
     "distributed",
     "extending",
     "geometries",
+    "graphs",
     "kernels",
     "learn",
     "linalg",
