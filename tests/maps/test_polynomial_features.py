@@ -108,5 +108,7 @@ def test_machines_use_polynomial_kernels():
 
 
 def test_a_kernel_that_is_not_a_polynomial_is_refused():
-    with pytest.raises(ValueError, match=r"TensorSketch\(\) cannot estimate DotProduct\(.*: it needs a polynomial kernel"):
+    with pytest.raises(
+        ValueError, match=r"TensorSketch\(\) cannot estimate DotProduct\(.*: it needs a polynomial kernel"
+    ):
         Approximation(kernels.DotProduct((1.0, 1.0)), maps.TensorSketch())
