@@ -165,8 +165,12 @@ class Run:
             kept, n_more, slow = self._planned([c for c in tried if c.name not in failed])
             if n_more < 2 * n_used or len(kept) < len(results):
                 break
-            self.left_out, n_used = failed | slow, n_more
-            results = self._judged(kept, n_used, shown)
+            before, self.left_out = self.left_out, failed | slow
+            again = self._judged(kept, n_more, shown)
+            if len(again) < len(results) or len(again[0].errors) < len(results[0].errors):
+                self.left_out = before  # out of time: more folds tell more than more rows
+                break
+            results, n_used = again, n_more
         if not any(result.name != CONSTANT for result in results):
             raise ValueError(f"compare: no estimator could be fitted: {self.left_out}.")
         results = _ranked(results)
