@@ -93,6 +93,24 @@ def rotation_table() -> str:
     return table(header, rows)
 
 
+def kernel_table() -> str:
+    """Every kernel by name, with its formula and its use as its docstring has them, and which rows its features can have."""
+    rows, named = [], {}
+    for name, kernel in catalogue.kernels().items():
+        named.setdefault(type(kernel), []).append(f"`{name}`")
+    for kind, names in named.items():
+        text = " ".join((kind.__doc__ or "").split())
+        formula = re.search(r"Kernel: (?:with .*?, )?:math:`([^`]*k\w*\(x, y\)[^`]*)`", text)
+        use = re.search(r"Use it (.*?)\.(?: |$)", text)
+        kernel = catalogue.kernel(names[0].strip("`"))
+        served = "any" if kernel.spectrum == "radial" else "independent"
+        said = f"Use it {use[1]}" if use else re.split(r"\.(?: |$)", text)[0]
+        said = re.sub(r":math:`([^`]*)`", r"$\1$", said).replace("``", "`")
+        shown = f"${formula[1]}$".replace("|", r"\vert ") if formula else "see the reference"
+        rows.append([f"`{kind.__name__}`", ", ".join(names), shown, served, said])
+    return table("kernel | names | formula | rows of its features | what it is, and when to use it", rows)
+
+
 def map_table() -> str:
     """Every map by name, with its facts, planned on a few points."""
     rows = []
@@ -148,6 +166,7 @@ def pages() -> dict[str, str]:
     papers = {name: paper_page(paper, (DOCS / name).read_text()) for paper, name in PAGES.items()}
     return papers | {
         "projections.md": insert(projections, "rotations", rotation_table()),
+        "kernels.md": insert((DOCS / "kernels.md").read_text(), "kernels", kernel_table()),
         "maps.md": insert(insert(page, "pairs", pair_table()), "mechanisms", mechanism_table()),
         "reproduction.md": insert(reproduction, "absent", absent_table()),
         "uptraining.md": insert(uptraining, "text", training_table("crt-table2-text", 1)),

@@ -26,7 +26,7 @@ _GUIDES = {
     "extending": {"adding a variant": "adding_a_variant.md"},
     "graphs": {"graphs": "graphs.md"},
     "geometries": {"the one equation": "one_equation.md"},
-    "kernels": {"bandwidths": "learn.md#bandwidth"},
+    "kernels": {"kernels": "kernels.md", "bandwidths": "learn.md#bandwidth"},
     "learn": {"kernel machines": "learn.md", "Gaussian processes": "gaussian_process.md"},
     "linalg": {"speed": "speed.md"},
     "maps": {"maps": "maps.md", "frames": "frames.md", "landmarks": "landmarks.md"},
