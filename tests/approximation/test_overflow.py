@@ -88,3 +88,13 @@ def test_rows_are_safe_by_their_length_and_that_of_the_longest_row_of_w(largest)
     x = np.ones((2, 2), np.float32)
     assert _overflow.noticing(lambda: 3, np.float32(largest) * x, 1.0) == (3, largest > 1e15)
     assert _overflow.noticing(lambda: 3, x, largest) == (3, largest > 1e15)
+
+
+def test_a_gram_matrix_beyond_the_memory_says_so():
+    X = np.zeros((3_000_000, 1), np.float32)
+    phi = Approximation(kernels.Gaussian(), n_projections=2).draw(1, rng=0)
+    for owner, call in (("FeatureMap.gram", phi.gram), ("Gaussian", kernels.Gaussian())):
+        with pytest.raises(
+            ValueError, match=rf"{owner}: this takes about .* GiB, more than .*; take fewer rows at a time"
+        ):
+            call(X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._arrays import array_namespace, cast, common_namespace, is_numpy, is_sparse, working_dtype
-from .._validation import check_flag, check_points, check_rows, check_sparse_rows
+from .._validation import check_flag, check_memory, check_points, check_rows, check_sparse_rows
 from ..kernels import Kernel
 from ..linalg.engine import for_each_tile, rows_per_tile
 from ..maps import Draws, Features
@@ -187,6 +188,9 @@ class FeatureMap:
         working = working_dtype(xp, dtype)
         x = cast(X, working)
         y = x if same else cast(Y, working)
+        if xp is np:
+            entries = math.prod(np.broadcast_shapes(x.shape[:-2], y.shape[:-2])) * float(x.shape[-2]) * y.shape[-2]
+            check_memory("FeatureMap.gram", entries * x.itemsize, "take fewer rows at a time")
         return cast((normalized if normalize else products)(self, xp, x, y), dtype)
 
     def with_features(self, features: Features) -> FeatureMap:

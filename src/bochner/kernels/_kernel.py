@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
@@ -12,7 +13,7 @@ import numpy as np
 from .._arrays import array_namespace, cast, common_namespace, in_working_precision, is_sparse, working_dtype
 from .._facts import Catalogued
 from .._random import RNG, as_generator
-from .._validation import check_count, check_points, check_rows, shown
+from .._validation import check_count, check_memory, check_points, check_rows, shown
 
 Bandwidth: TypeAlias = float | tuple[float, ...]
 Compute: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -64,6 +65,9 @@ class Kernel(Catalogued, ABC):
         """
         xp, X, Y, dtype = self._enter(X, Y)
         self._check_shapes(X.shape[:-2], Y.shape[:-2], "leading axes of X and Y")
+        if xp is np:
+            entries = math.prod(np.broadcast_shapes(X.shape[:-2], Y.shape[:-2])) * float(X.shape[-2]) * Y.shape[-2]
+            check_memory(type(self).__name__, entries * X.itemsize, "take fewer rows at a time, or random features")
         K = gram_by_tiles(partial(self.entries, xp), X, Y) if xp is np else self.entries(xp, X, Y)
         return cast(K, dtype)
 
