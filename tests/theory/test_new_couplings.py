@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from bochner import Approximation, kernels, maps, theory
+from bochner import Approximation, kernels, maps, mechanism, theory
+from bochner.maps import NoClosedForm
 from bochner.projections import IID, Orthogonal, Simplex, SimplexPlus
 from bochner.rotations import MultiHadamard
 from bochner.theory._orthogonal_dense import orthogonal_dense_covariance
@@ -93,3 +94,13 @@ def test_a_geometry_with_a_closed_form_agrees_with_its_sample():
     blocks = [_sampled(Geometry(), 6, 6, 1)]
     got = theory.sampled_positive_log_relative_mse(V, 6, 6, blocks)
     np.testing.assert_allclose(got, theory.positive_log_relative_mse(V, 6, 6, "simplex"), atol=0.02)
+
+
+@pytest.mark.parametrize("name", ["hmd", "simrf+", "dense", "hrf-angular", "hrf-cluster"])
+def test_integrals_are_refused_in_haste(name):
+    """What `recommend` asks for: it simulates where the formula would take longer."""
+    data = np.random.default_rng(0).standard_normal((20, 4)) / 4
+    plan = mechanism(name, n_projections=6).plan(data)
+    with pytest.raises(NoClosedForm, match="is an integral for each pair"):
+        plan.mse(data, quick=True)
+    assert plan.mse(data[:2]).shape == (2, 2)

@@ -269,7 +269,7 @@ class Approximation:
             )
         return self._draw(d, int(as_generator(rng).integers(2**63)))
 
-    def mse(self, X: Any, Y: Any = None) -> np.ndarray:
+    def mse(self, X: Any, Y: Any = None, *, quick: bool = False) -> np.ndarray:
         r"""Mean squared error of each entry of the estimated Gram matrix, in closed form.
 
         Parameters
@@ -278,6 +278,8 @@ class Approximation:
             Queries.
         Y : array (p, d), optional
             Keys; None means X.  Constants that are not planned yet are planned on X and Y.
+        quick : bool
+            Whether formulas that are numerical integrals for each pair, about a millisecond each, count as none.
 
         Returns
         -------
@@ -297,11 +299,12 @@ class Approximation:
         >>> error.shape, bool(np.allclose(np.diag(error), 0))      # cosines are exact at x = y
         ((4, 4), True)
         """
+        check_flag("Approximation.mse", "quick", quick)
         X, Y = self._matrices("mse", X, Y)
         plan = self._plan(X, Y, 0)
         x, y = (np.asarray(self.at_unit_scale(Z), dtype=np.float64) for Z in (X, Y))
         step = max(1, _CASE_NUMBERS // y.size)
-        parts = [plan._error(x[i : i + step], y) for i in range(0, len(x), step)]
+        parts = [plan._error(x[i : i + step], y, quick) for i in range(0, len(x), step)]
         return np.concatenate(parts)
 
     def simulate_mse(self, X: Any, Y: Any = None, n_draws: int = 100, rng: RNG = None) -> SimulatedError:
@@ -352,8 +355,8 @@ class Approximation:
         draws = Draws(self.projection, d, self.n_projections, self.kernel, seed)
         return FeatureMap(self, draws)
 
-    def _error(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        return self.map.mse(ErrorCase(self.kernel, self.projection, self.n_projections, X, Y))
+    def _error(self, X: np.ndarray, Y: np.ndarray, quick: bool) -> np.ndarray:
+        return self.map.mse(ErrorCase(self.kernel, self.projection, self.n_projections, X, Y, quick))
 
     def _data(self, method: str, X: Any, Y: Any) -> tuple[Any, Any]:
         """Queries and keys, checked."""

@@ -121,6 +121,7 @@ class Trigonometric(Map):
             and rows.geometry.axes
             and isinstance(rows.radial_law, Chi)
         ):
+            case.require_time(Trigonometric())
             Z = pad_last(case.X[:, None, :] - case.Y[None], case.dim)
             return case.of_gaussian(theory.sign_rows_mse(Z, case.m))
         rules = case.rules
@@ -154,6 +155,7 @@ class _PlainExponential(ExponentialMap):
         """Error with independent, orthogonal and simplex rows, and of single exponentials with any geometry under Haar."""
         blocks = None if self.antithetic else case.sampled_blocks()
         if blocks is not None:
+            case.require_time(self)
             return case.absolute(theory.sampled_positive_log_relative_mse(case.pairs.plus, case.m, case.dim, blocks))
         error = theory.hyperbolic_log_relative_mse if self.antithetic else theory.positive_log_relative_mse
         return case.absolute(error(case.pairs.plus, case.m, case.dim, case.coupling))

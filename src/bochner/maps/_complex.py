@@ -106,6 +106,8 @@ class ComplexExponential(ExponentialMap):
         """Error with independent and orthogonal rows."""
         if case.coupling == "simplex":
             case.require_independent(self)
+        if case.coupling == "orthogonal":
+            case.require_time(self)
         error = theory.complex_exponential_log_relative_mse(
             self._argument(case), case.m, antithetic=self.antithetic, d=case.dim, coupling=case.coupling
         )

@@ -201,6 +201,8 @@ class DenseExponential(InFrame):
         positive = not np.iscomplexobj(A) and (A <= 0).all() and (s == 1).all()
         if case.projection.coupling != "orthogonal" or not positive:
             case.require_independent(self)
+        elif case.m > 1:
+            case.require_time(self)
         inside = self._case_inside(case)
         X, Y = inside.X[:, None, :], inside.Y[None]
         error = theory.dense_exponential_log_relative_mse(X, Y, A, s, case.m, d=case.dim, coupling=case.coupling)

@@ -141,6 +141,7 @@ class Discrete(DiscreteMap):
 
     def mse(self, case: ErrorCase) -> np.ndarray:
         """Error for any law."""
+        case.require_time(self)
         p, (X, Y) = self.probabilities(case.d), self._shifted(case)
         tail = np.broadcast_to(_TAIL * 0.5 ** np.arange(1, _MORE + 1), (case.d, _MORE))
         law = np.concatenate([p, tail], axis=1)

@@ -34,6 +34,8 @@ class ErrorCase:
         Number of rows.
     X, Y : float64 arrays (n, d) and (p, d)
         Points at unit scale.
+    quick : bool
+        Whether formulas that are numerical integrals for each pair are refused, see `require_time`.
     """
 
     kernel: Any
@@ -41,6 +43,7 @@ class ErrorCase:
     m: int
     X: np.ndarray
     Y: np.ndarray
+    quick: bool = False
 
     @property
     def d(self) -> int:
@@ -91,6 +94,11 @@ class ErrorCase:
             return None
         sizes = rows.block_sizes(self.d, self.m)
         return [_sampled(rows.geometry, self.dim, r, sizes.count(r)) for r in sorted(set(sizes))]
+
+    def require_time(self, feature_map: Any) -> None:
+        """Raise `NoClosedForm` in a quick case: the formula that follows takes longer than a small simulation."""
+        if self.quick:
+            raise NoClosedForm(f"the error of {feature_map!r} with {self.projection!r} is an integral for each pair.")
 
     def require_independent(self, feature_map: Any) -> None:
         """Raise `NoClosedForm` for coupled rows, if a formula holds for independent rows only."""

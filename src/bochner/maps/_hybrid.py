@@ -153,6 +153,8 @@ class Hybrid(HybridMap):
         for k, base in enumerate(self.bases):
             covariances[k][k] = base.mse(case)
         if self.shared:
+            if case.coupling == "orthogonal":
+                case.require_time(self)
             arguments = [self._argument(base, case) for base in self.bases]
             for k in range(n):
                 for l in range(k):

@@ -387,7 +387,7 @@ class FromMap(Coefficient):
         """Mean and variance from the error of the map."""
         value = self.kernel(transform(np.asarray(self.left), case.X), transform(np.asarray(self.right), case.Y))
         X, Y = self._transformed(case.X, key=False), self._transformed(case.Y, key=True)
-        error = self.map.mse(ErrorCase(self.kernel, self.projection, self.n, X, Y))
+        error = self.map.mse(ErrorCase(self.kernel, self.projection, self.n, X, Y, case.quick))
         return theory.CoefficientMoments.of(self.constant + self.weight * value, self.weight**2 * error)
 
     def _transformed(self, X: Any, *, key: bool) -> Any:
