@@ -461,3 +461,11 @@ def test_the_code_of_other_formats_reads_the_same_table(tmp_path):
         exec(table.code, names)
         np.testing.assert_allclose(names["X"].to_numpy(), table.X)
         np.testing.assert_allclose(names["y"].to_numpy(), X[:, 1])
+
+
+def test_the_code_of_a_vector_of_targets(tmp_path):
+    np.savez(tmp_path / "data.npz", X=X, y=X[:, 1])
+    table, names = read_table(tmp_path / "data.npz", target="y", drop=["2"]), {}
+    exec(table.code, names)
+    np.testing.assert_array_equal(names["X"].to_numpy(), X[:, [0, 2]])
+    np.testing.assert_array_equal(names["y"], X[:, 1])

@@ -62,7 +62,7 @@ def files() -> str:
 def attention() -> str:
     """Linear attention agrees with the quadratic form of the same features; not checked without PyTorch."""
     if importlib.util.find_spec("torch") is None:
-        return "PyTorch is not installed: pip install 'bochner[torch]'"
+        return "PyTorch is not installed: pip install torch"
     import torch
 
     from ..nn import linear_attention

@@ -102,14 +102,14 @@ def read_table(
         If the table cannot be used; the message says where and what to do.
     """
     contents = read_file(Path(path))
-    return _Checked(Path(path).name, contents).table(drop, target, categorical, drop_missing, impute)
+    return _Checked(Path(path), contents).table(drop, target, categorical, drop_missing, impute)
 
 
 class _Checked:
     """The contents of a file, with columns found by name or position."""
 
-    def __init__(self, name: str, contents: Contents) -> None:
-        self.name, self.contents = name, contents
+    def __init__(self, path: Path, contents: Contents) -> None:
+        self.path, self.name, self.contents = path, path.name, contents
         self.frame, self.titles = contents.frame, contents.titles
 
     def table(
@@ -130,7 +130,7 @@ class _Checked:
             raise TableError(f"{self.name}: categories are not encoded in a file of queries and keys.")
         if keys is not None:
             keys = keys[:, numbers]
-            self._check_finite(keys, numbers, f"{self.name}, array Y", None)
+            self._check_finite(keys, numbers, f"{self.name}, array Y")
         constant = [k for j, k in enumerate(numbers) if _constant(values[:, j], None if keys is None else keys[:, j])]
         constant += [k for k in texts if len(set(data[k][rows])) == 1]
         stay = [j for j, k in enumerate(numbers) if k not in constant]
@@ -247,7 +247,7 @@ class _Checked:
             raise TableError(f"{self.name}: the target {shown(target)} holds an infinite number.")
         return rows
 
-    def _check_finite(self, values: np.ndarray, numbers: list[int], name: str, first_line: int | None = -1) -> None:
+    def _check_finite(self, values: np.ndarray, numbers: list[int], name: str) -> None:
         """Raise for missing or infinite cells; the message counts the missing ones of each column."""
         bad = np.argwhere(~np.isfinite(values))
         if not len(bad):
@@ -291,11 +291,15 @@ class _Checked:
         drop_missing: bool,
     ) -> str:
         """Lines that read the same ``X`` and ``y``; empty if there is no target that pandas reads."""
-        if of_y is None:
+        if target is None or (of_y is None and drop_missing):
             return ""
         labels = [str(label) for label in self.frame.columns]
         lines = [line for line in self.contents.code if line.startswith("import")] + ["import pandas as pd", ""]
         lines += [line for line in self.contents.code if not line.startswith("import")]
+        if of_y is None:
+            lines.append(f"y = np.load({str(self.path)!r})[{target!r}]")
+            out = [labels[k] for k in sorted(left_out)]
+            return "\n".join([*lines, f"X = data.drop(columns={out!r})"])
         gaps = [labels[k] for k in [*numbers, of_y] if self.frame.iloc[:, k].isna().any()]
         if drop_missing and gaps:
             lines.append(f"data = data.dropna(subset={gaps!r})")

@@ -206,7 +206,7 @@ def _draw_curves(curves: Mapping[str, Sequence[tuple[int, float]]], tolerance: f
     """One line per mechanism, on logarithmic axes."""
     if ax is None:
         if importlib.util.find_spec("matplotlib") is None:
-            raise ImportError("Recommendation.plot: a plot needs matplotlib; pip install 'bochner[plot]'.")
+            raise ImportError("Recommendation.plot: a plot needs matplotlib; pip install matplotlib.")
         from matplotlib.figure import Figure  # opens no window with any backend
 
         ax = Figure(figsize=(7, 4.5), layout="constrained").add_subplot()
