@@ -26,6 +26,7 @@ GOOD: Good = {
     "block": constant(0),
     "coefficients": constant((maps.coefficients.AngularCoefficient(3),)),
     "d": constant(D),
+    "degree": constant(2),
     "f": constant(np.tanh),
     "gamma": constant(0.5),
     "kernel": constant(kernels.Matern(1.5)),
@@ -80,11 +81,15 @@ def use_map(map: Any) -> Any:
     return spec_of(map).fit(rows(), rng=0).gram(rows())
 
 
+OWN: dict[str, Good] = {"kernels.DotProduct": {"coefficients": constant((1.0, 0.5))}}
+"""Values of parameters whose names mean something else elsewhere."""
+
+
 def constructors(module: Any, kind: type, use: Any) -> list[Target]:
     """The public variants of one kind of part, made and used."""
 
     def target(name: str, part: Any) -> Target:
-        made = target_of(name, part, GOOD)
+        made = target_of(name, part, GOOD | OWN.get(name, {}))
         return Target(made.name, lambda **arguments: use(part(**arguments)), made.good, required=made.required)
 
     label = module.__name__.rpartition(".")[2]

@@ -15,6 +15,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from bochner._validation import check_count, check_flag, check_option
+
+from ._pairs import check_paired_rows
+
 
 def product_sketch_variance(
     x: Any,
@@ -61,7 +65,12 @@ def product_sketch_variance(
     >>> float(product_sketch_variance(x, x, 1, 2, d=2, block=2, lengths="fixed").round(9))       # a rotation
     0.0
     """
-    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    owner = "product_sketch_variance"
+    x, y = check_paired_rows(owner, x, y)
+    degree, m, d = (check_count(owner, name, n) for name, n in (("degree", degree), ("m", m), ("d", d)))
+    block = check_count(owner, "block", block)
+    check_option(owner, "lengths", lengths, ("gaussian", "fixed"))
+    check_flag(owner, "complex_rows", complex_rows)
     t, N = np.vecdot(x, y), np.vecdot(x, x) * np.vecdot(y, y)
     own = N + 2 * t**2
     if lengths == "fixed":
@@ -110,7 +119,9 @@ def tensor_sketch_variance(x: Any, y: Any, degree: int, width: int) -> np.ndarra
     >>> float(tensor_sketch_variance([1.0, 0.0], [2.0, 0.0], 3, 8))       # a single column has no collisions
     0.0
     """
-    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    owner = "tensor_sketch_variance"
+    x, y = check_paired_rows(owner, x, y)
+    degree, width = check_count(owner, "degree", degree), check_count(owner, "width", width)
     t2, s = np.vecdot(x, y) ** 2, np.vecdot(x**2, y**2)
     crossed, straight = np.vecdot(x, x) * np.vecdot(y, y) - s, t2 - s
     D, both = width, 2 - width % 2  # frequencies that are their own negatives

@@ -313,6 +313,10 @@ def grid_mse(Z: Any, nodes: Any, probabilities: Any, m: int) -> np.ndarray:
     m = check_count("grid_mse", "m", m)
     t = check_numbers("grid_mse", "nodes", nodes, "finite numbers", np.isfinite)
     p = check_numbers("grid_mse", "probabilities", probabilities, "positive", lambda v: v > 0)
+    if t.ndim != 1 or t.shape != p.shape:
+        raise ValueError(
+            f"grid_mse: nodes and probabilities must be two lists of as many numbers, got shapes {t.shape} and {p.shape}."
+        )
 
     def grid(z: np.ndarray) -> np.ndarray:
         return np.asarray(np.prod(np.cos(z[..., None] * t) @ p, axis=-1))
