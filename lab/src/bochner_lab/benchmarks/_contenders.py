@@ -43,7 +43,7 @@ AUTOMATIC, SAMPLER, NYSTROEM = "KernelRidge, KernelClassifier", "RBFSampler + Ri
 BOOSTING = "HistGradientBoosting"
 METRICS: dict[str, dict[str, Any]] = {
     "the same, learned metric": {"metric": "learned"},
-    "the same, bandwidth per column": {"ard": True},
+    "the same, bandwidth per column": {"metric": "columns"},
 }
 
 Predict = Callable[[np.ndarray], np.ndarray]
@@ -162,18 +162,15 @@ def _chosen(split: Split, width: int, *, map: Any, **options: Any) -> dict[str, 
     """What the automatic mode chooses: parameters of a fit without a choice."""
     model = _machine(split)(n_components=width, map=map, standardize=split.scaled, random_state=0, **options)
     name = model.fit(split.X, split.y).selection_.map
-    chosen = AT_POINTS.get(name, None if map == "auto" else map)
-    metric = _metric(model, split) if options else None
+    chosen = AT_POINTS["landmarks"] if name == "exact" else AT_POINTS.get(name, None if map == "auto" else map)
+    metric = _metric(model)
     return {"map": chosen, "kernel": model.kernel_, "gamma": None, "alpha": model.alpha_, "metric": metric}
 
 
-def _metric(model: Any, split: Split) -> np.ndarray | None:
-    """The metric that was learned, in standardised columns; None if there is none."""
-    coordinates, deviation = model.coordinates_, split.X.std(axis=0, dtype=np.float64)
-    if coordinates.matrix is not None:
-        return np.asarray(coordinates.matrix @ coordinates.matrix.T)
-    scale = coordinates.scale * np.where(deviation > 0, deviation, 1.0)
-    return None if np.allclose(scale, 1) else np.asarray(scale**2)
+def _metric(model: Any) -> np.ndarray | None:
+    """The metric that was learned, behind the columns; None if there is none."""
+    root = None if model.coordinates_ is None else model.coordinates_.matrix
+    return None if root is None else np.asarray(root**2 if root.ndim == 1 else root @ root.T)
 
 
 def _own(split: Split, width: int, *, map: Any, auto: Search) -> Any:
