@@ -54,7 +54,7 @@ def _then(
 
 def _kept_rows(every: Any, merged: Any) -> KeptRows:
     """Some rows, from whose left-out errors uncertainty is told."""
-    X, Y, weights = every.sample_weighted(KEPT_ROWS, np.random.default_rng(0))
+    X, Y, weights = every.some(KEPT_ROWS, np.random.default_rng(0))
     means, sums = (Y, weights) if merged is every else merged.targets_of(X)
     return KeptRows(X, np.asarray(Y, dtype=np.float64), weights, np.asarray(means, dtype=np.float64), sums)
 

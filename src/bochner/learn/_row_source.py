@@ -292,7 +292,13 @@ class _RowsInMemory(ABC):
         means = np.column_stack([np.bincount(home, shares * column) for column in Y.T])
         return type(self)(self.owner, self.X[first], means.reshape(-1, *self.target_shape), weights, origin=self.origin)
 
-    def targets_of(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    def some(self, n: int, rng: np.random.Generator) -> Chunk:
+        """Return at most ``n`` rows with targets and weights; sparse ones stay sparse."""
+        chosen = self._drawn(n, rng)
+        X = sparse.csr_array(self.X[chosen]) if sparse.issparse(self.X) else np.asarray(self.X[chosen])
+        return Chunk(X, self.targets[chosen], None if self.weights is None else self.weights[chosen])
+
+    def targets_of(self, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """Targets and weights of the rows that equal rows X, where no two are equal."""
         keys = _row_keys(self.X)
         order = np.argsort(keys)

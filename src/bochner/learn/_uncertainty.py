@@ -28,13 +28,13 @@ class KeptRows(NamedTuple):
 
     Attributes
     ----------
-    X, targets, own : arrays (n, d), (n, t) and (n,) or None
+    X, targets, own : array or CSR matrix (n, d), arrays (n, t) and (n,) or None
         Rows, their targets and their weights.
     merged, weights : arrays (n, t), and (n,) or None
         Targets and weights of the rows into which they were merged with their equals.
     """
 
-    X: np.ndarray
+    X: Any
     targets: np.ndarray
     own: np.ndarray | None
     merged: np.ndarray
