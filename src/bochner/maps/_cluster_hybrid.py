@@ -70,7 +70,9 @@ class ClusterHybrid(HybridMap):
     ``coefficients="zero-one"``: the weight of base (i, j) is one for queries nearest to centre i and keys nearest to
     centre j; a query fills the blocks (i, .), a key the blocks (., j).  ``"gaussian"``: the weights
     :math:`e^{-|Ax + A^{-1}y|^2/(2\tau^2)}` are estimated by trigonometric features, and the default base has the
-    remaining weight.  Both are unbiased for any clusters.
+    remaining weight.  Both are unbiased for any clusters.  The bumps of Definition H.1 need not vanish at the centres of
+    other pairs, whose bases have large errors there, and their estimates have a variance of their own: at the centres the
+    relative error was 4 to 9,600 with four rows and six projections, where zero-one weights are exact.  Prefer these.
 
     References
     ----------
