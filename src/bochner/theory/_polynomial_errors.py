@@ -67,8 +67,8 @@ def product_sketch_variance(
     """
     owner = "product_sketch_variance"
     x, y = check_paired_rows(owner, x, y)
-    degree, m, d = (check_count(owner, name, n) for name, n in (("degree", degree), ("m", m), ("d", d)))
-    block = check_count(owner, "block", block)
+    degree = check_count(owner, "degree", degree, 0)  # the constant term of a series has degree zero
+    m, d, block = (check_count(owner, name, n) for name, n in (("m", m), ("d", d), ("block", block)))
     check_option(owner, "lengths", lengths, ("gaussian", "fixed"))
     check_flag(owner, "complex_rows", complex_rows)
     t, N = np.vecdot(x, y), np.vecdot(x, x) * np.vecdot(y, y)
