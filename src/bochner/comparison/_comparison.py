@@ -180,7 +180,11 @@ class Comparison:
         if constant is not None and constant is not best and self.verdict(constant) == "tied":
             said.append("A constant is tied: nothing here predicts the target.")
         if linear is not None and linear is not best:
-            if self.verdict(linear) == "tied":
+            if self.verdict(linear) == "tied" and linear.error > 1.5 * best.error:
+                said.append(
+                    f"A linear model has {self._times(linear)} the error, but so few rows and folds cannot tell."
+                )
+            elif self.verdict(linear) == "tied":
                 said.append("A linear model is tied: the relation is close to linear, or the rows are too few to tell.")
             else:
                 said.append(f"The relation is not linear: a linear model has {self._times(linear)} the error.")
@@ -196,7 +200,7 @@ class Comparison:
         if self.tied and self.tied[0].fit_seconds < best.fit_seconds / 2:
             quick = self.tied[0]
             ratio = best.fit_seconds / quick.fit_seconds
-            said.append(f"Tied, and {ratio:.2g} times faster to fit: {quick.name}.")
+            said.append(f"Tied, and {ratio:.{0 if ratio >= 10 else 1}f} times faster to fit: {quick.name}.")
         return tuple(said)
 
     @property
