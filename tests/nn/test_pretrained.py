@@ -24,6 +24,10 @@ ALL_FAMILIES = [
 ]  # classes like their neighbours
 
 
+COMPARED = "ignore_mismatched_sizes"
+"""The sentence of releases of transformers that compare shapes before our own check can."""
+
+
 def saved(name, tmp_path, spec="dense", **options):
     """A converted model that has met a batch, in single precision, saved; and the batch."""
     model, batch = build(name)
@@ -155,16 +159,16 @@ def test_another_width(tmp_path):
         type(new).from_pretrained(tmp_path)
     layer |= {"d": 8, "buffers": layer["buffers"] | {"seeds": "int64 7"}}
     change(tmp_path, quantization_config=entry)
-    with pytest.raises(ValueError, match=r"not loaded: seeds must be int64 7 \(type and shape\), got int64 1"):
+    ours = r"not loaded: seeds must be int64 7 \(type and shape\), got int64 1"
+    with pytest.raises((ValueError, RuntimeError), match=f"{ours}|{COMPARED}"):
         type(new).from_pretrained(tmp_path)
 
 
 def test_weights_of_another_shape(tmp_path):
     new, _ = saved("GPT-2", tmp_path)
     change(tmp_path, n_inner=7)
-    with pytest.raises(
-        ValueError, match=r"mlp\.c_fc\.weight has shape .* in the file of weights, and \(32, 7\) by config"
-    ):
+    ours = r"mlp\.c_fc\.weight has shape .* in the file of weights, and \(32, 7\) by config"
+    with pytest.raises((ValueError, RuntimeError), match=f"{ours}|{COMPARED}"):
         type(new).from_pretrained(tmp_path)
 
 
