@@ -181,7 +181,9 @@ class Maclaurin(Map):
         c, t = kernel.series, case.X @ case.Y.T
         if case.m < _n_terms(kernel):
             q = _probabilities(kernel)
-            squares = [c[n] ** 2 / q[n] * (variance(n, 1) + t ** (2 * n)) for n in range(len(c)) if c[n] > 0]
+            squares = [
+                c[n] ** 2 / q[n] * ((variance(n, 1) if n else 0.0) + t ** (2 * n)) for n in range(len(c)) if c[n] > 0
+            ]
             k = sum(c[n] * t**n for n in range(len(c)))
             return np.asarray((sum(squares) - k**2) / case.m)
         total = np.zeros_like(t)
