@@ -190,7 +190,7 @@ def test_a_frame_does_not_change_exact_scores():
     x, y = torch.randn(2, 1, 20, D, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     inside = [
         (z - o) @ turn
-        for z, o, turn in ((x, codes.query_centre, codes.query_turn), (y, codes.key_centre, codes.key_turn))
+        for z, o, turn in ((x, codes.query_center, codes.query_turn), (y, codes.key_center, codes.key_turn))
     ]
     score = inside[0] @ inside[1].mT + codes.keys(y).offsets[..., None, :] - x @ y.mT
     torch.testing.assert_close(score, score[..., :1].expand_as(score), rtol=0, atol=1e-9)

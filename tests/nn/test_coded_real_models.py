@@ -12,8 +12,8 @@ transformers = pytest.importorskip("transformers")
 from bochner.nn import calibrate, replace_attention  # noqa: E402
 
 TEXT = (
-    "Random features turn a kernel into a product of finite vectors. They are drawn once and serve all data. The error falls "
-    "with the root of their number, whatever the dimension. Keys that matter are few in some heads and many in others. "
+    "Random features turn a kernel into a product of finite vectors. They are drawn once and serve all data. The error "
+    "falls with the root of their number. Keys that matter are few in some heads and many in others. "
 )
 
 

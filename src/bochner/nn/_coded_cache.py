@@ -263,8 +263,8 @@ class _Step:
         heads, key_heads = codes.heads, layer.room[0].shape[1]
         self.group = heads // key_heads if _shared(codes, heads // key_heads) else 1
         work = _working(layer.dtype)
-        self.queries = [codes.query_centre[:, 0].to(work), codes.query_turn.to(work), codes.rows.to(work)]
-        self.keys = [x[:: self.group].contiguous() for x in (codes.key_centre[:, 0].to(work), codes.key_turn.to(work))]
+        self.queries = [codes.query_center[:, 0].to(work), codes.query_turn.to(work), codes.rows.to(work)]
+        self.keys = [x[:: self.group].contiguous() for x in (codes.key_center[:, 0].to(work), codes.key_turn.to(work))]
         self.keys += [self.queries[2], self.queries[0][:: self.group].contiguous()]
         self.compiled = layer.room[0].is_cpu and layer.dtype in (torch.float32, torch.float64)
         self.cosines = codes.cosines().to(layer.device)
@@ -418,7 +418,7 @@ def _wide(x: Tensor, group: int) -> Tensor:
 
 def _shared(codes: KeyCodes, group: int) -> bool:
     """Whether heads that share keys share frames, so that a key needs one code for all of them."""
-    frames = (codes.query_centre, codes.query_turn, codes.key_centre, codes.key_turn)
+    frames = (codes.query_center, codes.query_turn, codes.key_center, codes.key_turn)
     return all(torch.equal(x, x[::group].repeat_interleave(group, dim=0)) for x in frames)
 
 

@@ -32,8 +32,6 @@ from ._recording import Recorded, record
 WINDOWS = (8, 16, 32, 64)
 KEPT = (0, 4, 8, 16, 32, 64, 128, 256)
 """Windows and numbers of kept keys that are tried."""
-BLOCK = 32
-"""Queries that share candidates in long sequences: 16384 tokens then take 0.3 of exact attention's time on a CPU."""
 COSTS = (24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 """Costs among which a tolerance chooses."""
 _WITH_FEATURES = (0, 16, 32, 64)
@@ -93,15 +91,15 @@ def coded_plans(
     for name in progress(list(calls), label="layers", shown=verbose):
         layers[name] = layer_ways(calls.pop(name), cost or length, anchors, bits, Orthogonal(), spec, generator)
     if cost is not None:
-        return choose(layers, cost, anchors, bits=bits, block=BLOCK)
+        return choose(layers, cost, anchors, bits=bits)
     assert tolerance is not None
     change = ModelChange(owner, model, batches, loss)
     low, high = 0, len(COSTS)
     best: dict[str, CodedPlan] = {}
     while low < high:  # the least cost of the ladder that keeps to the tolerance
         middle = (low + high) // 2
-        plans = choose(layers, COSTS[middle], anchors, bits=bits, block=BLOCK)
-        measured = {name: replace(plan, exact_below=0, block=1) for name, plan in plans.items()}
+        plans = choose(layers, COSTS[middle], anchors, bits=bits)
+        measured = {name: replace(plan, exact_below=0) for name, plan in plans.items()}
         if COSTS[middle] < length and change.of(measured, generator) > tolerance:
             low = middle + 1
         else:

@@ -84,9 +84,9 @@ class KeyCodes(FixedPrecision):
     torch.Size([4, 100, 100])
     """
 
-    query_centre: Tensor
+    query_center: Tensor
     query_turn: Tensor
-    key_centre: Tensor
+    key_center: Tensor
     key_turn: Tensor
     rows: Tensor
 
@@ -113,7 +113,7 @@ class KeyCodes(FixedPrecision):
         for side, key in (("query", False), ("key", True)):
             found = [frame.coordinates(key=key) for frame in frames]
             self.register_buffer(
-                f"{side}_centre", _stacked([o + f.origin for (o, _), f in zip(found, frames, strict=True)], dtype)
+                f"{side}_center", _stacked([o + f.origin for (o, _), f in zip(found, frames, strict=True)], dtype)
             )
             self.register_buffer(f"{side}_turn", _stacked([turn for _, turn in found], dtype))
         self.register_buffer("rows", torch.empty(self.bits, frames[0].d, dtype=dtype))
@@ -168,7 +168,7 @@ class KeyCodes(FixedPrecision):
     @property
     def heads(self) -> int:
         """Number of heads."""
-        return len(self.query_centre)
+        return len(self.query_center)
 
     @property
     def d(self) -> int:
@@ -177,13 +177,13 @@ class KeyCodes(FixedPrecision):
 
     def queries(self, x: Tensor) -> Coded:
         """Codes of queries (..., heads, n, d), which are multiplied by the root of the scale."""
-        inside = (x - self.query_centre.to(x)) @ self.query_turn.to(x)
+        inside = (x - self.query_center.to(x)) @ self.query_turn.to(x)
         return Coded(self._signs(inside), inside.norm(dim=-1), torch.zeros_like(inside[..., 0]))
 
     def keys(self, y: Tensor) -> Coded:
         """Codes of keys (..., heads, n, d), which are multiplied by the root of the scale."""
-        inside = (y - self.key_centre.to(y)) @ self.key_turn.to(y)
-        offsets = (y @ self.query_centre.to(y).mT)[..., 0]
+        inside = (y - self.key_center.to(y)) @ self.key_turn.to(y)
+        offsets = (y @ self.query_center.to(y).mT)[..., 0]
         return Coded(self._signs(inside), inside.norm(dim=-1), offsets)
 
     def scores(self, queries: Coded, keys: Coded) -> Tensor:

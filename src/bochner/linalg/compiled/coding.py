@@ -34,13 +34,13 @@ def popcount(typing_context: Any, x: Any) -> Any:
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz", "reassoc"})
 def encode(
-    x: np.ndarray, centre: np.ndarray, turn: np.ndarray, rows: np.ndarray, words: np.ndarray, inside: np.ndarray
+    x: np.ndarray, center: np.ndarray, turn: np.ndarray, rows: np.ndarray, words: np.ndarray, inside: np.ndarray
 ) -> float:
     """Write the code of one point (d,) into its words, and return its length in the frame.
 
     Parameters
     ----------
-    x, centre : arrays (d,)
+    x, center : arrays (d,)
         The point, and the centre of the frame.
     turn : array (d, d)
         Matrix of the frame.
@@ -55,7 +55,7 @@ def encode(
     for j in range(d):
         inside[j] = 0
     for i in range(d):
-        offset = x[i] - centre[i]
+        offset = x[i] - center[i]
         for j in range(d):
             inside[j] += offset * turn[i, j]
     squares = 0.0
@@ -200,7 +200,7 @@ def decode_coded(
     batch, H, d = q.shape
     window, first = near
     candidates, kept = counts
-    centres, turns, rows, cosines = sides
+    centers, turns, rows, cosines = sides
     words, norms, offsets = coded
     group, code_group = H // keys.shape[1], H // words.shape[1]
     root = math.sqrt(scale)
@@ -224,7 +224,7 @@ def decode_coded(
                     places[count] = first[b, a]
                     count += 1
             if candidates[h] and low:
-                norm = encode(x, centres[h], turns[h], rows, own, inside)
+                norm = encode(x, centers[h], turns[h], rows, own, inside)
                 estimate(own, norm, cosines, words[b, c, :low], norms[b, c, :low], offsets[b, c, :low], estimates)
                 for a in range(first.shape[1]):
                     if first[b, a] < low:
@@ -291,7 +291,7 @@ def append_codes(
     sides : arrays (code heads, d), (code heads, d, d), (bits, d), (code heads, d)
         Centres and matrices of keys, rows, and the centres of queries.
     """
-    centres, turns, rows, query_centres = sides
+    centers, turns, rows, query_centers = sides
     words, norms, offsets = coded
     group, root, d = words.shape[1] // keys.shape[1], math.sqrt(scale), keys.shape[3]
     y, inside = np.empty(d, dtype=keys.dtype), np.empty(d, dtype=keys.dtype)
@@ -300,8 +300,8 @@ def append_codes(
             for j in range(start, stop):
                 for i in range(d):
                     y[i] = root * keys[b, c // group, j, i]
-                norms[b, c, j] = encode(y, centres[c], turns[c], rows, words[b, c, j], inside)
-                offsets[b, c, j] = _dot(y, query_centres[c]) + bias[b, j]
+                norms[b, c, j] = encode(y, centers[c], turns[c], rows, words[b, c, j], inside)
+                offsets[b, c, j] = _dot(y, query_centers[c]) + bias[b, j]
 
 
 @njit(cache=True, nogil=True)
