@@ -14,7 +14,8 @@ EXACT_BELOW = 1 << 30
 """Keys below which whole sequences are exact: all of them, by default.
 
 Single queries with their own candidates are slower than exact attention, and blocks that share candidates, which are three
-times as fast at 16384 tokens, lose too much: SmolLM2 has a perplexity of 10.66 on a text of 1024 tokens, and 14.6 in blocks of 32."""
+times as fast at 16384 tokens, lose too much: SmolLM2 has a perplexity of 10.66 on a text of 1024
+tokens, and 14.6 in blocks of 32."""
 
 
 @dataclass(frozen=True)
