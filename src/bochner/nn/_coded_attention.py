@@ -479,7 +479,7 @@ def _selected_by_words(
     stop: int,
     bias: Tensor | None,
 ) -> Tensor:
-    """The same by counting bits in a compiled loop, a head at a time."""
+    """Return the shared candidates of all blocks, by counting bits in a compiled loop, a head at a time."""
     words, own = (part.words().numpy().view(np.uint64) for part in (keys, queries))
     norms, offsets = keys.norms.float().numpy(), (keys.offsets if bias is None else keys.offsets + bias.detach())
     blocks, p, most = len(range(start, stop, layout.selection.block)), layout.keys, max(layout.selection.candidates)
