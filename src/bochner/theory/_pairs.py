@@ -107,6 +107,8 @@ def check_finite_squares(owner: str, name: str, value: Any) -> np.ndarray:
 
 def check_cosine(owner: str, name: str, value: Any) -> float:
     """Return the cosine of an angle."""
+    if np.ndim(value):
+        raise TypeError(f"{owner}: {name} must be one number, got {shown(value)}.")
     return float(check_numbers(owner, name, value, "a cosine, between -1 and 1", lambda v: np.abs(v) <= 1))
 
 
@@ -131,6 +133,8 @@ def check_vectors(owner: str, X: Any) -> np.ndarray:
     """Return X (..., d) as a float64 array of numbers whose squares are finite."""
     X = as_real(owner, X)
     vectors: np.ndarray = as_numpy(check_rows(owner, X, X.shape[-1] if X.ndim else 1)).astype(np.float64)
+    if vectors.ndim and not vectors.shape[-1]:
+        raise ValueError(f"{owner}: expected vectors of at least one number, got shape {vectors.shape}.")
     if not np.all(np.isfinite(vectors)):
         raise ValueError(f"{owner}: expected finite numbers, got some that are not.")
     if np.abs(vectors).max(initial=0.0) > LARGEST:
