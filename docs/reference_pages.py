@@ -15,7 +15,19 @@ from bochner.projections import Projection
 POINTS = np.random.default_rng(0).standard_normal((50, 4)) / 2
 """On which maps plan their constants for the tables."""
 
-_NO_REQUESTS = "set_fit_request, set_partial_fit_request, set_predict_request, set_score_request"
+_NO_REQUESTS = ", ".join(
+    f"set_{name}_request"
+    for name in (
+        "fit",
+        "partial_fit",
+        "predict",
+        "predict_proba",
+        "score",
+        "transform",
+        "inverse_transform",
+        "decision_function",
+    )
+)
 _HIDDEN = {"learn": _NO_REQUESTS, "distributed": _NO_REQUESTS, "maps": "coefficients, NoClosedForm"}
 """Members that are described elsewhere, or that scikit-learn adds for its metadata routing."""
 _GUIDES = {
