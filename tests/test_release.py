@@ -91,6 +91,19 @@ def test_extras_that_are_named_exist():
     assert named <= EXTRAS
 
 
+def test_no_command_asks_an_index_for_our_packages():
+    """Neither package is on an index: extras are installed from a clone, and messages name what the extra would bring."""
+    texts = [path for folder in ("src", "docs", "lab/src") for path in (ROOT / folder).rglob("*.[pm][yd]")]
+    for path in [*texts, ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "lab" / "README.md"]:
+        assert not re.search(r"pip install (-\w+ )*[\"']?bochner", path.read_text()), path
+
+
+def test_messages_name_the_versions_of_the_extras():
+    for extra, module in (("torch", "nn"), ("dask", "distributed")):
+        message = (ROOT / "src" / "bochner" / module / "__init__.py").read_text()
+        assert all(f'"{needed}"' in message for needed in PROJECT["optional-dependencies"][extra])
+
+
 @pytest.mark.parametrize("name", ["LICENSE", "CITATION.cff", "SECURITY.md", "CODE_OF_CONDUCT.md", "CHANGELOG.md"])
 def test_files_that_users_look_for(name):
     assert (ROOT / name).stat().st_size > 0

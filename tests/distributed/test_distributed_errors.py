@@ -239,7 +239,7 @@ def test_other_shapes_of_targets_in_a_later_piece(in_this_thread):
 def test_without_dask_the_remedy_is_named():
     script = "import sys; sys.modules['dask'] = None\nimport bochner\nbochner.distributed"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert 'pip install "bochner[dask]"' in done.stderr
+    assert 'pip install "dask[array,dataframe]>=2024.8" "distributed>=2024.8"' in done.stderr
 
 
 @pytest.mark.parametrize("name, options", [("KernelRidge", {}), ("GaussianProcess", {"optimize": False})])

@@ -262,7 +262,7 @@ def test_layer_and_rotary_refuse():
 def test_without_torch_the_extra_is_named():
     script = "import sys; sys.modules['torch'] = None; import bochner; bochner.nn"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert 'bochner.nn needs PyTorch: pip install "bochner[torch]".' in done.stderr
+    assert 'bochner.nn needs PyTorch: pip install "torch>=2.4".' in done.stderr
 
 
 def test_import_of_bochner_loads_no_torch():

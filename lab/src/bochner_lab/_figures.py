@@ -33,7 +33,7 @@ def draw(result: Path, one: Experiment | None = None, path: Path | None = None) 
         The picture; ``figure.png`` beside the result by default.
     """
     if importlib.util.find_spec("matplotlib") is None:
-        raise ValueError("figures need matplotlib; pip install 'bochner[plot]'.")
+        raise ValueError("figures need matplotlib; pip install matplotlib.")
     from matplotlib.figure import Figure
 
     found = read_result(result)

@@ -41,7 +41,7 @@ def test_every_case_is_measured(small):
 def test_a_missing_peer_is_named(small, monkeypatch):
     monkeypatch.setitem(sys.modules, "performer_pytorch", None)
     results = [result for result in attention._bidirectional() if result.unit == "not measured"]
-    assert [result.details for result in results] == ['needs performer-pytorch: pip install "bochner[peers]"']
+    assert [result.details for result in results] == ['needs performer-pytorch: pip install -e "lab[peers]"']
 
 
 def test_what_is_not_measured_is_null():

@@ -105,5 +105,5 @@ def test_the_minitaur_stands_and_walks():
 )
 def test_a_missing_simulator_is_named(module, make, extra, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=rf"pip install 'bochner\[{extra}\]'"):
+    with pytest.raises(ImportError, match=rf"pip install -e 'lab\[{extra}\]'"):
         make()

@@ -9,7 +9,10 @@ The estimators are `RandomFeatures`, `RandomProjection`, `KernelRidge`, `KernelC
 import importlib.util
 
 if importlib.util.find_spec("dask") is None:
-    raise ImportError('bochner.distributed needs Dask, which is not installed; run: pip install "bochner[dask]".')
+    raise ImportError(
+        "bochner.distributed needs Dask, which is not installed; "
+        'run: pip install "dask[array,dataframe]>=2024.8" "distributed>=2024.8".'
+    )
 
 from .._facts import publish
 from ._estimators import (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 try:
     import torch as _torch  # noqa: F401
 except ImportError:
-    raise ImportError('bochner.nn needs PyTorch: pip install "bochner[torch]".') from None
+    raise ImportError('bochner.nn needs PyTorch: pip install "torch>=2.4".') from None
 
 from ._attention import linear_attention
 from ._attention_features import AttentionFeatures

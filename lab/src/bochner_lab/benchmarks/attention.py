@@ -21,7 +21,7 @@ _SHORT = 128
 _MIDDLE = 2048
 _BATCH = (32, _HEADS, 512, _D)
 _SHAPE = f"L = {_L}, {_HEADS} heads, d = {_D}, m = {_M}, float32"
-_PEERS = 'pip install "bochner[peers]"'
+_PEERS = 'pip install -e "lab[peers]"'
 
 
 def run() -> Iterator[Result]:
@@ -29,7 +29,7 @@ def run() -> Iterator[Result]:
     try:
         import torch
     except ImportError:
-        yield not_measured("linear_attention", 'needs PyTorch: pip install "bochner[torch]"')
+        yield not_measured("linear_attention", 'needs PyTorch: pip install "torch>=2.4"')
         return
     threads = torch.get_num_threads()
     torch.set_num_threads(2)

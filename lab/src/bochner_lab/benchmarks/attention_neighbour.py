@@ -34,7 +34,7 @@ def run() -> Iterator[Result]:
     try:
         import torch
     except ImportError:
-        yield not_measured("linear_attention beside neighbours", 'needs PyTorch: pip install "bochner[torch]"')
+        yield not_measured("linear_attention beside neighbours", 'needs PyTorch: pip install "torch>=2.4"')
         return
     threads = torch.get_num_threads()
     torch.set_num_threads(2)

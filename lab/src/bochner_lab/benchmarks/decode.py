@@ -21,7 +21,7 @@ def run() -> Iterator[Result]:
         import torch
         import transformers  # noqa: F401
     except ImportError:
-        yield not_measured("LinearCache", 'needs transformers: pip install "bochner[torch]" "transformers>=5"')
+        yield not_measured("LinearCache", 'needs transformers: pip install "torch>=2.4" "transformers>=5"')
         return
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

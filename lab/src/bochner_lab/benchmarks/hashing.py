@@ -17,7 +17,7 @@ from .._text import seconds
 from ..datasets import load
 from ._bench import Result, at_least, at_most, best_of_each, measured, not_measured
 
-_PEERS = 'pip install "bochner[peers]"'
+_PEERS = 'pip install -e "lab[peers]"'
 _BITS, _CANDIDATES, _NEIGHBORS, _QUERIES, _DRAWS = (256, 768), 1000, (10, 100), 200, 3
 _PROJECTIONS = {"Hadamard": "unpadded-hadamard", "Haar": Orthogonal(Haar()), "padded Hadamard": "hadamard"}
 

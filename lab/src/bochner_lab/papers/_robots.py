@@ -66,7 +66,9 @@ class Robot:
             import mujoco
             from mujoco import rollout
         except ImportError as error:
-            raise ImportError(f"a robot needs gymnasium and mujoco ({error}); pip install 'bochner[rl]'.") from None
+            raise ImportError(
+                f"a robot needs gymnasium and mujoco ({error}); pip install -e 'lab[rl]' in a clone."
+            ) from None
         self.task = task
         self._env: Any = gymnasium.make(task.name).unwrapped
         self._model: Any = self._env.model

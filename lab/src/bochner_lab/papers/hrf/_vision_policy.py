@@ -73,7 +73,7 @@ def steps_balanced(thetas: np.ndarray, scores: Scores, horizon: int, seed: int, 
     try:
         import gymnasium
     except ImportError:
-        raise ImportError("a cart-pole needs gymnasium; pip install 'bochner[rl]'.") from None
+        raise ImportError("a cart-pole needs gymnasium; pip install -e 'lab[rl]' in a clone.") from None
     n = len(thetas)
     env: Any = gymnasium.make_vec("CartPole-v1", n, "vector_entry_point", max_episode_steps=horizon + 1).unwrapped
     env.reset(seed=seed)

@@ -29,7 +29,9 @@ class Minitaur:
             import pybullet_data
             from pybullet_utils.bullet_client import BulletClient
         except ImportError as error:
-            raise ImportError(f"the Minitaur needs pybullet ({error}); pip install 'bochner[minitaur]'.") from None
+            raise ImportError(
+                f"the Minitaur needs pybullet ({error}); pip install -e 'lab[minitaur]' in a clone."
+            ) from None
         self._bullet: Any = BulletClient(connection_mode=pybullet.DIRECT)
         self._bullet.setAdditionalSearchPath(pybullet_data.getDataPath())
         self._bullet.setGravity(0, 0, -10)

@@ -206,7 +206,9 @@ def _shown(gap: Estimate) -> str:
 def _more_wins(results: Results, peer: str) -> Finding:
     dimensions = list(results.parameters["dimensions"])
     if any(peer not in methods_of(results, d) for d in dimensions):
-        return Finding(False, f'{peer} is not installed; pip install "bochner[optimizers]" and run again with --fresh.')
+        return Finding(
+            False, f'{peer} is not installed; pip install -e "lab[optimizers]" in a clone, and run again with --fresh.'
+        )
     count = standings(results, DEFAULT, peer, *dimensions)
     found = {problem: standing(gap_of(results, DEFAULT, peer, *problem)) for problem in problems(results, *dimensions)}
     lost = [f"{f} {kind} (d = {d})" for (f, d, kind), how in found.items() if how == "loss"]
