@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bochner import kernels, maps
-from bochner.learn import GaussianProcess, GaussianProcessClassifier
+from bochner.learn import GaussianProcess, GaussianProcessClassifier, _gaussian_regression
 from bochner.learn._linear.conditional import best_ratio
 from bochner.learn._linear.evidence import Hyperparameters
 from bochner.learn._process_choice import KernelEvidence, choose_process
@@ -84,6 +84,16 @@ def test_what_is_told_is_not_searched():
         X, Y[:, 0]
     )
     assert gp.coordinates_ is None and gp.candidates_ == [] and gp.kernel_ == kernels.Gaussian(2.0)
+
+
+@pytest.mark.parametrize(("scale", "wide"), [(0.1, True), (3.0, False)])
+def test_more_landmarks_where_few_leave_out_much(scale, wide, monkeypatch):
+    for name, value in (("EXACT_ROWS", 100), ("_WIDTH", 32), ("_MULTIPLICATIONS", 600 * 256**2)):
+        monkeypatch.setattr(_gaussian_regression, name, value)
+    rows = np.random.default_rng(3).uniform(-1, 1, (600, 2))
+    y = np.sin(rows[:, 0] / scale) + np.cos(rows[:, 1] / scale)
+    gp = GaussianProcess(optimize_rows=150, random_state=0).fit(rows, y)
+    assert gp.features_.n_features_out == (256 if wide else 32)
 
 
 class TestLandmarksThatLeaveOut:

@@ -38,7 +38,8 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
     projection : Projection, str or None
         Projection of random features; None for the default.
     n_components : "auto" or int
-        Width D of the features.  ``"auto"`` takes all rows as landmarks up to 3000 rows, and 1024 features beyond.
+        Width D of the features.  ``"auto"`` takes all rows as landmarks up to 3000 rows; beyond, 1024 features,
+        and up to 4096 landmarks where 1024 leave out more than 2 % of the prior variance.
     standardize : "auto" or bool
         Whether columns are brought to mean zero and variance one; ``"auto"`` does it where lengthscales are optimised and
         the kernel is not given with its bandwidth.

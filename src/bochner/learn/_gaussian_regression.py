@@ -25,7 +25,7 @@ from ._linear.conditional import best_ratio, leaves_out, reweighted, sum_of_log_
 from ._linear.evidence import Hyperparameters, SpectralEvidence
 from ._linear.feature_moments import collect_moments
 from ._linear.moments import Moments
-from ._linear.posterior import Posterior, posterior
+from ._linear.posterior import Posterior, left_out, posterior
 from ._linear.spectrum import NormalEquations, Scaling
 from ._linear.stochastic_evidence import stochastic_evidence
 from ._process_choice import CANDIDATES, SEARCH_ROWS, ProcessCandidate, choose_process
@@ -38,6 +38,9 @@ _SAMPLE_NUMBERS, _SAMPLE_ROWS = 1 << 25, 2048
 """Features of the sample that helps to estimate a marginal likelihood, 256 MB, and most rows of it."""
 EXACT_ROWS, _WIDTH = 3000, 1024
 """Most rows that are all landmarks, so that the process is exact, and the width of the features of more."""
+_LEFT_OUT, _WIDEST, _MULTIPLICATIONS = 0.02, 4096, 2.5e11
+"""Share of the prior variance from which on more landmarks are taken, and how many at most: kin40k has a root mean squared
+error of 0.235 with 1024 landmarks and 0.140 with 3072.  Three passes of n D^2 multiplications take about a minute."""
 _RATIO_ROWS, _GLANCED = 4000, 256
 """Rows on which the noise beside landmarks is chosen, and on which it is seen whether they leave anything out."""
 
@@ -158,7 +161,7 @@ class GaussianRegression(GaussianEstimator):
             parameters, found = self._chosen(rows, rng, stream=stream)
             self.candidates_ = [one._asdict() | {"kernel": repr(one.kernel)} for one in found]
             phi = draw_features(parameters, rows, rng, symmetric=True)
-            phi = phi if found else self._tuned(phi, rows, rng)
+            phi = self._widened(phi, parameters, rows, rng) if found else self._tuned(phi, rows, rng)
             self._single_target, self._ratio, self._log_weights = not rows.target_shape, None, 0.0
             below = phi.spec.map.from_below and leaves_out(phi, rows.sample(_GLANCED, rng))
             if self.solver == "cg":
@@ -219,6 +222,18 @@ class GaussianRegression(GaussianEstimator):
                 parameters = parameters._replace(map=Landmarks("uniform"))
             parameters = parameters._replace(n_components=int(n) if exact else _WIDTH)
         return parameters
+
+    def _widened(
+        self, phi: FeatureMap, parameters: FeatureParameters, rows: RowSource, rng: np.random.Generator
+    ) -> FeatureMap:
+        """More landmarks, if the width is open and too few of them leave out a part of the prior that counts."""
+        if not is_word(self.n_components, "auto") or not phi.spec.map.from_below or rows.shape[0] <= EXACT_ROWS:
+            return phi
+        X = rows.sample(_GLANCED, rng)
+        if np.mean(left_out(phi, X, np.asarray(phi.queries(X)))) < _LEFT_OUT:
+            return phi
+        width = int(np.clip(np.sqrt(_MULTIPLICATIONS / rows.shape[0]) // 256 * 256, _WIDTH, _WIDEST))
+        return draw_features(parameters._replace(n_components=width), rows, rng, symmetric=True)
 
     def _best_ratio(self, phi: FeatureMap, rows: RowSource, rng: np.random.Generator) -> float:
         given = self._given()
