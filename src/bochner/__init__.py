@@ -1,4 +1,4 @@
-"""Random features for kernels: all random-feature mechanisms in one library, unbiased, fast, and with known errors.
+"""Random features for kernels: kernel machines, attention, graphs and tests in linear time, with known errors.
 
 ``import bochner`` is fast: submodules are imported when they are first used.
 """
