@@ -169,7 +169,8 @@ def linear_attention(  # type: ignore[misc]  # the options of both forms are tho
     if enable_gqa:
         lead = features.lead if isinstance(features, TensorFeatures) else ()
         alike = isinstance(features, FeatureMap | TensorFeatures) and not lead and not isinstance(scale, Tensor)
-        if alike and not (window or anchors) and prefix_lengths is cu_seqlens is process_group is None:
+        whole = prefix_lengths is None and cu_seqlens is None and process_group is None
+        if alike and whole and not (window or anchors):
             shared = SharedKeys.of(q, k, v, causal)
         if shared.group > 1:
             q = shared.joined(q)

@@ -111,10 +111,11 @@ def check_features(features: Any, d: int) -> None:
         )
 
 
-def root_of_scale(q: Tensor, scale: float | Tensor | None) -> float | Tensor:
+def root_of_scale(q: Tensor, scale: Any) -> float | Tensor:
     """The factor of queries and of keys."""
     if scale is None:
-        return float(q.shape[-1]) ** -0.25
+        root: float = float(q.shape[-1]) ** -0.25
+        return root
     if isinstance(scale, Tensor):  # a learned scale: its owner keeps it positive
         if scale.ndim > q.ndim or any(
             a not in (1, b) for a, b in zip(scale.shape[::-1], (1, 1, *q.shape[-3::-1]), strict=False)

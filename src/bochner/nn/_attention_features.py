@@ -173,6 +173,5 @@ class SharedKeys(NamedTuple):
 
     def divided(self, out: Tensor) -> Tensor:
         """The output for each query head."""
-        if not self.causal:
-            return out.unflatten(-2, (self.group, -1)).flatten(-4, -3)
-        return out.unflatten(-2, (-1, self.group)).transpose(-3, -2).flatten(-4, -3)
+        parts: Tensor = out.unflatten(-2, (-1, self.group) if self.causal else (self.group, -1))
+        return (parts.transpose(-3, -2) if self.causal else parts).flatten(-4, -3)

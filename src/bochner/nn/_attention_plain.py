@@ -207,10 +207,15 @@ def causal(
     return Part(*out), after
 
 
+def is_symbol(length: object) -> bool:
+    """Whether a length stands for any, as in graphs that hold for all lengths; torch's annotations call both ``int``."""
+    return isinstance(length, torch.SymInt)
+
+
 def _chunk_size(chunk: int | None, length: int) -> int:
     """Positions of a chunk, a power of two, and not far beyond the length where that is known."""
     size = _CHUNK if chunk is None else chunk
-    if not isinstance(length, torch.SymInt):
+    if not is_symbol(length):
         size = min(size, length)
     return 1 << max(int(size) - 1, 1).bit_length()
 
@@ -222,22 +227,23 @@ def pieces(x: Tensor, before: int, after: int, size: int, value: float = 0.0) ->
 
 def _in_pieces(x: Tensor, size: int) -> Tensor:
     """Rows (..., L, width) as pieces, (..., L / size, size, width); by places where a graph holds for any length."""
-    if not isinstance(x.shape[-2], torch.SymInt):
-        return x.unflatten(-2, (-1, size))
+    if not is_symbol(x.shape[-2]):
+        whole: Tensor = x.unflatten(-2, (-1, size))
+        return whole
     starts = torch.arange(x.shape[-2] // size, device=x.device)[:, None] * size
     return x[..., starts + torch.arange(size, device=x.device), :]
 
 
 def rows_of(x: Tensor, start: int, count: int) -> Tensor:
     """Rows of a tensor (..., L, width); graphs for any length have them by places, since slices compare lengths."""
-    if isinstance(count, torch.SymInt):
+    if is_symbol(count):
         return x.index_select(-2, torch.arange(start, start + count, device=x.device))
     return x[..., start : start + count, :]
 
 
 def count_of(length: int, size: int) -> int:
     """Number of pieces of a length; in graphs for any length there is one to spare, so that it is never one."""
-    return length // size + 2 if isinstance(length, torch.SymInt) else -(-length // size)
+    return length // size + 2 if is_symbol(length) else -(-length // size)
 
 
 def _running(added: Tensor, shift: Tensor, sums: KeySums | None) -> KeySums:

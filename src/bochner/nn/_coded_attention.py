@@ -447,7 +447,7 @@ def _selected(
     found = codes.queries(blocks[..., judges, :].flatten(2, 3))
     if _counts_bits(blocks):
         return _selected_by_words(found, len(judges), keys, codes, layout, start, stop, bias)
-    scores = codes.scores(found, Coded(keys.signs[..., :p, :], keys.norms[..., :p], keys.offsets[..., :p]))
+    scores: Tensor = codes.scores(found, Coded(keys.signs[..., :p, :], keys.norms[..., :p], keys.offsets[..., :p]))
     if bias is not None:
         scores += bias[:, :, None, :p].detach()
     scores = scores.unflatten(2, (-1, len(judges)))

@@ -90,10 +90,10 @@ class CodedCache(Cache):
 def coded_layers(model: nn.Module) -> set[int]:
     """Places of the layers with coded attention."""
     return {
-        int(module.layer_idx)
+        int(place)
         for module in model.modules()
         if isinstance(getattr(module, ATTRIBUTE, None), CodedAttention)
-        and getattr(module, "layer_idx", None) is not None
+        and (place := getattr(module, "layer_idx", None)) is not None
     }
 
 
@@ -272,11 +272,11 @@ class _Step:
         self.width = max(selection.window, 1) + selection.anchors + max(selection.kept)
         if not layer.codes:
             batch, capacity = len(layer.room[0]), layer.room[0].shape[-2]
-            lead, options = (batch, heads // self.group, capacity), {"device": layer.device}
+            lead, device = (batch, heads // self.group, capacity), layer.device
             layer.codes = [
-                torch.zeros(*lead, -(-codes.bits // 64), dtype=torch.int64, **options),
-                torch.zeros(lead, dtype=torch.float32, **options),
-                torch.zeros(lead, dtype=torch.float32, **options),
+                torch.zeros(*lead, -(-codes.bits // 64), dtype=torch.int64, device=device),
+                torch.zeros(lead, dtype=torch.float32, device=device),
+                torch.zeros(lead, dtype=torch.float32, device=device),
             ]
             layer.coded = 0
         self.first = self._anchors()

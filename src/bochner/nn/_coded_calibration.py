@@ -169,6 +169,7 @@ def layer_ways(
         for kept in [n for n in KEPT if n <= max(3 * (cost - base), KEPT[1]) and base + n <= length] or [0]:
             splits = [trial.split(window, anchors, kept) for trial in trials]
             errors = sum(trial.error(outs) for trial, (outs, _) in zip(trials, splits, strict=True))
+            assert isinstance(errors, Tensor)
             for h, frame in enumerate(frames):
                 head = CodedHead(frame, kept, _CANDIDATES * kept)
                 ways[h].append(Way(base + kept, float(errors[h]), head))

@@ -227,4 +227,5 @@ def in_blocks(x: Tensor, block: int) -> Tensor:
     lost = -x.shape[-2] % block
     if lost:
         x = torch.cat([x, x[..., -1:, :].expand(*x.shape[:-2], lost, x.shape[-1])], dim=-2)
-    return x.unflatten(-2, (-1, block))
+    blocks: Tensor = x.unflatten(-2, (-1, block))
+    return blocks

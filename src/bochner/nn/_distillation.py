@@ -142,6 +142,11 @@ class _Layer(nn.Module):
 
     rows: Tensor
     log_weights: Tensor
+    a: nn.Parameter
+    b: nn.Parameter
+    M: nn.Parameter
+    A: nn.Parameter
+    N: nn.Parameter | None
 
     def __init__(self, features: DrawnFeatures, near: tuple[int, int], linear_map: bool) -> None:
         super().__init__()

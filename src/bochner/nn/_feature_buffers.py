@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -35,6 +35,7 @@ class FeatureBuffers(FixedPrecision):
     plan: Tensor
     seeds: Tensor
     fitted: Tensor
+    arrays: nn.ModuleList
 
     def _describe(self, spec: HeadSpec, d: int, heads: int, per_head: bool, dtype: torch.dtype) -> None:
         """Everything but buffers."""
@@ -198,7 +199,7 @@ class FeatureBuffers(FixedPrecision):
     def _current_maps(self) -> list[FeatureMap]:
         """The maps of the arrays, made again where these were changed from outside, as data-parallel training does."""
         if self._stamp != self._versions():
-            trees = [tree.arrays() for tree in self.arrays]
+            trees = [cast("ArrayTree", tree).arrays() for tree in self.arrays]
             self._maps = [FeatureMap.from_arrays(p, self.d, a) for p, a in zip(self.plans, trees, strict=True)]
             self._stamp = self._versions()
         return self._maps

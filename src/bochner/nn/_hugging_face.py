@@ -192,8 +192,9 @@ def attach(module: nn.Module, computed_by: nn.Module) -> None:
     """Let ``computed_by`` compute an attention, as `HeadAttention` does, through its own configuration."""
     register()
     setattr(module, ATTRIBUTE, computed_by)
-    module.config = copy.deepcopy(module.config)
-    module.config._attn_implementation = NAME
+    config: Any = copy.deepcopy(module.config)
+    config._attn_implementation = NAME
+    module.config = config
 
 
 def make_masks_linear(model: nn.Module) -> None:

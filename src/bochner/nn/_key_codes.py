@@ -216,7 +216,7 @@ class KeyCodes(FixedPrecision):
 def packed(signs: Tensor) -> Tensor:
     """Signs (..., bits) as words of 64 bits, (..., words)."""
     lost = -signs.shape[-1] % 64
-    bits = torch.nn.functional.pad(signs > 0, (0, lost)).unflatten(-1, (-1, 64))
+    bits: Tensor = torch.nn.functional.pad(signs > 0, (0, lost)).unflatten(-1, (-1, 64))
     word = bits[..., 63].long() << 63
     for place in range(63):  # one column at a time: all columns as 64-bit integers would be 64 times the result
         word |= bits[..., place].long() << place

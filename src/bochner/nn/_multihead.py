@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -74,6 +74,13 @@ class RandomFeatureAttention(nn.Module):
     (torch.Size([2, 10, 32]), torch.Size([2, 10, 10]), True)
     """
 
+    in_proj_weight: nn.Parameter | None
+    q_proj_weight: nn.Parameter | None
+    k_proj_weight: nn.Parameter | None
+    v_proj_weight: nn.Parameter | None
+    bias_k: nn.Parameter | None
+    bias_v: nn.Parameter | None
+
     # TransformerEncoderLayer computes exact attention by itself from in_proj_weight, unless this says that it cannot
     _qkv_same_embed_dim = False
 
@@ -141,8 +148,8 @@ class RandomFeatureAttention(nn.Module):
         self.out_proj = nn.Linear(E, E, bias=bias, **options)
         if bias:
             nn.init.zeros_(self.out_proj.bias)
-        for weight in self._weights() if not together else [self.in_proj_weight]:
-            nn.init.xavier_uniform_(weight)
+        for start in self._weights() if self.in_proj_weight is None else [self.in_proj_weight]:
+            nn.init.xavier_uniform_(start)
 
     def _make_extra_keys(self, add_bias_kv: bool, add_zero_attn: bool, options: dict[str, Any]) -> None:
         """Keys and values that all queries see beside those of the inputs."""
@@ -177,7 +184,7 @@ class RandomFeatureAttention(nn.Module):
     def _weights(self) -> list[Tensor]:
         if self.in_proj_weight is not None:
             return list(self.in_proj_weight.chunk(3))
-        return [self.q_proj_weight, self.k_proj_weight, self.v_proj_weight]
+        return cast("list[Tensor]", [self.q_proj_weight, self.k_proj_weight, self.v_proj_weight])  # not None here
 
     def redraw(self, generator: torch.Generator | None = None) -> None:
         """Draw new rows into the buffers; constants chosen from data are kept.
@@ -272,7 +279,9 @@ class RandomFeatureAttention(nn.Module):
 
     def _extra_keys(self) -> tuple[Tensor, Tensor] | None:
         """Keys and values (1, heads, n, d) beside those of the inputs; None where there are none."""
-        found = [] if self.bias_k is None else [(self.bias_k, self.bias_v)]
+        found: list[tuple[Tensor, Tensor]] = []
+        if self.bias_k is not None and self.bias_v is not None:
+            found.append((self.bias_k, self.bias_v))
         if self.add_zero_attn:
             zero = self.out_proj.weight.new_zeros(1, 1, self.embed_dim)
             found.append((zero, zero))
@@ -299,4 +308,5 @@ class RandomFeatureAttention(nn.Module):
         return heads if self.rotary is None or part == 2 else self.rotary(heads, start)
 
     def _split(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)
+        heads: Tensor = x.unflatten(-1, (self.num_heads, self.head_dim))
+        return heads.transpose(1, 2)

@@ -66,6 +66,7 @@ class HeadCall:
                 )
         there = None if mask is None else mask[:, None]  # the same for all heads
         options |= {"causal": self.causal, "key_mask": there, "state": state}
+        out: Tensor
         if held is None:
             out = linear_attention(q, k, v, **options)
         else:

@@ -134,7 +134,8 @@ def key_bias(key_padding_mask: Tensor | None) -> Tensor | None:
     """What a mask adds to the logits of keys, (batch, length), with minus infinity for padding; None where it is of bool."""
     if key_padding_mask is None or not key_padding_mask.is_floating_point():
         return None
-    return torch.atleast_2d(key_padding_mask)
+    bias: Tensor = torch.atleast_2d(key_padding_mask)
+    return bias
 
 
 def is_causal_mask(attn_mask: Tensor | None, is_causal: bool) -> bool:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from ..approximation.log_features import NOTHING
-from ._attention_plain import Part, count_of, pieces, rows_of, with_ones
+from ._attention_plain import Part, count_of, is_symbol, pieces, rows_of, with_ones
 
 _BLOCKS = 64, 256
 """Queries that meet their window at a time, at least and at most; as many as the window needs in between."""
@@ -56,10 +56,8 @@ class NearKeys(NamedTuple):
         return cls(k.new_zeros(*lead, slots, k.shape[-1]), v.new_zeros(*lead, slots, v.shape[-1]), bias)
 
     @classmethod
-    def of(cls, k: Tensor, v: Tensor, key_bias: Tensor | None, *, broadcast: bool = True) -> NearKeys:
-        """Keys that are given, with all leading axes of both, or as they are; then the bias may be None."""
-        if not broadcast:
-            return cls(k, v, key_bias)
+    def of(cls, k: Tensor, v: Tensor, key_bias: Tensor | None) -> NearKeys:
+        """Keys that are given, with all leading axes of both."""
         lead = torch.broadcast_shapes(k.shape[:-2], v.shape[:-2])
         bias = (k.new_zeros(k.shape[-2]) if key_bias is None else key_bias).expand(*lead, k.shape[-2])
         return cls(k.expand(*lead, *k.shape[-2:]), v.expand(*lead, *v.shape[-2:]), bias)
@@ -70,7 +68,7 @@ class NearKeys(NamedTuple):
 
     def then(self, other: NearKeys) -> NearKeys:
         """These keys and others after them."""
-        if not isinstance(self.bias.shape[-1], torch.SymInt) and not self.bias.shape[-1]:
+        if not is_symbol(self.bias.shape[-1]) and not self.bias.shape[-1]:
             return other
         return NearKeys(
             torch.cat([self.k, other.k], dim=-2),

@@ -8,7 +8,7 @@ faster there; it knows neither gradients through a state nor prefixes of any len
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -24,6 +24,9 @@ from ._tensor_features import QuadraticFeatures, TensorFeatures
 
 if TYPE_CHECKING:
     from ._process_groups import Group
+
+_Keys: TypeAlias = tuple[Tensor, Tensor, Tensor | None]
+"""Keys, values and what is added to the logarithms of their weights, as in `NearKeys`; None where that is nothing."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class OneSequence:
         """The output, and the state with the keys of this call, if it is to be kept."""
         if self.window or self.anchors:
             return self._run_near(state, keep)
-        keys = NearKeys.of(*self._filled(), self.key_bias, broadcast=False)
+        keys = (*self._filled(), self.key_bias)
         sums = None if state is None else state.sums
         features = self._for_the_operator(keep, sums)
         if features is not None:
@@ -128,10 +131,10 @@ class OneSequence:
         return Part(with_ones(out), scale_of(features, self.q, self.root, log)), sums
 
     def _by_plain_operations(
-        self, keys: NearKeys, lag: int, sums: KeySums | None, *, keep: bool
+        self, keys: _Keys, lag: int, sums: KeySums | None, *, keep: bool
     ) -> tuple[Part, KeySums | None]:
-        queries, values = self._queries(), with_ones(keys.v)
-        of_keys = self._keys(keys.k, keys.bias)
+        k, v, bias = keys
+        queries, of_keys, values = self._queries(), self._keys(k, bias), with_ones(v)
         last = self.causal and lag == 0 and self.k.shape[-2] == 1  # a step of decoding sees all there is
         if not self.causal or last:
             return everything(queries, of_keys, values, sums)
@@ -179,11 +182,12 @@ class OneSequence:
         k, v = (x.masked_fill(~there, 0.0) for x in (self.k, self.v))
         return k, v
 
-    def _with_others(self, keys: NearKeys, group: Group) -> tuple[Part, KeySums]:
+    def _with_others(self, keys: _Keys, group: Group) -> tuple[Part, KeySums]:
         """The result and the sums of all processes where a sequence is spread over them."""
-        own = KeySums.of(self._keys(keys.k, keys.bias), with_ones(keys.v))
+        k, v, bias = keys
+        own = KeySums.of(self._keys(k, bias), with_ones(v))
         if not self.causal:
-            return everything(self._queries(), None, with_ones(keys.v), total(own, group))
+            return everything(self._queries(), None, with_ones(v), total(own, group))
         part, _ = self._by_plain_operations(keys, 0, before(own, group), keep=False)
         return part, own
 

@@ -72,7 +72,7 @@ def _is_converted(module: nn.Module) -> bool:
 
 def _record_of(module: nn.Module) -> dict[str, Any]:
     """The record of an attention: the very object that its features keep up to date."""
-    computed_by = getattr(module, ATTRIBUTE, module)
+    computed_by: Any = getattr(module, ATTRIBUTE, module)
     if isinstance(computed_by, HeadAttention):
         found: dict[str, Any] = computed_by.record()
     else:
@@ -157,7 +157,7 @@ def _module(model: Any, name: str, found: Mapping[str, Any]) -> nn.Module:
             f"{_OWNER}: {name} of class {found.get('class')} is converted by config.json, but {type(model).__name__} has no "
             f"attention of a known family there; build the model, convert it by replace_attention, and use load_state_dict."
         )
-    module = modules[places[0]]
+    module: nn.Module = modules[places[0]]
     heads, d = sizes(module)
     if (heads, d) != (found["heads"], found["d"]):
         raise ValueError(

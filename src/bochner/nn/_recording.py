@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +23,8 @@ from ._families import family_of
 from ._hugging_face import ATTRIBUTE, attach, make_masks_linear
 from ._multihead import RandomFeatureAttention
 from ._multihead_checks import is_causal_mask, key_bias, key_mask
+
+_Multihead: TypeAlias = nn.MultiheadAttention | RandomFeatureAttention
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +147,7 @@ def _pulled(calls: list[Recorded], out: Any) -> list[Recorded]:
         if first is None or not first.requires_grad:
             return [_without_graph(call, None) for call in calls]
         objective = (first * torch.randn(first.shape, generator=seeded).to(first)).sum()
-    ends = [call.pull for call in calls]
+    ends = cast("list[Tensor]", [call.pull for call in calls])  # outputs, which were kept with gradients on
     pulls = torch.autograd.grad(objective, ends, allow_unused=True)
     return [_without_graph(call, pull) for call, pull in zip(calls, pulls, strict=True)]
 
@@ -195,8 +197,9 @@ def _record_into(twin: nn.Module, modules: Mapping[str, nn.Module], calls: list[
         if family_of(module) is not None:
             attach(module, _Recorder(name, calls))
         else:
-            module.forward = partial(_exact_multihead, module, name, calls)
-            module._qkv_same_embed_dim = False  # has torch's encoders call the attention in evaluation too
+            multihead: Any = module  # torch's or ours
+            multihead.forward = partial(_exact_multihead, multihead, name, calls)
+            multihead._qkv_same_embed_dim = False  # has torch's encoders call the attention in evaluation too
     make_masks_linear(twin)
     leave_fast_path(twin, {id(module) for module in modules.values()})
 
@@ -241,7 +244,7 @@ class _Recorder(nn.Module):
 
 
 def _exact_multihead(
-    module: nn.Module,
+    module: _Multihead,
     name: str,
     calls: list[Recorded],
     *arguments: Any,
@@ -274,7 +277,7 @@ def _kept(calls: list[Recorded], call: Recorded, weights: Tensor) -> Tensor:
     return out
 
 
-def _call(module: nn.Module, name: str, q: Tensor, k: Tensor, v: Tensor, given: Mapping[str, Any]) -> Recorded:
+def _call(module: _Multihead, name: str, q: Tensor, k: Tensor, v: Tensor, given: Mapping[str, Any]) -> Recorded:
     """The call of a multi-head module, with the keys that it adds to those of its inputs before them."""
     causal = is_causal_mask(given.get("attn_mask"), given.get("is_causal", False))
     padding, prefixes = given.get("key_padding_mask"), None
@@ -297,22 +300,24 @@ def _call(module: nn.Module, name: str, q: Tensor, k: Tensor, v: Tensor, given: 
     return Recorded(name, q, k, _scale(module), causal, mask, prefixes, v, bias, places)
 
 
-def _heads(module: nn.Module, x: Tensor, part: int) -> Tensor:
+def _heads(module: _Multihead, x: Tensor, part: int) -> Tensor:
     """Projection of query (0), key (1) or value (2), (batch, heads, length, d)."""
     if module.in_proj_weight is not None:
         weight = module.in_proj_weight.chunk(3)[part]
     else:
-        weight = (module.q_proj_weight, module.k_proj_weight, module.v_proj_weight)[part]
+        separate = module.q_proj_weight, module.k_proj_weight, module.v_proj_weight
+        weight = cast("Tensor", separate[part])  # not None here
     bias = None if module.in_proj_bias is None else module.in_proj_bias.chunk(3)[part]
     heads = _split(module, F.linear(x, weight, bias))
     rotary = getattr(module, "rotary", None)
     return heads if rotary is None or part == 2 else rotary(heads, 0)
 
 
-def _split(module: nn.Module, x: Tensor) -> Tensor:
-    return x.unflatten(-1, (module.num_heads, module.head_dim)).transpose(1, 2)
+def _split(module: _Multihead, x: Tensor) -> Tensor:
+    heads: Tensor = x.unflatten(-1, (module.num_heads, module.head_dim))
+    return heads.transpose(1, 2)
 
 
-def _scale(module: nn.Module) -> float | Tensor:
+def _scale(module: _Multihead) -> float | Tensor:
     """Factor of the dot products: a number, or one for each head, (heads, 1, 1)."""
     return module.current_scale() if isinstance(module, RandomFeatureAttention) else float(module.head_dim) ** -0.5

@@ -116,6 +116,7 @@ class SampledSoftmax(ClassLogits):
     """
 
     _sampler: ClassSampler | None
+    _touched: Tensor
 
     def __init__(
         self,

@@ -83,7 +83,8 @@ class Side(NamedTuple):
     def map(self, function: Callable[..., Tensor], *others: Side) -> Side:
         """The tensors of this and of other sides, each part by itself through a function."""
         parts = zip(self, *others, strict=True)
-        return Side(*(None if part[0] is None else function(*part) for part in parts))
+        mapped: list[Any] = [None if part[0] is None else function(*part) for part in parts]
+        return Side(*mapped)
 
 
 class Binary(NamedTuple):

@@ -38,7 +38,7 @@ class Shape:
     layers: int
     heads: int
 
-    def encoder(self, hidden: int) -> nn.Module:
+    def encoder(self, hidden: int) -> nn.TransformerEncoder:
         """Layers with the norm first, without dropout."""
         d = self.width
         layer = nn.TransformerEncoderLayer(d, self.heads, hidden, dropout=0.0, batch_first=True, norm_first=True)
@@ -60,7 +60,8 @@ class VisionTransformer(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Logits of images (batch, side, side)."""
         patches = F.unfold(images[:, None], self.patch, stride=self.patch).mT
-        return self.head(self.encoder(self.embedding(patches) + self.positions).mean(1))
+        logits: Tensor = self.head(self.encoder(self.embedding(patches) + self.positions).mean(1))
+        return logits
 
 
 class LanguageModel(nn.Module):
@@ -220,7 +221,8 @@ def adapt(model: nn.Module) -> None:
 def _fit_to_next_batch(attention: RandomFeatureAttention) -> None:
     def hook(module: RandomFeatureAttention, inputs: tuple[Any, ...], options: dict[str, Any]) -> None:
         handle.remove()
-        module.fit_statistics(*inputs[:2], key_padding_mask=options.get("key_padding_mask"))
+        query, key = inputs[:2]
+        module.fit_statistics(query, key, key_padding_mask=options.get("key_padding_mask"))
 
     handle = attention.register_forward_pre_hook(hook, with_kwargs=True)
 

@@ -85,7 +85,8 @@ class LanguageModel(nn.Module):
         """Queries (length * batch, width), after the words of the window before."""
         queries, state = self.lstm(self.dropout(F.embedding(words, self.keys)), self.state)
         self.state = (state[0].detach(), state[1].detach())
-        return self.dropout(queries).flatten(0, 1)
+        rows: Tensor = self.dropout(queries).flatten(0, 1)
+        return rows
 
     @torch.no_grad()
     def loss(self, tokens: np.ndarray, batch: int = 20, length: int = 50) -> float:
@@ -151,7 +152,8 @@ def train(
 
 def off_unit(rows: Tensor) -> Tensor:
     """Mean squared difference of lengths from one."""
-    return (rows.norm(dim=-1) - 1).square().mean()
+    lengths: Tensor = rows.norm(dim=-1)
+    return (lengths - 1).square().mean()
 
 
 def trained_vectors(

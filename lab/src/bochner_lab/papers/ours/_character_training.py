@@ -61,7 +61,7 @@ class OrthogonalMomentum(torch.optim.Optimizer):
         super().__init__(matrices, {"lr": _RATE_OF_MATRICES})
 
     @torch.no_grad()
-    def step(self, closure: None = None) -> None:
+    def step(self, closure: None = None) -> None:  # type: ignore[override] # a step that computes no loss takes none
         """Change all matrices."""
         for group in self.param_groups:
             for matrix in group["params"]:
@@ -74,7 +74,7 @@ class OrthogonalMomentum(torch.optim.Optimizer):
 
 def _orthogonal(G: Tensor) -> Tensor:
     """A matrix with the singular vectors of G and singular values near 1."""
-    X = (G if G.shape[0] <= G.shape[1] else G.mT) / G.norm().clamp(min=1e-7)
+    X: Tensor = (G if G.shape[0] <= G.shape[1] else G.mT) / G.norm().clamp(min=1e-7)
     for _ in range(_ROUNDS):
         square = X @ X.mT
         X = 3.4445 * X + (-4.775 * square + 2.0315 * square @ square) @ X

@@ -43,6 +43,7 @@ class CharacterModel(LanguageModel):
         limited = mask.masked_fill(_far(n, *self.near), -torch.inf)
         for k, layer in enumerate(self.encoder.layers):
             x = layer(x, src_mask=mask if k in self.kept else limited)
+        assert self.encoder.norm is not None  # `Shape` has given it one
         return F.linear(self.encoder.norm(x), self.words.weight)
 
 

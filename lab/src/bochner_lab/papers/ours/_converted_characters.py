@@ -66,7 +66,7 @@ def measure(model: CharacterModel, task: Words, p: Mapping[str, Any], seed: int)
     def increase(new: nn.Module, **limits: Any) -> float:
         return float(bits(new, task, **limits) / exact - 1)
 
-    def draws(plans: Mapping[str, Any]) -> list[CharacterModel]:
+    def draws(plans: Mapping[str, Any]) -> list[nn.Module]:
         return [replace_attention(model, plans, copy=True, generator=generator) for _ in range(p["draws"])]
 
     table = {_key(w, k, 0): [increase(model, near=(w, k))] for w in p["alone"] for k in (0, 1)}

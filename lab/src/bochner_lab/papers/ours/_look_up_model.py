@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -36,7 +37,7 @@ class LookUpModel(CharacterModel):
         angles = torch.arange(length)[:, None] * frequencies
         with seeded(seed + 1), torch.no_grad():
             start(self)
-            self.encoder.norm.weight.fill_(_SIZE)
+            cast("nn.LayerNorm", self.encoder.norm).weight.fill_(_SIZE)
             self.words.weight.zero_()[:, character].normal_(std=_SIZE)
             self.positions.zero_()[:, place] = _SIZE * 2**0.5 * torch.cat([angles.sin(), angles.cos()], dim=1)
             first, second = (_Heads(layer.self_attn) for layer in self.encoder.layers[:2])
@@ -76,7 +77,8 @@ class _Heads:
 
 
 def _rotation(d: int) -> Tensor:
-    return torch.linalg.qr(torch.randn(d, d))[0]
+    rotation: Tensor = torch.linalg.qr(torch.randn(d, d))[0]
+    return rotation
 
 
 def _turn(angles: Tensor) -> Tensor:
