@@ -70,8 +70,8 @@ def _eq_36() -> tuple[float, float]:
 @Entry(
     "hrf",
     "Eq. 44",
-    r"$\frac14(4p + (1 - \frac1n)(1 - 2p)^2)$ as the last but one expression",
-    r"$\frac14(4p - (1 - \frac1n) + (1 - \frac1n)(1 - 2p)^2) = p(p - \frac pn + \frac1n)$",
+    r"$\frac14(4p\;+$ $(1 - \frac1n)(1 - 2p)^2)$ as the last but one expression",
+    r"$p(p - \frac pn + \frac1n)$",
     f"E lambda^2, n = 4, {POINT}",
 )
 def _eq_44() -> tuple[float, float]:
@@ -166,8 +166,8 @@ def _eq_89() -> tuple[float, float]:
 @Entry(
     "crt",
     "Eq. 7",
-    r"$(\sqrt{(2V+d)^2 + 8dV} - 2V - d)/(4V)$, which cancels",
-    r"$2d/(2V + d + \sqrt{(2V+d)^2 + 8dV})$",
+    r"$(R - 2V - d)/(4V)$ with $R = \sqrt{(2V+d)^2 + 8dV}$, which cancels",
+    r"$2d/(2V + d + R)$",
     "rho in float64, V = 1e-14, d = 64; above 1 features are unbounded",
 )
 def _eq_7() -> tuple[float, float]:

@@ -100,7 +100,7 @@ def _critical() -> tuple[float, float]:
 @Entry(
     "simrf",
     "Eqs. 16, 17",
-    r"the vector $w_i$ times the direction $-\sum_{j\ne i} w_j/\lVert\sum_{j\ne i} w_j\rVert$",
+    r"the vector $w_i$ times the direction $-s/\lVert s\rVert$, $s = \sum_{j\ne i} w_j$",
     r"its length $\lVert w_i\rVert$ times that direction",
     "length of the new row, for a row (2, 0) and the sum (3, 4) of the others",
 )
@@ -153,7 +153,7 @@ def _not_haar() -> tuple[float, float]:
     "qbf",
     "Sec. 4.2",
     r"$f(\lvert\rho_j Qv_j\rvert)/(2\rho_j^2)$ in the rule of the arc-cosine kernel",
-    r"$[f(\rho_j Qv_j) + f(-\rho_j Qv_j)]/(2\rho_j^2)$",
+    r"$[f(\rho_j Qv_j)\;+$ $f(-\rho_j Qv_j)]/(2\rho_j^2)$",
     "mean of the estimate of order one at right angles, unit vectors",
 )
 def _arc_cosine_rule() -> tuple[float, float]:
