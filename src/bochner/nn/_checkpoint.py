@@ -68,7 +68,7 @@ class Header(NamedTuple):
         if not isinstance(found, dict) or not isinstance(found.get("plans"), list):
             raise ValueError("its plan is not the JSON of one; the file is damaged")
         own = self.described()
-        theirs = {name: found.get(name) for name in own}
+        theirs = {name: found.get(name) for name in own} | {"spec": _in_present_words(found.get("spec"))}
         if theirs["spec"] is None and self._takes_plans:  # plans of the same kind, with constants found elsewhere
             theirs["spec"] = own["spec"]
         if theirs != own:
@@ -99,6 +99,14 @@ class Header(NamedTuple):
         ):
             raise ValueError(f"its plan {plan!r} is not one of {own!r}")
         return plan
+
+
+def _in_present_words(text: Any) -> Any:
+    """A specification as this version writes it: fields of earlier ones may have had other names."""
+    try:
+        return plan_to_json(plan_from_json(text)) if isinstance(text, str) else text
+    except (ValueError, TypeError):  # of another kind: it is compared as it is
+        return text
 
 
 def _described(spec: Approximation) -> str:
