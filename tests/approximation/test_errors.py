@@ -52,13 +52,13 @@ def test_discrete_maps_have_no_rows_to_couple(projection):
 
 BAD = [
     (lambda: Approximation(), ValueError, r"Approximation: give a kernel, or a map that induces one"),
-    (lambda: Approximation("rbf"), TypeError, r"Approximation: kernel must be a kernel such as kernels\.Gaussian\(\)"),
+    (lambda: Approximation(3), TypeError, r"Approximation: kernel must be a kernel such as kernels\.Gaussian\(\)"),
     (
-        lambda: Approximation(kernels.Gaussian(), "trig"),
+        lambda: Approximation(kernels.Gaussian(), 3),
         TypeError,
         r"map must be a map such as maps\.Trigonometric\(\)",
     ),
-    (lambda: Approximation(kernels.Gaussian(), None, "iid"), TypeError, r"projection must be a projection such as"),
+    (lambda: Approximation(kernels.Gaussian(), None, 3), TypeError, r"projection must be a projection such as"),
     (lambda: Approximation(kernels.Gaussian(), n_projections=0), ValueError, r"n_projections must be an integer of at"),
     (lambda: maps.GeneralizedExponential(0.2), ValueError, r"A must have a real part below 1/8, .* got 0\.2\."),
     (lambda: maps.GeneralizedExponential("best"), ValueError, r"A must be one of 'optimal', got 'best'\."),

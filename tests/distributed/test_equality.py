@@ -34,16 +34,26 @@ CASES = [
     ("KernelRidge", {"standardize": True, "gamma": "scale", "map": None, "alpha": 1.0}, Y, ("predict",)),
     ("KernelRidge", {"solver": "cg", "gamma": 0.3, "alpha": 30.0}, Y, ("predict",)),
     ("KernelRidge", {"method": "nadaraya-watson", "map": "positive", "gamma": 0.05}, Y, ("predict",)),
-    ("KernelClassifier", {"class_weight": "balanced"}, LABELS, ("predict", "decision_function")),
-    ("KernelClassifier", {"class_weight": {True: 3.0}}, LABELS == "a", ("predict", "decision_function")),
+    ("KernelClassifier", {"class_weight": "balanced", "metric": None}, LABELS, ("predict", "decision_function")),
+    (
+        "KernelClassifier",
+        {"class_weight": {True: 3.0}, "metric": None},
+        LABELS == "a",
+        ("predict", "decision_function"),
+    ),
     (
         "KernelClassifier",
         {"method": "nadaraya-watson", "map": "positive", "gamma": 0.05},
         LABELS,
         ("predict", "predict_proba"),
     ),
-    ("KernelClassifier", {}, (Y > 0).astype(int), ("predict", "decision_function")),
-    ("KernelClassifier", {"class_weight": "balanced"}, (Y > 0).astype(int), ("predict", "decision_function")),
+    ("KernelClassifier", {"metric": None}, (Y > 0).astype(int), ("predict", "decision_function")),
+    (
+        "KernelClassifier",
+        {"class_weight": "balanced", "metric": None},
+        (Y > 0).astype(int),
+        ("predict", "decision_function"),
+    ),
     ("KernelRidge", {"alpha": "loo", "gamma": 0.3}, Y, ("predict",)),
     ("GaussianProcess", {"optimize": ("noise", "amplitude")}, Y, ("predict",)),
     (
@@ -216,6 +226,6 @@ def test_sparse_blocks():
     rows = sparse.random(300, 20, 0.2, format="csr", random_state=0)
     y = np.asarray(rows.sum(axis=1)).ravel()
     lazy = da.from_array(rows.toarray(), chunks=(100, 20)).map_blocks(sparse.csr_array)
-    options = {"n_components": 24, "gamma": 0.1, "random_state": 0}
+    options = {"n_components": 24, "gamma": 0.1, "map": None, "standardize": False, "alpha": 1.0, "random_state": 0}
     ours = distributed.KernelRidge(**options).fit(lazy, y)
     np.testing.assert_allclose(ours.coef_, learn.KernelRidge(**options).fit(rows, y).coef_, rtol=1e-6)

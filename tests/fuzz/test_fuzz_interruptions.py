@@ -27,7 +27,8 @@ TIMES = int(os.environ.get("BOCHNER_INTERRUPTIONS", "60"))
 PATIENCE = 300
 """Seconds after which a call will never return: the process then ends with all stacks."""
 RNG = np.random.default_rng(0)
-X, Y = RNG.standard_normal((20_000, 8)), RNG.standard_normal(20_000)
+X = RNG.standard_normal((20_000, 8))
+Y = np.sin(X[:, 0]) + 0.1 * RNG.standard_normal(20_000)
 SMALL = {"n_components": 64, "random_state": 0}
 FITTED = {
     "ridge": KernelRidge(gamma=0.1, map=None, alpha=1.0, **SMALL).fit(X[:500], Y[:500]),

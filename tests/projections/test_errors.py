@@ -31,7 +31,7 @@ BAD = [
     (
         lambda: Simplex(Haar(), radii="chi"),
         ValueError,
-        r"Simplex: radii must be one of 'kernel', 'coupled', 'fixed', got 'chi'\.",
+        r"Simplex: radii must be one of 'kernel', 'coupled', 'fixed', 'shared', got 'chi'\.",
     ),
     (lambda: SimplexPlus(None), TypeError, r"SimplexPlus: rotation must be a rotation"),
     (
@@ -57,7 +57,11 @@ BAD = [
         r"Blocks: geometry must be a geometry such as geometries\.Orthogonal\(\), got 'simplex'\.",
     ),
     (lambda: Blocks(Haar), TypeError, r"Blocks: rotation must be a rotation such as rotations\.Haar\(\), got <class"),
-    (lambda: Blocks(radii=2.0), ValueError, r"Blocks: radii must be one of 'kernel', 'coupled', 'fixed', got 2\.0\."),
+    (
+        lambda: Blocks(radii=2.0),
+        ValueError,
+        r"Blocks: radii must be one of 'kernel', 'coupled', 'fixed', 'shared', got 2\.0\.",
+    ),
     (
         lambda: radii.SphericalRadial("clip"),
         ValueError,

@@ -260,7 +260,11 @@ def _columns(
 def _plain_columns(
     given: Any, rows: RowSource, owner: str, rng: np.random.Generator, *, searched: bool
 ) -> dict[str, Coordinates | None]:
-    if not is_auto(given) and not isinstance(given, bool | np.bool_) and given != "robust":
+    if (
+        not is_auto(given)
+        and not isinstance(given, bool | np.bool_)
+        and not (isinstance(given, str) and given == "robust")
+    ):
         raise ValueError(f"{owner}: standardize must be 'auto', True, False or 'robust', got {shown(given)}.")
     if given is False or (is_auto(given) and not searched):
         return {RAW: None}

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_flag, check_option
 from ..kernels import Gaussian
+from ..linalg.engine import single_threaded_blas
 from ..maps import OptimalPositive
 from ._chooser import Selection, begin_chosen, choose, fit_chosen, is_auto, leaves_open
 from ._coordinates import Coordinates, moved_features, moved_rows
@@ -128,9 +129,10 @@ class KernelMachine(Compactable, FeatureEstimator, ABC):
             else:
                 every, n = rows, rows.shape[0]
                 rows = rows.merged() if leaves_open(self) and not begin else rows
-                parameters, self.coordinates_, self.selection_, sample = choose(
-                    self, rows, classes=self._classes_alike, begin=begin
-                )
+                with single_threaded_blas:  # the bits of a choice depend on no number of threads
+                    parameters, self.coordinates_, self.selection_, sample = choose(
+                        self, rows, classes=self._classes_alike, begin=begin
+                    )
                 if self.selection_ is not None and rows.in_memory and rows.shape[0] < n:
                     said = f"{n - rows.shape[0]} of {n} rows repeat others, and equal rows are left out together; "
                     self.selection_ = replace(self.selection_, reason=said + self.selection_.reason)

@@ -138,8 +138,14 @@ def hybrid_mse(coefficients: Sequence[CoefficientMoments], covariances: Sequence
                 moment = moment + (coefficients[k].variance if k < p else sum(c.variance for c in coefficients))
             elif p in (k, l):
                 moment = moment - coefficients[min(k, l)].variance
-            total = total + moment * np.asarray(covariances[k][l])
-    return np.asarray(total)
+            total = total + _product(moment, np.asarray(covariances[k][l]))
+    return np.asarray(np.where(np.isnan(total), np.inf, total))  # infinite errors of several bases
+
+
+def _product(moment: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Return the product, zero where the weight is zero, also of an infinite error."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(moment == 0, 0.0, moment * covariance))
 
 
 def shared_relative_covariance(
