@@ -19,6 +19,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
+collect_ignore = ["support/guide_variants.py"]
+"""Registers wrong variants when it is imported, for another process; doctests would import it into this one."""
+
 settings.register_profile(
     "any machine", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
