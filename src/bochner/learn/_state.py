@@ -1,12 +1,11 @@
-"""Fitted estimators as plain data, for pickles and skops files.
+"""The schema of saved estimators: fitted attributes as plain data, for pickles and skops files.
 
-Objects of this library become dictionaries of arrays, numbers and strings under stable names, with a format version.
-Files therefore do not depend on private modules and contain no executable code.  Parameters are not changed.
+A file holds a format version, arrays, numbers and strings, under the names of `_SCHEMA` and `_ATTRIBUTES`.  Those names
+belong to the format and never change; the classes and attributes on the right-hand sides are private and may.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from ..approximation import FeatureMap
@@ -21,29 +20,50 @@ from ._linear.spectrum import Scaling
 from ._nadaraya_watson import KernelAverage, NadarayaWatson, TargetSums
 from ._uncertainty import Calibration, KeptRows
 
-FORMAT = 1
+FORMAT = 2
 """Format version that is written; this version and all earlier ones can be read."""
-_KINDS: dict[str, Any] = {
-    cls.__name__: cls
-    for cls in (
-        Calibration,
-        Coordinates,
-        FewRows,
-        KeptRows,
-        KernelAverage,
-        KeySums,
+
+_SCHEMA: dict[str, tuple[Any, str]] = {
+    "Calibration": (Calibration, "below above"),
+    "Coordinates": (Coordinates, "center scale matrix limit"),
+    "FewRows": (FewRows, "features targets weights"),
+    "KeptRows": (KeptRows, "X targets own merged weights"),
+    "KernelAverage": (KernelAverage, "options sums"),
+    "KeySums": (KeySums, "values shift"),
+    "Moments": (
         Moments,
-        NadarayaWatson,
-        Posterior,
-        Ridge,
-        RidgeModel,
-        Scaling,
+        "n_rows weight units feature_mean target_mean upper cross target_scatter rounding blur",
+    ),
+    "NadarayaWatson": (NadarayaWatson, "owner"),
+    "Posterior": (Posterior, "mean root noise amplitude log_marginal_likelihood lost residual"),
+    "Ridge": (Ridge, "owner alpha alphas intercept solver"),
+    "RidgeModel": (RidgeModel, "options data alpha found"),
+    "Scaling": (Scaling, "shift scale"),
+    "Selection": (
         Selection,
-        Solution,
-        TargetSums,
-    )
+        "kernel columns metric map n_components alpha error standard_error reason edges candidates seconds",
+    ),
+    "Solution": (Solution, "coefficients intercept alpha"),
+    "TargetSums": (TargetSums, "keys totals"),
 }
-_KIND = "bochner.kind"
+"""Kind in files -> its class, and its fields in files; ``field=attribute`` where the class calls it otherwise."""
+
+_ATTRIBUTES = {
+    "_decoder": "decoder",
+    "_dtype": "dtype_of_rows",
+    "_index": "hash_index",
+    "_kept": "kept_rows",
+    "_log_weights": "log_weights",
+    "_n_tables": "n_hash_tables",
+    "_one_dimensional": "targets_were_vector",
+    "_ratio": "noise_ratio",
+    "_several": "several_labels",
+    "_single_target": "single_target",
+    "_unit_rows": "unit_rows",
+}
+"""Private attributes of estimators -> their names in files; public attributes are stored under their own names."""
+
+_KIND, _VERSION = "bochner.kind", "bochner.format"
 
 
 def to_plain(state: dict[str, Any]) -> dict[str, Any]:
@@ -55,42 +75,54 @@ def to_plain(state: dict[str, Any]) -> dict[str, Any]:
     >>> to_plain({"scaling_": Scaling(np.zeros(1), np.ones(1))})["scaling_"]
     {'bochner.kind': 'Scaling', 'shift': array([0.]), 'scale': array([1.])}
     """
-    return {name: _plain(value) for name, value in state.items()} | {"bochner.format": FORMAT}
+    return {_ATTRIBUTES.get(name, name): _plain(value) for name, value in state.items()} | {_VERSION: FORMAT}
 
 
 def from_plain(owner: str, state: dict[str, Any]) -> dict[str, Any]:
     """Rebuild the attributes; unknown format versions are refused."""
     state = dict(state)
-    version = state.pop("bochner.format", None)
+    version = state.pop(_VERSION, None)
     if not isinstance(version, int) or not 1 <= version <= FORMAT:
         raise ValueError(
             f"{owner}: this estimator was saved in format {version!r}, and this bochner reads 1 to {FORMAT}; use the "
             f"bochner that saved it, or fit again."
         )
-    return {name: _restored(owner, value) for name, value in state.items()}
+    attributes = {
+        stored: name for name, stored in _ATTRIBUTES.items()
+    }  # format 1 stored them under their private names
+    return {attributes.get(name, name): _restored(owner, value) for name, value in state.items()}
+
+
+def _pairs(fields: str) -> list[tuple[str, str]]:
+    """Names in files with the attributes that they stand for."""
+    return [(name, attribute or name) for name, _, attribute in (word.partition("=") for word in fields.split())]
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, FeatureMap):
         return {_KIND: "FeatureMap"} | value.__getstate__()
-    if _KINDS.get(type(value).__name__) is not type(value):
-        return value
-    if isinstance(value, RidgeModel):
-        value = value.remembered()
-    names = getattr(value, "_fields", None) or [field.name for field in dataclasses.fields(value)]
-    return {_KIND: type(value).__name__} | {name: _plain(getattr(value, name)) for name in names}
+    for kind, (cls, fields) in _SCHEMA.items():
+        if type(value) is cls:
+            value = value.remembered() if isinstance(value, RidgeModel) else value
+            return {_KIND: kind} | {name: _plain(getattr(value, attribute)) for name, attribute in _pairs(fields)}
+    return value
 
 
 def _restored(owner: str, value: Any) -> Any:
     if not isinstance(value, dict) or _KIND not in value:
         return value
-    fields = {name: _restored(owner, part) for name, part in value.items() if name != _KIND}
-    if value[_KIND] == "FeatureMap":
-        return from_state(fields)
-    kind = _KINDS.get(value[_KIND])
+    parts = {name: _restored(owner, part) for name, part in value.items() if name != _KIND}
+    kind = value[_KIND]
+    if kind == "FeatureMap":
+        return from_state(parts)
     try:
-        if kind is None:
-            raise TypeError(f"there is no {value[_KIND]!r}")
-        return kind(**fields)
+        if kind not in _SCHEMA:
+            raise TypeError(f"there is no {kind!r}")
+        cls, fields = _SCHEMA[kind]
+        attributes = dict(_pairs(fields))
+        unknown = sorted(parts.keys() - attributes.keys())
+        if unknown:
+            raise TypeError(f"{kind} has no field {unknown[0]!r}")
+        return cls(**{attributes[name]: part for name, part in parts.items()})
     except TypeError as error:
         raise ValueError(f"{owner}: this estimator's file is damaged: {error}.") from None
