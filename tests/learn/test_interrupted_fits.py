@@ -39,6 +39,8 @@ SMALL = {
 PLAIN = SMALL | {"kernel": "gaussian", "metric": None}
 ESTIMATORS = {
     "features": RandomFeatures(**SMALL),
+    "features of a Generator": RandomFeatures(**SMALL | {"random_state": np.random.default_rng(0)}),
+    "ridge of a RandomState": KernelRidge(**PLAIN | {"random_state": np.random.RandomState(0)}),
     "projection": RandomProjection(2, random_state=0, n_jobs=1, compute_inverse_components=True),
     "ridge": KernelRidge(**SMALL),
     "ridge by gcv": KernelRidge(alpha="gcv", **PLAIN),

@@ -33,18 +33,33 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 def all_or_nothing(fit: Fit) -> Fit:
     """Decorate a fit so that a failure or an interruption at any point leaves the estimator exactly as it was.
 
-    The fit works on a copy, whose attributes become those of the estimator in one assignment.
+    The fit works on a copy, whose attributes become those of the estimator in one assignment.  A Generator or RandomState
+    in ``random_state`` is set back.
     """
 
     @functools.wraps(fit)
     def careful(self: Any, *arguments: Any, **options: Any) -> Any:
         trial = object.__new__(type(self))
         trial.__dict__.update(self.__dict__)
-        fit(trial, *arguments, **options)
+        rewind = _rewinder(getattr(self, "random_state", None))
+        try:
+            fit(trial, *arguments, **options)
+        except BaseException:
+            rewind()
+            raise
         self.__dict__ = trial.__dict__
         return self
 
     return cast(Fit, careful)
+
+
+def _rewinder(source: Any) -> Callable[[], Any]:
+    """Return a function that sets a Generator or RandomState back to where it is now."""
+    if isinstance(source, np.random.Generator):
+        return functools.partial(setattr, source.bit_generator, "state", source.bit_generator.state)
+    if isinstance(source, np.random.RandomState):
+        return functools.partial(source.set_state, source.get_state(legacy=False))
+    return lambda: None
 
 
 @contextlib.contextmanager
