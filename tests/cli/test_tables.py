@@ -264,7 +264,7 @@ def test_a_compressed_array_bomb_is_refused_before_it_is_unpacked(tmp_path, monk
 @pytest.mark.parametrize("line", [b"1," * 3_000_000, b"1" * 6_000_000, b"x" * 6_000_000], ids=["cells", "digits", "x"])
 def test_one_very_long_line_is_refused_before_it_is_split(tmp_path, monkeypatch, line):
     (tmp_path / "line.csv").write_bytes(b"a,b\n" + line)
-    for parser in ("_separator", "_records"):
+    for parser in ("_separator", "_check_records"):
         monkeypatch.setattr(table_files, parser, None)
     with pytest.raises(TableError, match=r"line.csv: line 2 has more than 4194304 characters"):
         read_table(tmp_path / "line.csv")

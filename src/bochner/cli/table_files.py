@@ -11,7 +11,7 @@ import re
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -24,10 +24,10 @@ from .._table import printable, size
 MOST_TEXT, MOST_BYTES = 250_000_000, 1_000_000_000
 """Largest unpacked size of text and of arrays; a small compressed file could otherwise fill the memory."""
 MOST_CELLS, MOST_COLUMNS, LONGEST_LINE = 2**27, 100_000, 2**22
-MISSING = ["?", "-"]
-"""Words for a missing cell, beside those of pandas."""
-_DECIMAL_COMMA, _DECIMAL_POINT = re.compile(r"\s*[-+]?\d+,\d+\s*"), re.compile(r"\s*[-+]?\d+\.\d+\s*")
-_LOOKED_AT = 1000
+"""Largest table, 1 GB in float64, and the widest one; a longer line would be split into more cells than that."""
+_MISSING = ["?", "-"]  # beside pandas' own words for a missing cell
+_NUMBER = r"\s*[-+]?\d+{}\d+\s*"
+_LOOKED_AT = 1000  # rows from which the decimal mark is told
 
 
 class TableError(ValueError):
@@ -38,25 +38,12 @@ class TableError(ValueError):
 
 
 class Contents(NamedTuple):
-    """What a file holds.
+    """What a file holds: a frame, the titles of its columns in the file, and code that reads it as ``data``.
 
-    Attributes
-    ----------
-    frame : DataFrame
-        The columns, with the labels that pandas gives them.
-    titles : list of str
-        Names of the columns in the file, of which several may be the same.
-    code : list of str
-        Lines that read the frame as ``data``, without the first import.
-    first_line : int or None
-        Line of the file that holds the first row.
-    keys : array or None
-        A second matrix.
-    vectors : dict of str to array
-        Further arrays with one entry per row.
+    ``first_line`` is the line of the first row, ``keys`` a second matrix, ``vectors`` holds arrays of one entry per row.
     """
 
-    frame: Any
+    frame: pd.DataFrame
     titles: list[str]
     code: list[str]
     first_line: int | None = None
@@ -81,40 +68,43 @@ def shown(text: object) -> str:
     return written if len(written) <= 60 else f"{written[:57]}...{written[-1]}"
 
 
-def _too_large(name: str, limit: int) -> TableError:
-    return TableError(
-        f"{name}: it holds more than {size(limit)} once unpacked, the most that is read; give a sample of its rows."
-    )
-
-
-def _too_many_cells(name: str, n: int) -> TableError:
-    return TableError(f"{name}: it has {n} cells; at most {MOST_CELLS} are read: give a sample of its rows.")
+def _check_size(name: str, n_bytes: int, most: int, n_cells: int = 0) -> None:
+    if n_cells > MOST_CELLS:
+        raise TableError(f"{name}: it has {n_cells} cells; at most {MOST_CELLS} are read: give a sample of its rows.")
+    if n_bytes > most:
+        raise TableError(
+            f"{name}: it holds more than {size(most)} once unpacked, the most that is read; give a sample of its rows."
+        )
 
 
 def _read_csv(path: Path) -> Contents:
     """A table with a separator that is recognised, and a header if no cell of its first row is a number."""
     name, content = path.name, _text(path)
-    _check_lines(name, content)
-    separator = _separator(content)
-    if (n := content.count(separator.encode()) + content.count(b"\n")) > MOST_CELLS:
-        raise _too_many_cells(name, n)
+    if not content.strip():
+        raise TableError(f"{name}: the file is empty.")
+    if long := re.search(rb"[^\r\n]{%d}" % (LONGEST_LINE + 1), content):
+        line = content.count(b"\n", 0, long.start()) + 1
+        raise TableError(
+            f"{name}: line {line} has more than {LONGEST_LINE} characters, the most that are read; a table has one row "
+            f"per line."
+        )
+    separator = _separator(content.lstrip()[: LONGEST_LINE + 1].splitlines()[0].decode().strip())
+    _check_size(name, 0, 0, content.count(separator.encode()) + content.count(b"\n"))
     first, decimal = _check_records(name, content, separator)
     header = not any(_is_number(cell, decimal) for cell in first)
     options: dict[str, Any] = {} if separator == "," else {"sep": r"\s+" if separator == " " else separator}
     options |= {"decimal": decimal} if decimal != "." else {}
     options |= {} if header else {"header": None}
-    options |= {"na_values": MISSING, "skipinitialspace": True}
+    options |= {"na_values": _MISSING, "skipinitialspace": True}
     try:
         frame = pd.read_csv(io.BytesIO(content), **options, low_memory=False)
     except (ValueError, OverflowError) as error:  # pandas' errors of parsing are ValueErrors
         raise TableError(f"{name}: pandas cannot read it ({shown(str(error))}).") from None
+    frame.columns = pd.Index([str(label) if header else f"x{k + 1}" for k, label in enumerate(frame.columns)])
+    titles = [cell.strip() or f"x{k + 1}" for k, cell in enumerate(first)] if header else list(frame.columns)
     written = ", ".join([repr(str(path)), *(f"{key}={value!r}" for key, value in options.items())])
-    titles = [cell.strip() or f"x{k + 1}" for k, cell in enumerate(first)] if header else []
     rename = "" if header else '.rename(columns=lambda k: f"x{k + 1}")'
-    frame.columns = [str(label) if header else f"x{k + 1}" for k, label in enumerate(frame.columns)]
-    return Contents(
-        frame, titles or list(frame.columns), [f"data = pd.read_csv({written}){rename}"], 2 if header else 1
-    )
+    return Contents(frame, titles, [f"data = pd.read_csv({written}){rename}"], 1 + header)
 
 
 def _text(path: Path) -> bytes:
@@ -127,34 +117,17 @@ def _text(path: Path) -> bytes:
         raise TableError(
             f"{path.name}: it is not a complete gzip file ({error}); name it .csv if it is plain text."
         ) from None
-    if len(content) > MOST_TEXT:
-        raise _too_large(path.name, MOST_TEXT)
+    _check_size(path.name, len(content), MOST_TEXT)
     try:
-        content.decode("utf-8")
+        content.decode()
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise TableError(f"{path.name}: line {line} is not text in UTF-8; save the file as CSV in UTF-8.") from None
     return content.removeprefix(b"\xef\xbb\xbf")
 
 
-def _check_lines(name: str, content: bytes) -> None:
-    if not content.strip():
-        raise TableError(f"{name}: the file is empty.")
-    start = 0
-    while len(content) - start > LONGEST_LINE:
-        end = max(content.rfind(mark, start, start + LONGEST_LINE) for mark in (b"\n", b"\r"))
-        if end < 0:
-            line = content.count(b"\n", 0, start) + 1
-            raise TableError(
-                f"{name}: line {line} has more than {LONGEST_LINE} characters, the most that are read; a table has one row "
-                f"per line."
-            )
-        start = end + 1
-
-
-def _separator(content: bytes) -> str:
+def _separator(line: str) -> str:
     """Return the most frequent separator of the first line; blanks if it has none."""
-    line = content.lstrip()[: LONGEST_LINE + 1].splitlines()[0].decode("utf-8", "replace").strip()
     for mark in ";\t|":  # numbers with decimal commas have more commas than separators
         if mark in line and all(_is_number(cell, ",") for cell in line.split(mark)):
             return mark
@@ -162,46 +135,41 @@ def _separator(content: bytes) -> str:
     return best if line.count(best) or " " not in line else " "
 
 
-def _records(name: str, content: bytes, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """The number of the last line of each record that is not blank, and its cells."""
+def _check_records(name: str, content: bytes, separator: str) -> tuple[list[str], str]:
+    """The cells of the first row, and the decimal mark; raises for what pandas would fill or guess without a word."""
     lines = io.TextIOWrapper(io.BytesIO(content), "utf-8", newline="")
     reader = csv.reader(lines, delimiter=separator, strict=True, skipinitialspace=True)
-    start = 1
+    first: list[str] = []
+    seen: dict[str, list[str]] = {",": [], ".": []}  # numbers by decimal mark
+    row, start = 0, 1
     try:
         for cells in reader:
-            if separator == " ":
-                cells = [cell for cell in cells if cell]
-            if cells and (len(cells) > 1 or cells[0].strip()):
-                yield reader.line_num, cells
+            cells = [cell for cell in cells if cell] if separator == " " else cells
             start = reader.line_num + 1
+            if not cells or (len(cells) == 1 and not cells[0].strip()):
+                continue
+            if not first:
+                first, row = cells, int(any(_is_number(cell, mark) for cell in cells for mark in seen)) - 1
+                if len(first) > MOST_COLUMNS:
+                    raise TableError(
+                        f"{name}: the first row has {len(first)} cells; at most {MOST_COLUMNS} columns are read."
+                    )
+            row += 1
+            if len(cells) != len(first):
+                raise TableError(
+                    f"{name}: row {row} (line {reader.line_num} of the file) has {len(cells)} cells, the first row has "
+                    f"{len(first)}; a separator is missing, or one too many."
+                )
+            if row < _LOOKED_AT:
+                for mark, found in seen.items():
+                    pattern = _NUMBER.format(re.escape(mark))
+                    found += [cell for cell in cells if re.fullmatch(pattern, cell)][: not found]
     except csv.Error as error:
         raise TableError(
             f"{name}: the row that starts at line {start} has broken quotes ({error}); close each quote in the cell where "
             f"it opens, and write quotes inside a cell twice."
         ) from None
-
-
-def _check_records(name: str, content: bytes, separator: str) -> tuple[list[str], str]:
-    """The cells of the first row, and the decimal mark; raises for rows of another length, and for unclear decimals."""
-    first: list[str] = []
-    commas: list[str] = []
-    points: list[str] = []
-    for i, (line, cells) in enumerate(_records(name, content, separator)):
-        if not first:
-            first = cells
-            if len(first) > MOST_COLUMNS:
-                raise TableError(
-                    f"{name}: the first row has {len(first)} cells; at most {MOST_COLUMNS} columns are read."
-                )
-            header = not any(_is_number(cell, ".") or _is_number(cell, ",") for cell in first)
-        if len(cells) != len(first):
-            raise TableError(
-                f"{name}: row {i + 1 - header} (line {line} of the file) has {len(cells)} cells, the first row has "
-                f"{len(first)}; a separator is missing, or one too many."
-            )
-        if i < _LOOKED_AT:
-            commas += [cell for cell in cells if _DECIMAL_COMMA.fullmatch(cell)][:1]
-            points += [cell for cell in cells if _DECIMAL_POINT.fullmatch(cell)][:1]
+    commas, points = seen.values()
     if commas and (separator == "," or points):
         other = f"and numbers such as {shown(points[0])}" if points else "in quotes, and commas between the cells"
         raise TableError(
@@ -232,6 +200,7 @@ def _read_numpy(path: Path) -> Contents:
         raise TableError(
             f"{path.name}: X has {X.shape[1]} columns and Y {keys.shape[1]}; queries and keys need the same."
         )
+    keys = None if keys is None else _real(path.name, "Y", keys)
     titles = [str(title) for title in np.atleast_1d(arrays.get("names", np.empty(0)))]
     if len(set(titles)) != X.shape[1]:
         titles = [f"x{k + 1}" for k in range(X.shape[1])]
@@ -240,23 +209,23 @@ def _read_numpy(path: Path) -> Contents:
     code = ["import numpy as np", f"data = pd.DataFrame({loaded}).rename(columns=lambda k: f'x{{k + 1}}')"]
     if titles[0] != "x1":
         code[1] = f"data = pd.DataFrame({loaded}, columns={titles!r})"
-    frame = pd.DataFrame(X, columns=titles)
-    return Contents(frame, titles, code, keys=None if keys is None else _real(path.name, "Y", keys), vectors=vectors)
+    return Contents(pd.DataFrame(X, columns=titles), titles, code, keys=keys, vectors=vectors)
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
-    """Return the arrays of the file; members of an NPZ file that are not arrays are ignored."""
+    """Return the arrays of the file; members of an NPZ file that are not arrays are ignored.
+
+    NumPy asks for the memory that a header promises, touches only what the file holds, and then finds it too short.
+    """
     try:
-        for what, declared, there in _declared(path):
-            if there > MOST_BYTES or declared > MOST_BYTES >= there:
-                if declared > there:
-                    raise ValueError(f"{what} declares {size(declared)} and holds {size(there)}")
-                raise _too_large(path.name, MOST_BYTES)
+        held = os.path.getsize(path)
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                held = sum(member.file_size for member in archive.infolist())
+        _check_size(path.name, held, MOST_BYTES)
         with open(path, "rb") as file:
             loaded = np.load(file, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                return {"X": loaded}
-            members = {key: loaded[key] for key in loaded.files}
+            members = {"X": loaded} if isinstance(loaded, np.ndarray) else {key: loaded[key] for key in loaded.files}
     except TableError:
         raise
     except Exception as error:  # a broken file fails in the reader of zip files, of headers, of their literals, ...
@@ -264,30 +233,6 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
             f"{path.name}: NumPy cannot read it ({shown(str(error))}); save arrays of numbers with numpy.savez."
         ) from None
     return {key: value for key, value in members.items() if isinstance(value, np.ndarray)}
-
-
-def _declared(path: Path) -> Iterator[tuple[str, int, int]]:
-    """For the file and each array in it: its name, the bytes that its header declares, and those that it unpacks to."""
-    if not zipfile.is_zipfile(path):
-        with path.open("rb") as file:
-            yield path.name, _bytes_in_header(file), os.path.getsize(path)
-        return
-    with zipfile.ZipFile(path) as archive:
-        yield path.name, 0, sum(member.file_size for member in archive.infolist())
-        for member in archive.infolist():
-            if member.filename.endswith(".npy"):
-                with archive.open(member) as file:
-                    yield member.filename, _bytes_in_header(file), member.file_size
-
-
-def _bytes_in_header(file: Any) -> int:
-    version = np.lib.format.read_magic(file)
-    read: Any = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(file)
-    declared: int = dtype.itemsize
-    for length in shape:
-        declared *= length
-    return declared
 
 
 def _real(name: str, key: str, array: np.ndarray) -> np.ndarray:
@@ -298,8 +243,7 @@ def _real(name: str, key: str, array: np.ndarray) -> np.ndarray:
             f"{name}: array {key} holds {array.dtype}, not real numbers; its first cell, row 1, column 1, is "
             f"{shown(array.flat[0])}."
         )
-    if array.size > MOST_CELLS:
-        raise _too_many_cells(name, array.size)
+    _check_size(name, 0, 0, array.size)
     with np.errstate(over="ignore"):
         return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 
@@ -311,18 +255,16 @@ def _read_parquet(path: Path) -> Contents:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    kinds = pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary
     try:
         facts, schema = pq.read_metadata(path), pq.read_schema(path)
-        if facts.num_rows * max(facts.num_columns, 1) > MOST_CELLS:
-            raise _too_many_cells(path.name, facts.num_rows * facts.num_columns)
-        if sum(facts.row_group(k).total_byte_size for k in range(facts.num_row_groups)) > MOST_BYTES:
-            raise _too_large(path.name, MOST_BYTES)
-        texts = [field.name for field in schema if any(kind(field.type) for kind in _long_types(pa))]
+        unpacked = sum(facts.row_group(k).total_byte_size for k in range(facts.num_row_groups))
+        _check_size(path.name, unpacked, MOST_BYTES, facts.num_rows * max(facts.num_columns, 1))
+        texts = [field.name for field in schema if any(kind(field.type) for kind in kinds)]
         nested = {k: field for k, field in enumerate(schema) if pa.types.is_nested(field.type)}
         flat = [field.name for k, field in enumerate(schema) if k not in nested]
         table = pq.read_table(path, read_dictionary=texts, columns=flat if nested else None)
-        if sum(_expanded(column, pa) for column in table.columns) > MOST_BYTES:
-            raise _too_large(path.name, MOST_BYTES)
+        _check_size(path.name, sum(map(_expanded, table.columns)), MOST_BYTES)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             frame = table.to_pandas(ignore_metadata=True)
@@ -330,28 +272,17 @@ def _read_parquet(path: Path) -> Contents:
         raise TableError(f"{path.name}: it is not a Parquet file ({shown(str(error))}).") from None
     for k, field in nested.items():  # named by its type where a cell is asked for
         frame.insert(k, field.name, pd.Series([field.type] * len(frame), dtype=object), allow_duplicates=True)
-    titles = [str(field.name) for field in schema]
-    return Contents(frame, titles, [f"data = pd.read_parquet({str(path)!r})"])
+    return Contents(frame, [str(field.name) for field in schema], [f"data = pd.read_parquet({str(path)!r})"])
 
 
-def _long_types(pa: Any) -> tuple[Callable[[Any], bool], ...]:
-    """Types whose cells have any length."""
-    return pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary
-
-
-def _expanded(column: Any, pa: Any) -> int:
-    """Largest number of bytes of a column if every row had its longest text."""
-    if not pa.types.is_dictionary(column.type):
-        return int(column.nbytes)
-    longest = max((len(str(value)) for chunk in column.chunks for value in chunk.dictionary.to_pylist()), default=0)
-    return longest * len(column)
+def _expanded(column: Any) -> int:
+    """Largest number of bytes of a column of Arrow if every row had its longest text."""
+    words = [len(str(word)) for part in column.chunks for word in getattr(part, "dictionary", None) or ()]
+    return max(words) * len(column) if words else int(column.nbytes)
 
 
 _READERS: dict[str, Callable[[Path], Contents]] = {
-    ".csv": _read_csv,
-    ".tsv": _read_csv,
-    ".txt": _read_csv,
-    ".npz": _read_numpy,
-    ".npy": _read_numpy,
+    **dict.fromkeys((".csv", ".tsv", ".txt"), _read_csv),
+    **dict.fromkeys((".npz", ".npy"), _read_numpy),
     ".parquet": _read_parquet,
 }

@@ -12,8 +12,8 @@ import pandas as pd
 
 from .table_files import MOST_CELLS, Contents, TableError, read_file, shown
 
-MINIMUM_ROWS = 10
-_LISTED = 20
+MINIMUM_ROWS = 10  # fewer tell nothing about errors
+_LISTED = 20  # columns in a message
 _CATEGORIES, _MOST_CATEGORIES = 50, 1000
 """Largest numbers of categories of a column of text, and of a column that is named as categorical."""
 _UNKNOWN = "missing"
@@ -34,16 +34,12 @@ class Table:
         Names of the columns; ``"colour=red"`` for a category.
     keys : float array (p, d) or None
         A second matrix, if the file contains queries and keys.
-    y : array (n,) or None
-        The target, if one was asked for: numbers, or text.
-    target : str
-        Name of the target.
+    y, target : array (n,) or None, str
+        The target, if one was asked for, as numbers or text, and its name.
     encoded, constant : tuple of str
         Columns of the file that hold categories, and that were left out since they are constant.
-    n_numbers : int
-        How many of the columns are numbers of the file.
-    n_left_out : int
-        Rows that were left out since a value is missing.
+    n_numbers, n_left_out : int
+        How many of the columns are numbers of the file, and rows that were left out since a value is missing.
     code : str
         Lines that read ``X`` and ``y`` with pandas.
     """
@@ -74,6 +70,7 @@ def read_table(
 
     A column in which every cell is text holds categories: it becomes one column of zeros and ones per category.  Columns
     are told by name or, where no column has that name, by position, counted from one.  Constant columns are left out.
+    What cannot be used raises a `TableError`, which says where and what to do.
 
     Parameters
     ----------
@@ -81,82 +78,66 @@ def read_table(
         The file.  ``.csv``, ``.tsv``, ``.txt`` (also ``.gz``): separator and decimal mark are recognised, and a first row
         without numbers is the header.  ``.npz``, ``.npy``: the array ``X``, or the only matrix in the file; a matrix
         ``Y`` of the same width contains keys.  ``.parquet``: every column; needs pyarrow.
-    drop : sequence of str
-        Columns to leave out; a name that several columns have means all of them.
+    drop, categorical : sequences of str
+        Columns to leave out (a name that several columns have means all of them), and columns of numbers, or of numbers
+        and text, that hold categories.
     target : str, optional
         Column to predict, or a vector of an NPZ file.
-    categorical : sequence of str
-        Columns of numbers, or of numbers and text, that hold categories.
-    drop_missing : bool
-        Whether to leave out rows with missing numbers; otherwise these are an error.
-    impute : bool
-        Whether to keep missing numbers, as NaN.
-
-    Returns
-    -------
-    Table
-
-    Raises
-    ------
-    TableError
-        If the table cannot be used; the message says where and what to do.
+    drop_missing, impute : bool
+        Whether to leave out rows with missing numbers, or to keep these as NaN; otherwise they are an error.
     """
-    contents = read_file(Path(path))
-    return _Checked(Path(path), contents).table(drop, target, categorical, drop_missing, impute)
+    file = _File(Path(path), read_file(Path(path)))
+    left_out = {k for column in drop for k in file.positions(column, "to drop")}
+    named = {file.position(column, "to encode") for column in categorical} - left_out
+    y, of_y = None if target is None else file.contents.vectors.get(target), None
+    if target is not None and y is None:
+        of_y = file.position(target, "to predict")
+        if of_y in left_out:
+            raise TableError(f"{file.name}: column {shown(target)} is the target, and cannot be dropped.")
+        y = file.cells(of_y)
+    data = {k: file.cells(k, k in named) for k in range(len(file.titles)) if k not in left_out and k != of_y}
+    texts = [k for k, cells in data.items() if cells.dtype.kind == "O"]
+    numbers = [k for k in data if k not in texts]
+    values = np.column_stack([data[k] for k in numbers]) if numbers else np.empty((len(file.frame), 0))
+    rows = file.rows(values, numbers, y, target, drop_missing, impute)
+    values, keys = values[rows], file.contents.keys
+    if keys is not None:
+        if texts:
+            raise TableError(f"{file.name}: categories are not encoded in a file of queries and keys.")
+        keys = keys[:, numbers]
+        file.check_finite(keys, numbers, f"{file.name}, array Y")
+    every = values if keys is None else np.concatenate([values, keys])
+    constant = [k for j, k in enumerate(numbers) if len(set(every[~np.isnan(every[:, j]), j])) < 2]
+    stay = [j for j, k in enumerate(numbers) if k not in constant]
+    encoded = [k for k in texts if len(set(data[k][rows])) > 1]
+    blocks = [file.encoded(k, data[k][rows], k in named) for k in encoded]
+    columns = [file.titles[numbers[j]] for j in stay] + [str(name) for block in blocks for name in block.columns]
+    if not columns:
+        raise TableError(f"{file.name}: no columns are left.")
+    constant += [k for k in texts if k not in encoded]
+    return Table(
+        file.name,
+        np.concatenate([values[:, stay], *(block.to_numpy(values.dtype) for block in blocks)], axis=1),
+        tuple(columns),
+        None if keys is None else keys[:, stay],
+        None if y is None else y[rows],
+        "" if target is None else target if of_y is None else file.titles[of_y],
+        tuple(file.titles[k] for k in encoded),
+        tuple(file.titles[k] for k in constant),
+        len(stay),
+        len(file.frame) - len(rows),
+        file.code(of_y, target, sorted([*left_out, *constant]), encoded, numbers, drop_missing),
+    )
 
 
-class _Checked:
-    """The contents of a file, with columns found by name or position."""
+class _File:
+    """The contents of a file, with columns found by name or position, and messages about its cells."""
 
     def __init__(self, path: Path, contents: Contents) -> None:
         self.path, self.name, self.contents = path, path.name, contents
         self.frame, self.titles = contents.frame, contents.titles
 
-    def table(
-        self, drop: Sequence[str], target: str | None, categorical: Sequence[str], drop_missing: bool, impute: bool
-    ) -> Table:
-        left_out = {k for column in drop for k in self._positions(column, "to drop")}
-        named = {self._position(column, "to encode") for column in categorical} - left_out
-        y, of_y, unknown = self._target(target, left_out)
-        kept = [k for k in range(len(self.titles)) if k not in left_out and k != of_y]
-        data: dict[int, Any] = {k: self._cells(k, k in named) for k in kept}
-        texts = [k for k in kept if k in named or data[k].dtype.kind == "O"]
-        numbers = [k for k in kept if k not in texts]
-        values = np.column_stack([data[k] for k in numbers]) if numbers else np.empty((len(self.frame), 0))
-        rows = self._rows(values, numbers, y, unknown, target, drop_missing, impute)
-        values = values[rows]
-        keys = self.contents.keys
-        if keys is not None and texts:
-            raise TableError(f"{self.name}: categories are not encoded in a file of queries and keys.")
-        if keys is not None:
-            keys = keys[:, numbers]
-            self._check_finite(keys, numbers, f"{self.name}, array Y")
-        constant = [k for j, k in enumerate(numbers) if _constant(values[:, j], None if keys is None else keys[:, j])]
-        constant += [k for k in texts if len(set(data[k][rows])) == 1]
-        stay = [j for j, k in enumerate(numbers) if k not in constant]
-        parts, columns = [values[:, stay]], [self.titles[numbers[j]] for j in stay]
-        encoded = [k for k in texts if k not in constant]
-        for k in encoded:
-            block, names = self._encoded(k, data[k][rows], k in named)
-            parts.append(block.astype(values.dtype))
-            columns += names
-        if not columns:
-            raise TableError(f"{self.name}: no columns are left.")
-        return Table(
-            self.name,
-            np.concatenate(parts, axis=1),
-            tuple(columns),
-            None if keys is None else keys[:, stay],
-            None if y is None else y[rows],
-            "" if target is None else target if of_y is None else self.titles[of_y],
-            tuple(self.titles[k] for k in encoded),
-            tuple(self.titles[k] for k in constant),
-            len(stay),
-            len(self.frame) - len(rows),
-            self._code(of_y, target, [*left_out, *constant], encoded, numbers, data, drop_missing),
-        )
-
-    def _positions(self, column: str, purpose: str) -> list[int]:
+    def positions(self, column: str, purpose: str) -> list[int]:
         """Columns of a name or, if there is none, the one at a position counted from one."""
         found = [k for k, title in enumerate(self.titles) if title == column]
         if not found and column.isascii() and column.isdigit() and 1 <= int(column) <= len(self.titles):
@@ -166,8 +147,9 @@ class _Checked:
             raise TableError(f"{self.name}: there is no column {shown(column)} {purpose}; the columns are {listed}.")
         return found
 
-    def _position(self, column: str, purpose: str) -> int:
-        found = self._positions(column, purpose)
+    def position(self, column: str, purpose: str) -> int:
+        """The only column of a name, or the one at a position."""
+        found = self.positions(column, purpose)
         if len(found) > 1:
             numbers = ", ".join(str(k + 1) for k in found)
             raise TableError(
@@ -176,57 +158,38 @@ class _Checked:
             )
         return found[0]
 
-    def _target(self, target: str | None, left_out: set[int]) -> tuple[np.ndarray | None, int | None, np.ndarray]:
-        """The target's cells, the position of its column if it is one of the table, and where it is missing."""
-        if target is None:
-            return None, None, np.zeros(len(self.frame), bool)
-        if target in self.contents.vectors:
-            vector = self.contents.vectors[target]
-            return vector, None, np.asarray(pd.isna(vector))
-        k = self._position(target, "to predict")
-        if k in left_out:
-            raise TableError(f"{self.name}: column {shown(target)} is the target, and cannot be dropped.")
-        return self._cells(k, mixed=False), k, self.frame.iloc[:, k].isna().to_numpy()
-
-    def _cells(self, k: int, mixed: bool) -> np.ndarray:
-        """Cells of a column: floats with NaN where one is missing, or text in an array of objects."""
+    def cells(self, k: int, mixed: bool = False) -> np.ndarray:
+        """Cells of a column: floats with NaN where one is missing, or text in an array of objects, with None there."""
         series = self.frame.iloc[:, k]
-        missing = series.isna().to_numpy()
         if series.dtype.kind in "fiub" and not mixed:
-            floats = series.dtype == np.float32
-            return np.asarray(series.to_numpy(dtype=np.float32 if floats else np.float64, na_value=np.nan))
-        known = series[~missing]
-        if mixed:
-            return _texts(series, missing)
-        if isinstance(series.dtype, pd.CategoricalDtype):
-            known = known.astype(object)
-        odd = next((cell for cell in known if not isinstance(cell, str | int | float | np.number)), None)
-        if odd is not None:
-            i = int(np.flatnonzero([cell is odd for cell in series])[0])
-            raise TableError(self._bad_cell(i, k, f"{shown(odd)}, which is not a number"))
+            floats = np.float32 if series.dtype == np.float32 else np.float64
+            return np.asarray(series.to_numpy(dtype=floats, na_value=np.nan))
+        series = series.astype(object)
+        known = series[series.notna()]
+        if not mixed:
+            for i, cell in known.items():
+                if not isinstance(cell, str | int | float | np.number):
+                    raise TableError(self._bad_cell(int(str(i)), k, f"{shown(cell)}, which is not a number"))
         numbers = pd.to_numeric(known, errors="coerce")
-        if len(known) and numbers.isna().all():
-            return _texts(series, missing)
+        if mixed or (len(known) and numbers.isna().all()):
+            return np.asarray(known.map(lambda cell: str(cell).strip()).reindex(series.index).replace({np.nan: None}))
         if numbers.isna().any():
-            label = numbers.index[int(np.flatnonzero(numbers.isna())[0])]
-            i = self.frame.index.get_loc(label)
+            i = numbers.index[int(np.flatnonzero(numbers.isna())[0])]
             encode = f" If the column holds categories, encode it with --categorical {self._option(k)}."
             raise TableError(self._bad_cell(i, k, f"the text {shown(str(series.iloc[i]))}") + encode)
-        cells = np.full(len(series), np.nan)
-        cells[~missing] = numbers.to_numpy(dtype=np.float64)
-        return cells
+        return np.asarray(numbers.reindex(series.index).to_numpy(dtype=np.float64))
 
-    def _rows(
+    def rows(
         self,
         values: np.ndarray,
         numbers: list[int],
         y: np.ndarray | None,
-        unknown: np.ndarray,
         target: str | None,
         drop_missing: bool,
         impute: bool,
     ) -> np.ndarray:
         """Numbers of the rows to use; raises for too few, and for missing or infinite cells."""
+        unknown = np.zeros(len(values), bool) if y is None else np.asarray(pd.isna(y))
         gaps = np.isnan(values).any(axis=1) & (not impute)
         rows = np.flatnonzero(~(gaps | unknown)) if drop_missing else np.arange(len(values))
         if len(rows) < MINIMUM_ROWS:
@@ -240,14 +203,12 @@ class _Checked:
                 f"{i + 1}{self._line(i)}; leave them out with --drop-missing."
             )
         checked = values[rows]
-        self._check_finite(
-            np.nan_to_num(checked, posinf=np.inf, neginf=-np.inf) if impute else checked, numbers, self.name
-        )
+        self.check_finite(np.where(np.isnan(checked), 0, checked) if impute else checked, numbers, self.name)
         if y is not None and y.dtype.kind == "f" and not np.isfinite(y[rows]).all():
             raise TableError(f"{self.name}: the target {shown(target)} holds an infinite number.")
         return rows
 
-    def _check_finite(self, values: np.ndarray, numbers: list[int], name: str) -> None:
+    def check_finite(self, values: np.ndarray, numbers: list[int], name: str) -> None:
         """Raise for missing or infinite cells; the message counts the missing ones of each column."""
         bad = np.argwhere(~np.isfinite(values))
         if not len(bad):
@@ -266,49 +227,46 @@ class _Checked:
             )
         raise TableError(message)
 
-    def _encoded(self, k: int, cells: np.ndarray, named: bool) -> tuple[np.ndarray, list[str]]:
-        """Zeros and ones for each category of a column, and the categories' names."""
-        categories = sorted(set(cells))
-        most = _MOST_CATEGORIES if named else _CATEGORIES
-        if len(categories) > most or len(categories) * len(cells) > MOST_CELLS:
+    def encoded(self, k: int, cells: np.ndarray, named: bool) -> pd.DataFrame:
+        """Zeros and ones for each category of a column, under the categories' names."""
+        n, most = len(set(cells)), _MOST_CATEGORIES if named else _CATEGORIES
+        if n > most or n * len(cells) > MOST_CELLS:
             remedy = "" if named else f", or encode it with --categorical {self._option(k)}"
             raise TableError(
-                f"{self.name}: column {shown(self.titles[k])} (number {k + 1}) holds {len(categories)} different texts in "
-                f"{len(cells)} rows, such as {shown(cells[0])}; at most {most} are encoded. If it is an identifier, "
-                f"leave it out with --drop {self._option(k)}{remedy}."
+                f"{self.name}: column {shown(self.titles[k])} (number {k + 1}) holds {n} different texts in "
+                f"{len(cells)} rows, such as {shown(cells[0] or _UNKNOWN)}; at most {most} are encoded. If it is an "
+                f"identifier, leave it out with --drop {self._option(k)}{remedy}."
             )
-        dummies = pd.get_dummies(pd.Series(cells), dtype=float)
-        return dummies.to_numpy(), [f"{self.titles[k]}={category}" for category in dummies.columns]
+        return pd.get_dummies(pd.Series(cells).fillna(_UNKNOWN), prefix=self.titles[k], prefix_sep="=", dtype=float)
 
-    def _code(
+    def code(
         self,
         of_y: int | None,
         target: str | None,
         left_out: list[int],
         encoded: list[int],
         numbers: list[int],
-        data: dict[int, Any],
         drop_missing: bool,
     ) -> str:
         """Lines that read the same ``X`` and ``y``; empty if there is no target that pandas reads."""
         if target is None or (of_y is None and drop_missing):
             return ""
         labels = [str(label) for label in self.frame.columns]
-        lines = [line for line in self.contents.code if line.startswith("import")] + ["import pandas as pd", ""]
-        lines += [line for line in self.contents.code if not line.startswith("import")]
+        gaps = [label for label, missing in zip(labels, self.frame.isna().any(), strict=True) if missing]
+        *imports, read = self.contents.code
+        lines, out = [*imports, "import pandas as pd", "", read], [labels[k] for k in left_out]
         if of_y is None:
             lines.append(f"y = np.load({str(self.path)!r})[{target!r}]")
-            out = [labels[k] for k in sorted(left_out)]
-            return "\n".join([*lines, f"X = data.drop(columns={out!r})"])
-        gaps = [labels[k] for k in [*numbers, of_y] if self.frame.iloc[:, k].isna().any()]
-        if drop_missing and gaps:
-            lines.append(f"data = data.dropna(subset={gaps!r})")
-        lines.append(f"y = data[{labels[of_y]!r}]")
-        lines.append(f"X = data.drop(columns={[labels[of_y], *(labels[k] for k in sorted(left_out))]!r})")
-        unknown = {labels[k]: _UNKNOWN for k in encoded if _UNKNOWN in data[k]}
-        fill = f".fillna({unknown!r})" if unknown else ""
+        else:
+            if drop_missing and (empty := [labels[k] for k in [*numbers, of_y] if labels[k] in gaps]):
+                lines.append(f"data = data.dropna(subset={empty!r})")
+            lines.append(f"y = data[{labels[of_y]!r}]")
+            out = [labels[of_y], *out]
+        lines.append(f"X = data.drop(columns={out!r})")
         if encoded:
             columns = [labels[k] for k in encoded]
+            unknown = {label: _UNKNOWN for label in columns if label in gaps}
+            fill = f".fillna({unknown!r})" if unknown else ""
             lines.append(f'X = pd.get_dummies(X{fill}, columns={columns!r}, prefix_sep="=", dtype=float)')
         return "\n".join(lines)
 
@@ -333,15 +291,3 @@ class _Checked:
         if not plain or self.titles.count(title) > 1:
             return str(k + 1)
         return title if " " not in title else f"'{title}'"
-
-
-def _texts(series: Any, missing: np.ndarray) -> np.ndarray:
-    cells = series.astype(object).to_numpy()
-    return np.array(
-        [_UNKNOWN if gone else str(cell).strip() for cell, gone in zip(cells, missing, strict=True)], object
-    )
-
-
-def _constant(values: np.ndarray, keys: np.ndarray | None) -> bool:
-    known = values[~np.isnan(values)]
-    return not len(known) or bool((known == known[0]).all() and (keys is None or (keys == known[0]).all()))
