@@ -211,6 +211,8 @@ def _check_columns(owner: str, X: Any) -> None:
     for name, dtype in types:
         if getattr(dtype, "kind", "O") not in "fiub":
             try:
+                if np.asarray(X[name]).dtype.kind in "mM":
+                    raise TypeError("dates")
                 np.asarray(X[name]).astype(np.float64)
             except (TypeError, ValueError, OverflowError):
                 raise ValueError(

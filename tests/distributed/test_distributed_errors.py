@@ -62,6 +62,16 @@ def test_a_bad_block_is_named(client, name, fit, rows, message):
     assert not hasattr(model, "n_features_in_")
 
 
+def test_targets_in_memory_of_several_kinds():
+    model = distributed.KernelRidge(n_components=8, gamma=1.0, random_state=0)
+    with pytest.raises(ValueError, match=r"KernelRidge: y must have as many entries in each row, got \[\[1.0, 2.0\]"):
+        model.fit(blocks(X), [[1.0, 2.0], [1.0]] * 200)
+    torch = pytest.importorskip("torch")
+    expected = model.fit(blocks(X), Y).model_.solution.coefficients
+    found = model.fit(blocks(X), torch.tensor(Y, requires_grad=True)).model_.solution.coefficients
+    np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize("rows", [lambda: blocks(with_nan(X)), of_wrong_width], ids=["NaN", "width"])
 def test_a_bad_block_is_named_when_it_is_transformed(client, rows):
     model = distributed.RandomFeatures(n_components=8, gamma=1.0).fit(blocks(X))

@@ -70,7 +70,7 @@ def _spoiled(make: Callable[[], torch.Tensor]) -> list[Value]:
         Value("short", lambda: make()[..., :-1, :] if make().ndim > 1 else make()[:-1]),
         Value("no rows", lambda: make()[..., :0, :] if make().ndim > 1 else make()[:0]),
         Value("no batch", lambda: make()[:0]),
-        Value("negative", lambda: -make() - 1),
+        Value("negative", lambda: ~make() if make().dtype == torch.bool else -make() - 1),
         Value("scalar", lambda: make().sum()),
         Value("list of one", lambda: [make()]),
     ]

@@ -102,6 +102,16 @@ def test_weights_that_mean_nothing_are_refused(estimator):
         fitted(estimator, sample_weight=np.full(60, 1e300))
 
 
+def test_dates_are_refused():
+    pandas = pytest.importorskip("pandas")
+    days = np.arange(60).astype("datetime64[D]")
+    for estimator in (AngularHash(n_bits=8), REGRESSORS[1], CLASSIFIERS[1]):
+        with pytest.raises(TypeError, match=r"X must hold numbers, got datetime64\[D\]; encode dates"):
+            fitted(estimator, X=np.column_stack([days, days]))
+        with pytest.raises(ValueError, match=r"expected columns of numbers, got 'day' of type datetime64"):
+            fitted(estimator, X=pandas.DataFrame({"a": Y, "day": days}))
+
+
 def test_targets_of_another_kind_are_refused():
     for estimator in (REGRESSORS[1], REGRESSORS[3], CLASSIFIERS[3]):
         with pytest.raises(TypeError, match=r"y must be dense, got a sparse matrix; pass y.toarray\(\)"):

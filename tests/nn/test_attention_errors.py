@@ -192,6 +192,10 @@ def test_module_refuses(arguments, options, error, match):
             {"key_padding_mask": torch.zeros(5, 2, dtype=torch.bool)},
             r"key_padding_mask must have shape \(2, 5\), got \(5, 2\)",
         ),
+        (
+            {"key_padding_mask": torch.zeros(2, 5, dtype=torch.bool, device="meta")},
+            r"key_padding_mask must be on the device of the inputs, cpu, got meta",
+        ),
         ({"key": torch.ones(2, 5, 31)}, r"key must have shape \(batch, length, width\) .* width 32, got \(2, 5, 31\)"),
         ({"value": torch.ones(5, 32)}, r"value must have shape \(batch, length, width\) or, like all of them,"),
         ({"value": torch.ones(2, 6, 32)}, r"key and value must have the same length"),

@@ -15,6 +15,7 @@ import numpy as np
 from dask.delayed import Delayed
 from sklearn.utils import check_array
 
+from .._validation import as_host_rows, shown
 from ..learn._column_moments import ColumnMoments
 from ..learn._row_source import Chunk, check_present, check_sizes, check_some_weight, named, rows_in_memory
 from ..linalg.engine import threads
@@ -285,7 +286,10 @@ def _aligned(owner: str, name: str, part: Any, X: Any) -> Any:
             )
         import dask.array as da
 
-        part = np.asarray(part)
+        try:
+            part = np.asarray(as_host_rows(owner, part))
+        except ValueError:  # lists of several lengths
+            raise ValueError(f"{owner}: {name} must have as many entries in each row, got {shown(part)}.") from None
         if not part.ndim:
             raise ValueError(f"{owner}: {name} must have an entry for each row, got {part}.")
         if len(part) != X.shape[0]:

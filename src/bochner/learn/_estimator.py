@@ -102,6 +102,8 @@ class RowEstimator(BaseEstimator):
             check_is_fitted(self)
         owner, options = type(self).__name__, {"accept_sparse": "csr", "dtype": list(self._dtypes), "reset": reset}
         (X, origin), (y, _) = _in_numpy(owner, X), _in_numpy(owner, y)
+        if getattr(getattr(X, "dtype", None), "kind", "f") in "mM":  # scikit-learn would count seconds or days
+            raise TypeError(f"{owner}: X must hold numbers, got {X.dtype}; encode dates as numbers first.")
         if isinstance(y, str) and y == NO_TARGETS:
             return rows_in_memory(owner, validate_data(self, X, **options), origin=origin)
         y = self._dense_targets(y)
