@@ -47,6 +47,27 @@ def test_every_package_is_in_a_layer():
     assert there - layered - {"__init__", "__main__", "__pycache__", "_citation", "references", "py"} == set()
 
 
+SHARED = {
+    "the same estimators on Dask collections": [
+        "GaussianProcess",
+        "KernelClassifier",
+        "KernelRidge",
+        "RandomProjection",
+    ],
+    "one transformer, for scikit-learn, for Dask and as a layer of torch": ["RandomFeatures"],
+    "a projection is the preset of its geometry": ["Orthogonal", "Simplex", "SimplexPlus"],
+}
+"""Names that several classes have, by the reason."""
+
+
+def test_no_two_classes_share_a_name():
+    names = [
+        name for path in PACKAGE.rglob("*.py") for name in re.findall(r"^class (\w+)", path.read_text(), re.MULTILINE)
+    ]
+    assert len(names) > 300
+    assert {name for name in names if names.count(name) > 1} == {name for listed in SHARED.values() for name in listed}
+
+
 def test_picture_is_current():
     drawn = PICTURE["draw"]()
     ET.fromstring(drawn)

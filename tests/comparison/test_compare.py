@@ -12,7 +12,7 @@ from sklearn.model_selection import KFold, cross_val_score
 
 import bochner
 from bochner.comparison import Comparison, Result, _run
-from bochner.comparison._candidates import Candidate, standard_candidates
+from bochner.comparison._candidates import EstimatorCandidate, standard_candidates
 from bochner.comparison._source import source
 
 RNG = np.random.default_rng(0)
@@ -253,8 +253,11 @@ BUSY = {
 @pytest.mark.parametrize("n", [300, 3000, 100_000])
 @pytest.mark.parametrize("power", [1.0, 1.7])
 def test_a_budget_is_kept_or_fewer_rows_are_taken_and_said(monkeypatch, neighbour, n, power):
-    slow = [Candidate(f"slow {k}", Slow(2e-4 * k, power), growth=power) for k in range(1, 6)]
-    needed = [Candidate("constant", Slow(1e-6), needed=True), Candidate("linear model", Slow(1e-4), needed=True)]
+    slow = [EstimatorCandidate(f"slow {k}", Slow(2e-4 * k, power), growth=power) for k in range(1, 6)]
+    needed = [
+        EstimatorCandidate("constant", Slow(1e-6), needed=True),
+        EstimatorCandidate("linear model", Slow(1e-4), needed=True),
+    ]
     found, took = run_with(monkeypatch, [*needed, *slow], n, 60.0, BUSY[neighbour])
     assert took <= 1.3 * 60
     assert (
@@ -274,14 +277,14 @@ def test_more_rows_are_used_if_the_folds_are_faster_than_the_trials_predicted(mo
         first_fits["n"] += 1
         return 300.0 if first_fits["n"] <= 12 else 1.0  # all fits of the trials
 
-    quick = [Candidate(f"quick {k}", Slow(1e-4), needed=True) for k in range(3)]
+    quick = [EstimatorCandidate(f"quick {k}", Slow(1e-4), needed=True) for k in range(3)]
     found, took = run_with(monkeypatch, quick, 20_000, 120.0, compiling)
     assert found.n_used > 10_000 and took < 120 and not found.left_out
 
 
 def test_what_takes_far_longer_than_the_rest_is_left_out_and_not_the_rows(monkeypatch):
-    quick = [Candidate(f"quick {k}", Slow(1e-6), needed=k < 2) for k in range(4)]
-    found, took = run_with(monkeypatch, [*quick, Candidate("cubic", Slow(1e-6, 3.0), growth=3.0)], 2000, 60.0)
+    quick = [EstimatorCandidate(f"quick {k}", Slow(1e-6), needed=k < 2) for k in range(4)]
+    found, took = run_with(monkeypatch, [*quick, EstimatorCandidate("cubic", Slow(1e-6, 3.0), growth=3.0)], 2000, 60.0)
     assert found.n_used == 2000 and set(found.left_out) == {"cubic"} and took < 60
     assert "since a fit of 500 rows would take about 64 s" in found.left_out["cubic"]
 

@@ -15,7 +15,7 @@ from bochner import Approximation, kernels
 from bochner.learn import KernelClassifier, KernelRidge
 from bochner.learn._linear import conjugate_gradients, nystrom, ridge, tiles
 from bochner.learn._linear.conjugate_gradients import direct_cost, iterated_ridge
-from bochner.learn._linear.nystrom import Preconditioner, Sample, building_cost, sample_size, sampled
+from bochner.learn._linear.nystrom import Preconditioner, WeightedRows, building_cost, sample_size, sampled
 from bochner.learn._row_source import ArrayRows
 
 RNG = np.random.default_rng(0)
@@ -215,7 +215,7 @@ def test_costs_of_the_goal():
 
 def test_the_preconditioner_is_the_inverse_of_its_matrix():
     phi, alpha = features(), np.array([0.1, 50.0])
-    M = Preconditioner.of(phi, Sample(X[:120], 7 * W[:120]), alpha, intercept=True)
+    M = Preconditioner.of(phi, WeightedRows(X[:120], 7 * W[:120]), alpha, intercept=True)
     F = M.roots[:, None] * (phi.queries(X[:120]) - M.centre)
     for k, mu in enumerate(M.shift):
         R = RNG.standard_normal((D, 1))
@@ -226,7 +226,7 @@ def test_the_preconditioner_is_the_inverse_of_its_matrix():
 
 
 def test_a_sample_whose_features_are_not_held(monkeypatch):
-    sample, R = Sample(X[:200], np.full(200, 4.5)), RNG.standard_normal((D, 2))
+    sample, R = WeightedRows(X[:200], np.full(200, 4.5)), RNG.standard_normal((D, 2))
     held = Preconditioner.of(features(), sample, np.full(2, 0.1), intercept=True)
     monkeypatch.setattr(nystrom, "_HELD_NUMBERS", 0)
     monkeypatch.setattr(nystrom, "_BLOCK_NUMBERS", 64 * D)
@@ -238,7 +238,7 @@ def test_a_sample_whose_features_are_not_held(monkeypatch):
 def test_leverage_is_estimated():
     """By the mean of sixteen squares, whose relative standard deviation is a third."""
     phi = features()
-    M = Preconditioner.of(phi, Sample(X[:200], np.full(200, 4.5)), np.array([0.1]), intercept=True)
+    M = Preconditioner.of(phi, WeightedRows(X[:200], np.full(200, 4.5)), np.array([0.1]), intercept=True)
     F = phi.queries(X[200:]) - M.centre
     scores = W[200:] * (F * M.solve(F.T, np.zeros(len(F), int)).T).sum(axis=1)
     ratio = M.leverage(X[200:], W[200:], M.probes())[W[200:] > 0] / (scores / (1 + scores))[W[200:] > 0]

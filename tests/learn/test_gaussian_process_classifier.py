@@ -11,14 +11,19 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from bochner import kernels
 from bochner.learn import GaussianProcessClassifier
 from bochner.learn._linear.laplace import find_mode, hessian
-from bochner.learn._linear.likelihoods import Logistic, Softmax, expected_probabilities, likelihood_of
+from bochner.learn._linear.likelihoods import (
+    LogisticLikelihood,
+    SoftmaxLikelihood,
+    expected_probabilities,
+    likelihood_of,
+)
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((100, 2))
 TWO = (X[:, 0] + 0.3 * RNG.standard_normal(100) > 0).astype(int)
 THREE = np.array(["a", "b", "c"])[np.digitize(X[:, 0] + 0.3 * RNG.standard_normal(100), [-0.5, 0.5])]
 NEW = RNG.standard_normal((9, 2))
-LIKELIHOODS = [Logistic(TWO), Softmax(np.searchsorted(["a", "b", "c"], THREE), 3)]
+LIKELIHOODS = [LogisticLikelihood(TWO), SoftmaxLikelihood(np.searchsorted(["a", "b", "c"], THREE), 3)]
 STEP = 1e-6
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from bochner import Approximation, kernels
 from bochner.learn import GaussianProcess, _gaussian_regression
-from bochner.learn._lengthscale_search import Sample, evidence_of
+from bochner.learn._lengthscale_search import ProcessSample, evidence_of
 from bochner.learn._linear import stochastic_evidence as module
 from bochner.learn._linear.evidence import Hyperparameters
 from bochner.learn._linear.stochastic_evidence import Krylov, stochastic_evidence
@@ -35,7 +35,7 @@ def test_unbiased_over_probes(monkeypatch):
     monkeypatch.setattr(module, "_SETTLED", 0.0)
     monkeypatch.setattr(module, "MOST_STEPS", 24)
     phi, amplitudes = phi_of(24), (0.005, 0.5, 50.0)
-    exact = evidence_of(phi.queries(X), Sample(X, Y, None))
+    exact = evidence_of(phi.queries(X), ProcessSample(X, Y, None))
     all_found = [estimated(phi, seed=seed, n_probes=2) for seed in range(40)]
     for amplitude in amplitudes:
         errors = np.array([found.value(0.05, amplitude) - exact.value(0.05, amplitude) for found in all_found])
@@ -46,7 +46,7 @@ def test_unbiased_over_probes(monkeypatch):
 @pytest.mark.parametrize("weights", (None, WEIGHTS), ids=("plain", "weighted"))
 def test_chooses_as_the_exact_likelihood_does(weights):
     phi = phi_of(200)
-    exact, ours = evidence_of(phi.queries(X), Sample(X, Y, weights)), estimated(phi, weights)
+    exact, ours = evidence_of(phi.queries(X), ProcessSample(X, Y, weights)), estimated(phi, weights)
     best, chosen = exact.best(FREE), ours.best(FREE)
     assert exact.value(*best) - exact.value(*chosen) < 0.1  # nats, of 400 observations
     np.testing.assert_allclose(chosen[0], best[0], rtol=0.02)
@@ -56,7 +56,7 @@ def test_chooses_as_the_exact_likelihood_does(weights):
 
 def test_the_sample_makes_it_more_accurate():
     phi = phi_of(60)
-    exact = evidence_of(phi.queries(X), Sample(X, Y, None)).value(0.05, 1.0)
+    exact = evidence_of(phi.queries(X), ProcessSample(X, Y, None)).value(0.05, 1.0)
     errors = [
         np.std([estimated(phi, seed=seed, rows=rows, n_probes=2).value(0.05, 1.0) - exact for seed in range(12)])
         for rows in (1, 200)

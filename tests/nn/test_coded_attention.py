@@ -76,7 +76,7 @@ def test_gathered_keys_give_what_all_masked_scores_give(causal, with_features):
     codes, bias = KeyCodes.fitted(q, k, 64), torch.zeros(2, HEADS, LENGTH, dtype=q.dtype)
     bias = bias.masked_fill(~padded()[:, None], -torch.inf)
     rest = remainder(q, k) if with_features else None
-    chosen = module.Selection(5, 2, (18, 9, 0, 27), (6, 3, 0, 9))
+    chosen = module.KeySelection(5, 2, (18, 9, 0, 27), (6, 3, 0, 9))
     rows = [q * D**-0.25, k * D**-0.25, v, bias, codes, chosen, causal, rest]
     plain = module.attend(*rows)
     blocks = module._attend_blocks(*rows)
@@ -92,7 +92,7 @@ def test_the_remainder_counts_each_key_once():
     x, y = q * D**-0.25, k * D**-0.25
     features = rest.features.current
     kernel = features.log(x, key=False).log.exp() @ features.log(y, key=True).log.exp().mT
-    layout = module._Layout.of(x, LENGTH, None, module.Selection(4, 1, (9,) * HEADS, (3,) * HEADS, 8), True)
+    layout = module._Layout.of(x, LENGTH, None, module.KeySelection(4, 1, (9,) * HEADS, (3,) * HEADS, 8), True)
     found = []
     for start in range(0, LENGTH, 8):
         stop = min(start + 8, LENGTH)

@@ -56,7 +56,7 @@ def test_steps_give_what_the_whole_sequence_gives(features, compiled, monkeypatc
     model, ids = coded_model(features), tokens(2, 40)
     whole = model(ids, use_cache=False).logits
     if not compiled:
-        monkeypatch.setattr(module._Step, "_compiled", module._Step._plain)
+        monkeypatch.setattr(module._CodedStep, "_compiled", module._CodedStep._plain)
     torch.testing.assert_close(step_by_step(model, ids, CodedCache(model)), whole, rtol=0, atol=1e-4)
 
 

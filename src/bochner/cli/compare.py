@@ -11,7 +11,7 @@ from typing import Any
 from .._environment import environment
 from .._table import as_json, printable
 from ..selection import DEFAULT_FEATURES
-from .mechanisms import Mechanisms, measure
+from .mechanisms import MeasuredMechanisms, measure
 from .problem import Problem, add_arguments, check_range, read_problem, writable
 from .report import Report, script, write_report
 
@@ -82,7 +82,7 @@ def _compare(problem: Problem, options: argparse.Namespace) -> Any:
     return compare(table.X, table.y, rng=options.seed, verbose=not options.json, **asked)
 
 
-def _mechanisms(problem: Problem, options: argparse.Namespace, start: float) -> Mechanisms:
+def _mechanisms(problem: Problem, options: argparse.Namespace, start: float) -> MeasuredMechanisms:
     """Measure mechanisms in the time that is left; at widths far below the number of rows, where features save work."""
     width = min(options.features, max(len(problem.X) // 4, 8))
     left = max(options.budget - (time.perf_counter() - start), 1.0)
@@ -94,7 +94,7 @@ def _summary(comparison: Any, code: str) -> str:
     return str(comparison).replace(comparison.code, script(code, comparison.code))
 
 
-def _of_mechanisms(mechanisms: Mechanisms) -> str:
+def _of_mechanisms(mechanisms: MeasuredMechanisms) -> str:
     hidden = len(mechanisms.found) - _TOP
     more = f"\n... and {hidden} more in the report" if hidden > 0 else ""
     words = "\n".join(mechanisms.sentences)

@@ -14,7 +14,7 @@ from ..approximation import Approximation, NoClosedForm
 from ..kernels import Kernel
 from ..maps import Landmarks
 from ..selection._applicable import label_of, planned
-from ..selection._prediction import Rows, seconds_per_row
+from ..selection._prediction import DrawnRows, seconds_per_row
 from ..selection._sample import Sample
 
 _AGAIN, _CLOSE = 4, 1.15
@@ -25,7 +25,7 @@ _RARE = 2.0
 
 
 @dataclass(frozen=True)
-class Mechanism:
+class MeasuredMechanism:
     """Measurements of one mechanism.
 
     Attributes
@@ -77,13 +77,13 @@ class Mechanism:
 
 
 @dataclass(frozen=True)
-class Mechanisms:
+class MeasuredMechanisms:
     """All mechanisms that were measured, lowest error first."""
 
     kernel: Kernel
     n_features: int
     n_rows: int
-    found: tuple[Mechanism, ...]
+    found: tuple[MeasuredMechanism, ...]
     n_left: int
 
     @property
@@ -115,7 +115,7 @@ class Mechanisms:
         return facts | {"n_left": self.n_left, "mechanisms": [m.as_dict() for m in self.found]}
 
 
-def row(m: Mechanism) -> list[str]:
+def row(m: MeasuredMechanism) -> list[str]:
     """Return the cells of one mechanism: its error by theory only where it says something of the draws."""
     predicted = "" if m.predicted is None else f"{m.predicted:.3g}" if not m.rare else "rare draws"
     flags = ["yes" if m.positive else "no", "yes" if m.unbiased else "approx."]
@@ -134,7 +134,7 @@ def measure(
     seed: int,
     limit: float,
     shown: bool = True,
-) -> Mechanisms:
+) -> MeasuredMechanisms:
     """Measure the mechanisms that apply, plain ones first, for at most ``limit`` seconds; equal ones once."""
     end = time.perf_counter() + limit
     sample = Sample.of(X, Y, kernel, np.random.default_rng(seed), rows)
@@ -144,7 +144,7 @@ def measure(
     if not plans:
         raise ValueError(f"--features {n_features} is too few for any mechanism of {kernel!r}.")
     ground = _Ground(sample, X.dtype, seed)
-    found: dict[tuple[Any, ...], tuple[Approximation, Mechanism]] = {}
+    found: dict[tuple[Any, ...], tuple[Approximation, MeasuredMechanism]] = {}
     n_left = 0
     for spec, plan in progress(plans, label="mechanisms", shown=shown, delay=0.0):
         if found and time.perf_counter() > end:
@@ -161,7 +161,7 @@ def measure(
         for plan, m in found.values()
     ]
     ranked = sorted(final, key=lambda m: m.ranked)
-    return Mechanisms(kernel, n_features, len(sample.X), tuple(ranked), n_left)
+    return MeasuredMechanisms(kernel, n_features, len(sample.X), tuple(ranked), n_left)
 
 
 class _Ground:
@@ -169,17 +169,17 @@ class _Ground:
 
     def __init__(self, sample: Sample, dtype: Any, seed: int) -> None:
         self.X, self.Y, self.exact = sample.X.astype(dtype), sample.Y.astype(dtype), sample.exact
-        self.draws = Rows(sample.X.shape[1], seed)
+        self.draws = DrawnRows(sample.X.shape[1], seed)
 
-    def measured(self, spec: Approximation, plan: Approximation, n_draws: int) -> Mechanism:
+    def measured(self, spec: Approximation, plan: Approximation, n_draws: int) -> MeasuredMechanism:
         error, spread = self._error(plan, n_draws)
         independent = spec.map == Approximation(spec.kernel).map and spec.projection.coupling == "iid"
         kind = "landmarks" if spec.map == Landmarks() else "independent" if independent else "other"
         time_ = seconds_per_row(self.draws.draw(plan, 0), self.X)
         facts = (self._theory(plan), n_draws, time_, plan.positive, plan.unbiased)
-        return Mechanism(label_of(spec), repr(spec), kind, plan.n_features_out, error, spread, *facts)
+        return MeasuredMechanism(label_of(spec), repr(spec), kind, plan.n_features_out, error, spread, *facts)
 
-    def again(self, known: Mechanism, plan: Approximation, n_draws: int) -> Mechanism:
+    def again(self, known: MeasuredMechanism, plan: Approximation, n_draws: int) -> MeasuredMechanism:
         error, spread = self._error(plan, n_draws)
         return replace(known, error=error, standard_error=spread, n_draws=n_draws)
 

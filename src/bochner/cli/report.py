@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._table import as_json, printable
-from .mechanisms import Mechanism, Mechanisms, row
+from .mechanisms import MeasuredMechanism, MeasuredMechanisms, row
 from .problem import Problem
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Report:
 
     problem: Problem
     comparison: Comparison | None
-    mechanisms: Mechanisms
+    mechanisms: MeasuredMechanisms
     environment: dict[str, str]
 
     def as_dict(self) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def _estimator(result: Result, found: Comparison, highest: float) -> _Row:
     return _Row(found.row(result), result.error / (highest or 1.0), result.code, style)
 
 
-def _of_mechanisms(found: Mechanisms) -> list[str]:
+def _of_mechanisms(found: MeasuredMechanisms) -> list[str]:
     first, rest = found.found[:_SHOWN], found.found[_SHOWN:]
     highest = max(m.ranked for m in first)
     parts = [
@@ -149,7 +149,7 @@ def _of_mechanisms(found: Mechanisms) -> list[str]:
     return [*parts, f'<p class="soft">{_ABOUT_ERRORS}</p>']
 
 
-def _mechanism(m: Mechanism, chosen: bool, highest: float) -> _Row:
+def _mechanism(m: MeasuredMechanism, chosen: bool, highest: float) -> _Row:
     style = " ".join((["chosen"] if chosen else []) + (["ours"] if m.kind == "other" else []))
     return _Row(row(m), min(m.ranked / (highest or 1.0), 1.0), m.spec, style)
 

@@ -32,7 +32,7 @@ _NARROW = 256
 
 
 @dataclass(frozen=True)
-class Candidate:
+class EstimatorCandidate:
     """An estimator under a name.
 
     Attributes
@@ -56,7 +56,7 @@ class Candidate:
     ours: bool = False
 
 
-def standard_candidates(classifies: bool, n_columns: int, *, impute: bool = False) -> list[Candidate]:
+def standard_candidates(classifies: bool, n_columns: int, *, impute: bool = False) -> list[EstimatorCandidate]:
     """Return the candidates for a table; the first is the default machine of the library.
 
     Every estimator is set up as its users do: scaled columns where it needs them, and its main settings searched for.
@@ -64,26 +64,28 @@ def standard_candidates(classifies: bool, n_columns: int, *, impute: bool = Fals
     machine: Any = KernelClassifier if classifies else KernelRidge
     name = machine.__name__
     found = [
-        Candidate(f"{name}()", machine(random_state=0), needed=True, ours=True),
-        Candidate(CONSTANT, (DummyClassifier if classifies else DummyRegressor)(), needed=True),
-        Candidate(LINEAR, make_pipeline(StandardScaler(), _linear(classifies)), needed=True),
-        Candidate(BOOSTED, _boosted(classifies), growth=0.7, needed=True),
-        Candidate(f"{name}(n_components={_NARROW})", machine(n_components=_NARROW, random_state=0), ours=True),
+        EstimatorCandidate(f"{name}()", machine(random_state=0), needed=True, ours=True),
+        EstimatorCandidate(CONSTANT, (DummyClassifier if classifies else DummyRegressor)(), needed=True),
+        EstimatorCandidate(LINEAR, make_pipeline(StandardScaler(), _linear(classifies)), needed=True),
+        EstimatorCandidate(BOOSTED, _boosted(classifies), growth=0.7, needed=True),
+        EstimatorCandidate(f"{name}(n_components={_NARROW})", machine(n_components=_NARROW, random_state=0), ours=True),
         *([] if classifies else [_process()]),
-        Candidate("extra trees", (ExtraTreesClassifier if classifies else ExtraTreesRegressor)(random_state=0)),
-        Candidate(SAMPLER, _sampled(RBFSampler, classifies, n_columns)),
-        Candidate(NYSTROEM, _sampled(Nystroem, classifies, n_columns)),
-        Candidate("support vectors", _support_vectors(classifies, n_columns), growth=1.7),
+        EstimatorCandidate(
+            "extra trees", (ExtraTreesClassifier if classifies else ExtraTreesRegressor)(random_state=0)
+        ),
+        EstimatorCandidate(SAMPLER, _sampled(RBFSampler, classifies, n_columns)),
+        EstimatorCandidate(NYSTROEM, _sampled(Nystroem, classifies, n_columns)),
+        EstimatorCandidate("support vectors", _support_vectors(classifies, n_columns), growth=1.7),
     ]
     return [_imputing(candidate) for candidate in found] if impute else found
 
 
-def _imputing(candidate: Candidate) -> Candidate:
+def _imputing(candidate: EstimatorCandidate) -> EstimatorCandidate:
     """Missing numbers become the median of their column in the training rows; boosted trees take them as they are."""
     if candidate.name == BOOSTED:
         return candidate
     estimator = make_pipeline(SimpleImputer(strategy="median"), candidate.estimator)
-    return Candidate(candidate.name, estimator, candidate.growth, candidate.needed, candidate.ours)
+    return EstimatorCandidate(candidate.name, estimator, candidate.growth, candidate.needed, candidate.ours)
 
 
 def _linear(classifies: bool) -> Any:
@@ -95,10 +97,10 @@ def _boosted(classifies: bool) -> Any:
     return kind(random_state=0)
 
 
-def _process() -> Candidate:
+def _process() -> EstimatorCandidate:
     """A Gaussian process, which scales neither columns nor targets by itself.  That for classes takes far longer."""
     process = make_pipeline(StandardScaler(), GaussianProcess(normalize_y=True, random_state=0))
-    return Candidate("GaussianProcess()", process, ours=True)
+    return EstimatorCandidate("GaussianProcess()", process, ours=True)
 
 
 def _sampled(kind: Any, classifies: bool, d: int) -> Any:

@@ -17,7 +17,7 @@ from .._progress import progress
 from .._random import RNG, as_generator
 from .._validation import check_count, check_flag, check_positive
 from ..linalg import threads
-from ._candidates import CONSTANT, DEFAULTS, Candidate, standard_candidates
+from ._candidates import CONSTANT, DEFAULTS, EstimatorCandidate, standard_candidates
 from ._comparison import Comparison, Result, verdict
 from ._data import checked
 
@@ -124,7 +124,9 @@ def _free_cores() -> int:
     return max(1, cores - round(busy))
 
 
-def _all_candidates(classifies: bool, d: int, impute: bool, further: Mapping[str, Any] | None) -> list[Candidate]:
+def _all_candidates(
+    classifies: bool, d: int, impute: bool, further: Mapping[str, Any] | None
+) -> list[EstimatorCandidate]:
     found = standard_candidates(classifies, d, impute=impute)
     for name, estimator in (further or {}).items():
         if name in {candidate.name for candidate in found}:
@@ -133,7 +135,7 @@ def _all_candidates(classifies: bool, d: int, impute: bool, further: Mapping[str
             raise TypeError(
                 f"compare: candidate {name!r} must be an estimator with fit and predict, got {estimator!r}."
             )
-        found.append(Candidate(name, estimator, growth=1.5, needed=True))
+        found.append(EstimatorCandidate(name, estimator, growth=1.5, needed=True))
     return found
 
 
@@ -153,7 +155,7 @@ class Run:
         """Seconds since the start."""
         return clock() - self.start
 
-    def comparison(self, judged: list[Candidate], shown: bool) -> Comparison:
+    def comparison(self, judged: list[EstimatorCandidate], shown: bool) -> Comparison:
         """Try on few rows, plan, judge fold by fold, and collect the results."""
         tried = self._tried(judged, shown)
         failed = dict(self.left_out)
@@ -181,7 +183,7 @@ class Run:
             tuple(results), kind, len(self.X), n_used, n_folds, dict(self.left_out), notes, round(self.elapsed, 3)
         )
 
-    def _judged(self, judged: list[Candidate], n_used: int, shown: bool) -> list[Result]:
+    def _judged(self, judged: list[EstimatorCandidate], n_used: int, shown: bool) -> list[Result]:
         """Results on the folds of a sample of rows, and the times of the fits among the trials."""
         start, rows = self.elapsed, self._sample(n_used)
         folds = _folds(self.y[rows], self.classifies, self.n_folds, self.seed)
@@ -196,11 +198,11 @@ class Run:
             self.trials[name] += [(len(folds[0][0]), s["seconds"]) for s in scores]
         return [_result(c, found[c.name], self.classifies) for c in judged if c.name not in self.left_out]
 
-    def seconds_of(self, candidate: Candidate, n: int) -> float:
+    def seconds_of(self, candidate: EstimatorCandidate, n: int) -> float:
         """Predicted time of a fit on n rows: the least that a trial predicts, since a busy machine only adds to times."""
         return min(took * math.pow(n / size, candidate.growth) for size, took in self.trials[candidate.name])
 
-    def _tried(self, judged: list[Candidate], shown: bool) -> list[Candidate]:
+    def _tried(self, judged: list[EstimatorCandidate], shown: bool) -> list[EstimatorCandidate]:
         """Fit all on few rows, twice, and on more rows what is fast enough; the first fits also compile and import."""
         size, tried = min(_FIRST_TRIAL, len(self.X)), list(judged)
         while tried and size <= len(self.X) and self.elapsed < self.budget / 4:
@@ -219,7 +221,7 @@ class Run:
             tried = [c for c in judged if self.seconds_of(c, size // 2) <= quick]
         return judged
 
-    def _planned(self, judged: list[Candidate]) -> tuple[list[Candidate], int, dict[str, str]]:
+    def _planned(self, judged: list[EstimatorCandidate]) -> tuple[list[EstimatorCandidate], int, dict[str, str]]:
         """The candidates and the number of rows for which there is time, and why others are left out.
 
         All candidates are kept down to 2000 rows, then those that take no more than a share of the time down to 500 rows;
@@ -240,15 +242,15 @@ class Run:
         reasons = {name: f"since a fit of {few} rows would take about {took:.2g} s" for name, took in slow.items()}
         return kept, size or self._largest(kept, sizes, least) or least, reasons
 
-    def _largest(self, judged: Sequence[Candidate], sizes: list[int], least: int) -> int | None:
+    def _largest(self, judged: Sequence[EstimatorCandidate], sizes: list[int], least: int) -> int | None:
         """The largest number of rows for which there is time, if any that is large enough."""
         return next((size for size in sizes if size >= least and self._fits(judged, size)), None)
 
-    def _of_fold(self, candidate: Candidate, n: int) -> float:
+    def _of_fold(self, candidate: EstimatorCandidate, n: int) -> float:
         """Predicted time of one fold of n rows."""
         return self.seconds_of(candidate, n * (self.n_folds - 1) // self.n_folds)
 
-    def _fits(self, judged: Sequence[Candidate], n: int) -> bool:
+    def _fits(self, judged: Sequence[EstimatorCandidate], n: int) -> bool:
         """Whether there is time for the candidates on n rows, and no single fit takes much of it."""
         times = [self._of_fold(candidate, n) for candidate in judged]
         left = self.budget - self.elapsed
@@ -260,7 +262,7 @@ class Run:
             return np.arange(len(self.X))
         return np.sort(_part(np.arange(len(self.X)), self.y, n, self.classifies, self.seed))
 
-    def _judge(self, candidate: Candidate, fold: Any, rows: np.ndarray, found: dict[str, list[Any]]) -> None:
+    def _judge(self, candidate: EstimatorCandidate, fold: Any, rows: np.ndarray, found: dict[str, list[Any]]) -> None:
         """Judge one candidate on one fold, unless there is no time left for it."""
         known = found[candidate.name]
         expected = known[-1]["seconds"] if known else self.seconds_of(candidate, len(fold[0]))
@@ -272,7 +274,7 @@ class Run:
         if scores is not None:
             known.append(scores | {"seconds": clock() - before})
 
-    def _fit(self, candidate: Candidate, split: Any, rows: np.ndarray) -> dict[str, Any] | None:
+    def _fit(self, candidate: EstimatorCandidate, split: Any, rows: np.ndarray) -> dict[str, Any] | None:
         """Fit and test on one split; None, and a reason in ``left_out``, if the estimator fails."""
         scoring = ["accuracy"] if self.classifies else ["neg_root_mean_squared_error", "r2"]
         with warnings.catch_warnings():
@@ -330,7 +332,7 @@ def _halves(y: np.ndarray, classifies: bool, seed: int) -> tuple[np.ndarray, np.
     return train, np.setdiff1d(numbers, train)
 
 
-def _result(candidate: Candidate, scores: list[dict[str, Any]], classifies: bool) -> Result:
+def _result(candidate: EstimatorCandidate, scores: list[dict[str, Any]], classifies: bool) -> Result:
     """Collect the scores of the folds."""
     first = "test_accuracy" if classifies else "test_neg_root_mean_squared_error"
     errors = tuple(float(1 - s[first][0] if classifies else -s[first][0]) for s in scores)

@@ -20,7 +20,7 @@ from ._feature_parameters import FeatureParameters, as_generator, draw_features
 from ._hyperparameters import GaussianEstimator, is_word, lengthscales, stretched
 from ._iterated_process import iterated_posterior
 from ._kernel_ridge import as_columns
-from ._lengthscale_search import Sample, best_lengthscales, evidence_of, regression_objective
+from ._lengthscale_search import ProcessSample, best_lengthscales, evidence_of, regression_objective
 from ._linear.conditional import best_ratio, leaves_out, reweighted, sum_of_log_weights
 from ._linear.evidence import Hyperparameters, SpectralEvidence
 from ._linear.feature_moments import collect_moments
@@ -147,7 +147,7 @@ class GaussianRegression(GaussianEstimator):
     def _value_on(self, rows: RowSource, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """On other rows: the objective has lengthscales first."""
         n_scales, (X, y, weights) = len(theta) - 2, rows.gathered()
-        sample = Sample(X, self.scaling_.apply(as_columns(y, None)[0]), weights)
+        sample = ProcessSample(X, self.scaling_.apply(as_columns(y, None)[0]), weights)
         value, gradient = regression_objective(self.features_, sample, n_scales)(np.roll(theta, n_scales))
         return value, np.roll(gradient, -n_scales)
 
@@ -272,7 +272,7 @@ class GaussianRegression(GaussianEstimator):
             return stretched(phi, lengthscales(found.spec.kernel))
         X, y, weights = rows.sample_weighted(self.optimize_rows, rng)
         Y = self._scaled(as_columns(y, None)[0].astype(np.float64), weights)
-        sample = Sample(X.astype(np.float64, copy=False), Y, weights)
+        sample = ProcessSample(X.astype(np.float64, copy=False), Y, weights)
         return best_lengthscales(phi, sample, self._given(), n_scales, self.n_restarts, rng, verbose=self.verbose)
 
     def _scaled(self, Y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
@@ -287,7 +287,7 @@ class GaussianRegression(GaussianEstimator):
             return given
         X, y, weights = rows.gathered()
         Y = self._scaled(as_columns(y, None)[0].astype(np.float64), weights)
-        return Hyperparameters(*evidence_of(phi.queries(X), Sample(X, Y, weights)).best(given))
+        return Hyperparameters(*evidence_of(phi.queries(X), ProcessSample(X, Y, weights)).best(given))
 
     def _finish(self, phi: FeatureMap, moments: Moments, given: Hyperparameters | None = None) -> Self:
         """The posterior of the moments, with the best noise and amplitude where they are not given."""
@@ -338,7 +338,7 @@ class GaussianRegression(GaussianEstimator):
         size = int(np.clip(_SAMPLE_NUMBERS // phi.n_features_out, 256, _SAMPLE_ROWS))
         sample = scaled.sample_weighted(size, rng)
         if rows.count() <= size:
-            evidence = evidence_of(phi.queries(sample.X), Sample(*sample))
+            evidence = evidence_of(phi.queries(sample.X), ProcessSample(*sample))
         else:
             evidence = stochastic_evidence(phi, scaled, sample, given, rng, verbose=self.verbose)
         if noise is None or amplitude is None:

@@ -18,7 +18,7 @@ _RANGES = {"noise": (1e-6, 1e2), "amplitude": (1e-6, 1e4)}
 """Noise and amplitude during the search over lengthscales, relative to the mean square of the targets."""
 
 
-class Sample(NamedTuple):
+class ProcessSample(NamedTuple):
     """Rows in memory: X (n, d), scaled targets (n, t), and weights (n,) or None."""
 
     X: np.ndarray
@@ -26,7 +26,7 @@ class Sample(NamedTuple):
     weights: np.ndarray | None
 
 
-def regression_objective(phi: FeatureMap, sample: Sample, n_scales: int) -> Objective:
+def regression_objective(phi: FeatureMap, sample: ProcessSample, n_scales: int) -> Objective:
     """The log marginal likelihood of rows in lengthscales, noise and amplitude."""
     X, Y, weights = sample
     if weights is None:
@@ -44,7 +44,7 @@ def regression_objective(phi: FeatureMap, sample: Sample, n_scales: int) -> Obje
 
 def best_lengthscales(
     phi: FeatureMap,
-    sample: Sample,
+    sample: ProcessSample,
     given: Hyperparameters,
     n_scales: int,
     n_restarts: int,
@@ -58,14 +58,14 @@ def best_lengthscales(
     return stretched(phi, maximise(objective, others, n_restarts, rng, verbose=verbose).lengthscales)
 
 
-def _first_logs(Phi: np.ndarray, *, sample: Sample, given: Hyperparameters) -> np.ndarray:
+def _first_logs(Phi: np.ndarray, *, sample: ProcessSample, given: Hyperparameters) -> np.ndarray:
     """Logarithms of noise and amplitude for given lengthscales."""
     if None not in given:
         return np.log(np.array(given, dtype=np.float64))
     return np.log(evidence_of(Phi, sample).best(given))
 
 
-def evidence_of(Phi: np.ndarray, sample: Sample) -> SpectralEvidence:
+def evidence_of(Phi: np.ndarray, sample: ProcessSample) -> SpectralEvidence:
     """In noise and amplitude, through the smaller of the matrices of features and of rows."""
     rounding = float(np.finfo(np.float64).eps)
     rows = RowEquations.of(Phi, sample.targets, sample.weights, about_mean=False, rounding=rounding)
@@ -76,7 +76,7 @@ def evidence_of(Phi: np.ndarray, sample: Sample) -> SpectralEvidence:
     return SpectralEvidence.of(equations.spectrum())
 
 
-def _bounds(sample: Sample, given: Hyperparameters) -> np.ndarray:
+def _bounds(sample: ProcessSample, given: Hyperparameters) -> np.ndarray:
     square = float(np.average((sample.targets**2).mean(axis=1), weights=sample.weights)) or 1.0
     pairs = [
         [factor * square for factor in _RANGES[name]] if value is None else [value, value]

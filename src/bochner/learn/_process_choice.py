@@ -18,7 +18,7 @@ from .._progress import progress
 from ..kernels import Kernel, Radial
 from ..linalg.cholesky import Cholesky
 from ..linalg.engine import single_threaded_blas
-from ._linear.evidence import Hyperparameters, Nodes, SpectralEvidence
+from ._linear.evidence import Hyperparameters, SpectralEvidence, SpectralNodes
 
 CANDIDATES = ("gaussian", "matern-3/2", "laplacian")
 GRID_ROWS, SEARCH_ROWS = 400, 1000
@@ -181,9 +181,9 @@ def _on_grid(
         tried = kernel.with_bandwidth(median * factor)
         values, vectors = np.linalg.eigh(roots[:, None] * tried(X) * roots)
         z = vectors.T @ (roots[:, None] * Y)
-        nodes = Nodes(np.maximum(values, 0), (z**2).sum(axis=1) * np.maximum(values, 0))
+        nodes = SpectralNodes(np.maximum(values, 0), (z**2).sum(axis=1) * np.maximum(values, 0))
         total = float(np.vdot(Y * w[:, None], Y))
-        evidence = SpectralEvidence(nodes, Nodes(nodes.values, np.ones(len(values))), total, len(X), Y.shape[1])
+        evidence = SpectralEvidence(nodes, SpectralNodes(nodes.values, np.ones(len(values))), total, len(X), Y.shape[1])
         noise, amplitude = evidence.best(given)
         value = evidence.value(noise, amplitude)
         if best is None or value > best[1]:

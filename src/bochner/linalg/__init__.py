@@ -6,7 +6,7 @@ threads.
 """
 
 from .engine import threads
-from .references import fwht_reference
+from .references import fwht_reference as fwht_reference
 from .transforms import fwht
 
-__all__ = ["fwht", "fwht_reference", "threads"]
+__all__ = ["fwht", "threads"]

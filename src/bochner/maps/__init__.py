@@ -20,7 +20,7 @@ from ._drawing import Directions as Directions
 from ._drawing import Draws as Draws
 from ._drawing import Nodes as Nodes
 from ._error import ErrorCase as ErrorCase
-from ._error import NoClosedForm
+from ._error import NoClosedForm as NoClosedForm
 from ._exponential import ExponentialFeatures as ExponentialFeatures
 from ._features import Features as Features
 from ._features import Quadratic as Quadratic
@@ -53,7 +53,6 @@ __all__ = [
     "Identity",
     "Landmarks",
     "Maclaurin",
-    "NoClosedForm",
     "OptimalPositive",
     "Pointwise",
     "Poisson",

@@ -15,7 +15,7 @@ _CHUNK = 65536
 
 
 @dataclass(frozen=True)
-class Moments:
+class RowMoments:
     """Mean, mean square and minimum of each coordinate of a set of points."""
 
     mean: np.ndarray
@@ -23,7 +23,7 @@ class Moments:
     minimum: np.ndarray
 
     @classmethod
-    def of(cls, points: np.ndarray, weights: np.ndarray | None = None) -> Moments:
+    def of(cls, points: np.ndarray, weights: np.ndarray | None = None) -> RowMoments:
         """Compute the moments in one pass in float64, whatever the precision of the points."""
         total, squares = np.zeros(points.shape[1]), np.zeros(points.shape[1])
         minimum = np.full(points.shape[1], np.inf)
@@ -91,14 +91,14 @@ class Data:
         return self._scaled(chosen)
 
     @cached_property
-    def queries(self) -> Moments:
+    def queries(self) -> RowMoments:
         """Moments of X."""
-        return Moments.of(self.X, self.weights)
+        return RowMoments.of(self.X, self.weights)
 
     @cached_property
-    def keys(self) -> Moments:
+    def keys(self) -> RowMoments:
         """Moments of Y."""
-        return self.queries if self.same else Moments.of(self.Y, self.weights)
+        return self.queries if self.same else RowMoments.of(self.Y, self.weights)
 
     @property
     def d(self) -> int:

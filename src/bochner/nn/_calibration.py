@@ -17,7 +17,7 @@ from ..approximation import Approximation
 from ..catalogue import as_specification
 from ..maps import DenseExponential
 from ._attention_checks import check_generator
-from ._calibration_moments import Moments
+from ._calibration_moments import HeadMoments
 from ._coded_calibration import coded_plans
 from ._coded_plan import CodedPlan
 from ._conversion import attention_modules, check_model
@@ -184,14 +184,14 @@ def calibrate(
             raise _nothing()
         return plans_of_codes
     data = list(_checked_batches(batches)) if by_loss or names is None else _checked_batches(batches)
-    sums: dict[str, Moments] = {}
+    sums: dict[str, HeadMoments] = {}
     windows: dict[str, int] = {}
     for batch in progress(data, label="batches", shown=verbose):
         for call in record(model, batch, _OWNER):
             if call.name in (names or ()) or (select is not None and not select(call.name, _module(model, call))):
                 continue
             windows[call.name] = near[0] if call.places is not None else 0
-            found = Moments.of(call, *near)
+            found = HeadMoments.of(call, *near)
             sums[call.name] = sums[call.name] + found if call.name in sums else found
     if not sums:
         raise _nothing()
@@ -237,7 +237,7 @@ def _by_loss(plans: Mapping[str, LayerPlan], changes: Mapping[str, float], mean:
     }
 
 
-def _plans(name: str, moments: Moments, spec: Approximation, window: int, anchors: int) -> list[Approximation]:
+def _plans(name: str, moments: HeadMoments, spec: Approximation, window: int, anchors: int) -> list[Approximation]:
     """The plan of each head."""
     where = name or "the model"
     if not all(bool(part.isfinite().all()) for part in moments):

@@ -11,7 +11,7 @@ from torch import Tensor
 from ._recording import Recorded
 
 
-class Moments(NamedTuple):
+class HeadMoments(NamedTuple):
     """Sums over pairs of queries and keys, weighted by exact attention: float64, the heads first.
 
     Attributes
@@ -32,7 +32,7 @@ class Moments(NamedTuple):
     xy: Tensor
 
     @classmethod
-    def of(cls, call: Recorded, window: int = 0, anchors: int = 0) -> Moments:
+    def of(cls, call: Recorded, window: int = 0, anchors: int = 0) -> HeadMoments:
         """The sums of one call, without padding and without the pairs that are computed exactly."""
         root = torch.as_tensor(call.scale, device=call.q.device).double().sqrt()
         weights, q, k = call.weights(), call.q.double() * root, call.k.double() * root
@@ -47,7 +47,7 @@ class Moments(NamedTuple):
         return cls.weighted(weights, q, k)
 
     @classmethod
-    def weighted(cls, weights: Tensor, q: Tensor, k: Tensor) -> Moments:
+    def weighted(cls, weights: Tensor, q: Tensor, k: Tensor) -> HeadMoments:
         """The sums over pairs with these weights (batch, heads, n, p) of queries and keys times the root of the scale."""
         rows, columns = (weights.sum(dim, dtype=torch.float64)[..., None] for dim in (-1, -2))
         attended = (weights @ k.to(weights)).double()
@@ -55,9 +55,9 @@ class Moments(NamedTuple):
         products = (x.mT @ q, y.mT @ k, q.mT @ attended)
         return cls(rows.sum((0, 2, 3)), x.sum((0, 2)), y.sum((0, 2)), *(product.sum(0) for product in products))
 
-    def __add__(self, other: Moments) -> Moments:  # type: ignore[override]
+    def __add__(self, other: HeadMoments) -> HeadMoments:  # type: ignore[override]
         """The sums over both."""
-        return Moments(*(one + another for one, another in zip(self, other, strict=True)))
+        return HeadMoments(*(one + another for one, another in zip(self, other, strict=True)))
 
     def heads(self) -> list[tuple[np.ndarray, ...]]:
         """Means a and b, covariances of x and of y, and those of x with y, of each head."""

@@ -21,7 +21,7 @@ _HIGHEST_LOGARITHM = 20.0
 """Stabilised logarithms of key features start at zero; past this the stabiliser is chosen anew."""
 
 
-class Sample(NamedTuple):
+class ClassSample(NamedTuple):
     """Classes drawn for each query, and the logarithms of their probabilities, (batch, samples) each."""
 
     classes: Tensor
@@ -32,7 +32,9 @@ class ClassSampler(ABC):
     """A law of classes given a query, from which one class per query (the true one) may be left out."""
 
     @abstractmethod
-    def sample(self, X: Tensor, n_samples: int, left_out: Tensor | None, generator: torch.Generator | None) -> Sample:
+    def sample(
+        self, X: Tensor, n_samples: int, left_out: Tensor | None, generator: torch.Generator | None
+    ) -> ClassSample:
         """Classes drawn independently, with replacement, for the queries X (batch, d)."""
 
     @abstractmethod
@@ -50,12 +52,14 @@ class UniformSampler(ClassSampler):
     def __init__(self, n_classes: int) -> None:
         self.n_classes = n_classes
 
-    def sample(self, X: Tensor, n_samples: int, left_out: Tensor | None, generator: torch.Generator | None) -> Sample:
+    def sample(
+        self, X: Tensor, n_samples: int, left_out: Tensor | None, generator: torch.Generator | None
+    ) -> ClassSample:
         """Indices among those that remain, moved past the one that is left out."""
         choices = self.n_classes - (left_out is not None)
         drawn = torch.randint(choices, (len(X), n_samples), device=X.device, generator=generator)
         classes = drawn if left_out is None else drawn + (drawn >= left_out[:, None])
-        return Sample(classes, self.log_prob(X, classes, left_out))
+        return ClassSample(classes, self.log_prob(X, classes, left_out))
 
     def log_prob(self, X: Tensor, classes: Tensor, left_out: Tensor | None) -> Tensor:
         """One over the number of classes that remain."""
@@ -76,11 +80,13 @@ class SoftmaxSampler(ClassSampler):
     def __init__(self, logits: Callable[[Tensor], Tensor]) -> None:
         self.logits = logits
 
-    def sample(self, X: Tensor, n_samples: int, left_out: Tensor | None, generator: torch.Generator | None) -> Sample:
+    def sample(
+        self, X: Tensor, n_samples: int, left_out: Tensor | None, generator: torch.Generator | None
+    ) -> ClassSample:
         """From the table of all probabilities."""
         table = self._table(X, left_out)
         classes = torch.multinomial(table.exp(), n_samples, replacement=True, generator=generator)
-        return Sample(classes, table.gather(1, classes))
+        return ClassSample(classes, table.gather(1, classes))
 
     def log_prob(self, X: Tensor, classes: Tensor, left_out: Tensor | None) -> Tensor:
         """Entries of the table."""
@@ -146,12 +152,14 @@ class KernelSampler(ClassSampler):
         else:
             self.tree.refresh(indices, key_values(keys, self.shift))
 
-    def sample(self, X: Tensor, n_samples: int, left_out: Tensor | None, generator: torch.Generator | None) -> Sample:
+    def sample(
+        self, X: Tensor, n_samples: int, left_out: Tensor | None, generator: torch.Generator | None
+    ) -> ClassSample:
         """Ways down the tree, some of them to leaves drawn uniformly."""
         goals = self.uniform.sample(X, n_samples, left_out, generator).classes
         chosen = torch.rand(goals.shape, device=X.device, generator=generator) < self.uniform_share
         classes, log_prob = self.tree.descend(self._queries(X), goals.where(chosen, -1), left_out, generator)
-        return Sample(classes, self._mixed(X, classes, log_prob, left_out))
+        return ClassSample(classes, self._mixed(X, classes, log_prob, left_out))
 
     def log_prob(self, X: Tensor, classes: Tensor, left_out: Tensor | None) -> Tensor:
         """Probabilities of the ways down, mixed with the uniform law."""

@@ -32,7 +32,7 @@ _JUDGES = 8
 """Queries of a block by whose scores its keys are selected: equally spaced."""
 
 
-class Selection(NamedTuple):
+class KeySelection(NamedTuple):
     """Which keys meet a query exactly.
 
     Attributes
@@ -53,7 +53,7 @@ class Selection(NamedTuple):
     kept: tuple[int, ...]
     block: int = 1
 
-    def for_heads(self, heads: int) -> Selection:
+    def for_heads(self, heads: int) -> KeySelection:
         """With a number for each head, where there is one for all."""
         candidates, kept = (x * heads if len(x) == 1 else x for x in (self.candidates, self.kept))
         return self._replace(candidates=candidates, kept=kept)
@@ -185,7 +185,7 @@ def coded_attention(
 
 def checked_selection(
     owner: str, heads: int, window: Any, anchors: Any, candidates: Any, kept: Any, block: Any
-) -> Selection:
+) -> KeySelection:
     """The numbers of keys, checked."""
     most = _per_head(owner, "kept", kept, heads)
     proposed = tuple(3 * n for n in most) if candidates is None else _per_head(owner, "candidates", candidates, heads)
@@ -195,7 +195,7 @@ def checked_selection(
             f"{owner}: candidates must not be fewer than kept, got {shown(candidates)} candidates and {shown(kept)} kept."
         )
     counts = {"window": check_count(owner, "window", window, 0), "anchors": check_count(owner, "anchors", anchors, 0)}
-    return Selection(**counts, candidates=proposed, kept=most, block=check_count(owner, "block", block))
+    return KeySelection(**counts, candidates=proposed, kept=most, block=check_count(owner, "block", block))
 
 
 def _per_head(owner: str, name: str, value: Any, heads: int) -> tuple[int, ...]:
@@ -212,7 +212,7 @@ def attend(
     v: Tensor,
     bias: Tensor | None,
     codes: KeyCodes,
-    selection: Selection,
+    selection: KeySelection,
     causal: bool,
     remainder: Remainder | None = None,
 ) -> Tensor:
@@ -241,7 +241,7 @@ def _attend_blocks(
     v: Tensor,
     bias: Tensor | None,
     codes: KeyCodes,
-    selection: Selection,
+    selection: KeySelection,
     causal: bool,
     remainder: Remainder | None,
 ) -> Tensor:
@@ -285,7 +285,7 @@ def _attend_each(
     v: Tensor,
     bias: Tensor | None,
     codes: KeyCodes,
-    selection: Selection,
+    selection: KeySelection,
     causal: bool,
     remainder: Remainder | None,
 ) -> Tensor:
@@ -318,7 +318,7 @@ def _attend_each(
     return torch.cat(out, dim=-2)
 
 
-def used_keys(scores: Tensor, coded: Tensor, near: Tensor, selection: Selection) -> Tensor:
+def used_keys(scores: Tensor, coded: Tensor, near: Tensor, selection: KeySelection) -> Tensor:
     """Which keys each query uses, (batch, heads, n, p) of bool, from exact scores, those of codes, and what is near."""
     seen = scores > -torch.inf
     used = near & seen
@@ -368,11 +368,11 @@ class _Layout(NamedTuple):
     reach: tuple[int, int]
     first: Tensor
     is_first: Tensor
-    selection: Selection
+    selection: KeySelection
     causal: bool
 
     @classmethod
-    def of(cls, x: Tensor, p: int, bias: Tensor | None, selection: Selection, causal: bool) -> _Layout:
+    def of(cls, x: Tensor, p: int, bias: Tensor | None, selection: KeySelection, causal: bool) -> _Layout:
         own = causal or x.shape[-2] == p
         before = max(selection.window - 1, 0) if own else -1
         there = x.new_ones(len(x), p, dtype=torch.bool) if bias is None else (bias > -torch.inf).any(dim=1)

@@ -110,7 +110,7 @@ class CodedLayer(DynamicLayer):
         Number of keys with codes.
     """
 
-    step: _Step | None
+    step: _CodedStep | None
 
     def __init__(self, *_: Any, **__: Any) -> None:
         super().__init__()
@@ -204,7 +204,7 @@ class CodedLayer(DynamicLayer):
             masked = self.bias > -torch.inf if key_mask is not None or self._masked else None
             return exact(q, self.keys, self.values, False, None, masked, scale)
         if self.step is None or self.step.scale != scale:
-            self.step = _Step(computed_by, self, scale)
+            self.step = _CodedStep(computed_by, self, scale)
         return self.step(q)
 
     def get_seq_length(self) -> int:
@@ -254,7 +254,7 @@ class CodedLayer(DynamicLayer):
         return self.__dict__ | {"step": None}  # of a copy, or elsewhere, it is made again
 
 
-class _Step:
+class _CodedStep:
     """One step of decoding with the keys of a layer."""
 
     def __init__(self, attention: CodedAttention, layer: CodedLayer, scale: float) -> None:

@@ -20,8 +20,8 @@ from ..approximation import Approximation
 from ..catalogue import mechanism
 from ..maps import Frame
 from ..projections import Orthogonal, Projection
-from ._calibration_moments import Moments
-from ._coded_attention import Selection, softmax, used_keys
+from ._calibration_moments import HeadMoments
+from ._coded_attention import KeySelection, softmax, used_keys
 from ._coded_plan import CodedHead, CodedPlan
 from ._coded_remainder import log_kernel
 from ._drawn import DrawnFeatures
@@ -158,7 +158,7 @@ def layer_ways(
     sided = calls[0].places is not None and not _is_causal(calls[0])
     length = max(call.k.shape[-2] for call in calls)
     fits = [w for w in WINDOWS if (2 * w - 1 if sided else w) + anchors <= 0.8 * cost and w < length] or [WINDOWS[0]]
-    moments = [Moments.of(call, fits[len(fits) // 2], anchors) for call in calls]
+    moments = [HeadMoments.of(call, fits[len(fits) // 2], anchors) for call in calls]
     frames = _frames(sum(moments[1:], start=moments[0]), _groups(calls[0]))
     codes = KeyCodes(frames, bits, projection, dtype=torch.float32, generator=generator).to(calls[0].q.device)
     trials = [_Trial.of(call, codes) for call in calls]
@@ -237,9 +237,9 @@ def _groups(call: Recorded) -> int:
     return size if heads % size == 0 and same == [bool((h + 1) % size) for h in range(heads - 1)] else 1
 
 
-def _frames(moments: Moments, group: int) -> list[Frame]:
+def _frames(moments: HeadMoments, group: int) -> list[Frame]:
     """The frame of each head; heads that share keys share it, so that they share codes in a cache as well."""
-    summed = Moments(*(part.unflatten(0, (-1, group)).sum(1) for part in moments))
+    summed = HeadMoments(*(part.unflatten(0, (-1, group)).sum(1) for part in moments))
     found = []
     for h, parts in enumerate(summed.heads()):
         usable = float(summed.weight[h]) > 0 and all(np.isfinite(part).all() for part in parts)
@@ -284,7 +284,7 @@ class _Trial(NamedTuple):
         if near is not None:
             near = near if near.shape[-2] == 1 else near[..., self.some, :]
             used = near.expand_as(seen) & seen
-        used = used_keys(self.exact, self.coded, used, Selection(window, anchors, (_CANDIDATES * kept,), (kept,)))
+        used = used_keys(self.exact, self.coded, used, KeySelection(window, anchors, (_CANDIDATES * kept,), (kept,)))
         return softmax(self.exact.masked_fill(~used, -torch.inf)) @ self.v, seen & ~used
 
     def weighed(self, change: Tensor) -> Tensor:
@@ -343,7 +343,7 @@ def _part(trial: _Trial, heads: list[int], change: Tensor) -> Tensor:
     return (change * pull[:, heads][..., trial.some, :]).sum(dim=-1, keepdim=True).double()
 
 
-def _remainder_moments(trial: _Trial, left: Tensor) -> Moments:
+def _remainder_moments(trial: _Trial, left: Tensor) -> HeadMoments:
     """Moments of the pairs that are left out, weighted by exact attention."""
     weights = softmax(trial.exact).masked_fill(~left, 0.0).double()
-    return Moments.weighted(weights, trial.x.double(), trial.y.double())
+    return HeadMoments.weighted(weights, trial.x.double(), trial.y.double())

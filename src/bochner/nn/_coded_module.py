@@ -13,7 +13,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from .. import projections
 from ..maps import Frame
 from ._attention_features import grouped
-from ._coded_attention import Selection, attend
+from ._coded_attention import KeySelection, attend
 from ._coded_plan import CodedPlan
 from ._coded_remainder import Remainder
 from ._drawn import DrawnFeatures
@@ -69,7 +69,7 @@ class CodedAttention(HeadAttention):
     def _take(self, plan: CodedPlan) -> None:
         kept = tuple(head.kept for head in plan.heads)
         candidates = tuple(head.candidates or 0 for head in plan.heads)
-        self.selection = Selection(plan.window, plan.anchors, candidates, kept, plan.block)
+        self.selection = KeySelection(plan.window, plan.anchors, candidates, kept, plan.block)
         self.exact_below = plan.exact_below
 
     @property
@@ -96,7 +96,7 @@ class CodedAttention(HeadAttention):
         """The attention that a record describes, whose buffers wait for their numbers."""
         attention = cls.__new__(cls)
         nn.Module.__init__(attention)
-        attention.selection = Selection(**{n: _hashable(value) for n, value in record["selection"].items()})
+        attention.selection = KeySelection(**{n: _hashable(value) for n, value in record["selection"].items()})
         attention.exact_below = record["exact_below"]
         heads, d, dtype = record["heads"], record["d"], getattr(torch, record["dtype"])
         frames = [Frame(np.zeros(d), np.zeros(d), np.eye(d))] * heads

@@ -46,7 +46,7 @@ LOWEST = {torch.float32: 2.0**-36, torch.float64: 2.0**-288}
 """Denominators, relative to the largest feature of a query, below which a tile is divided: see above."""
 
 
-class Layout(NamedTuple):
+class FusedLayout(NamedTuple):
     """Which keys a query sees, and how many rows are processed at a time.
 
     Attributes
@@ -104,7 +104,7 @@ class Heads(NamedTuple):
         Coefficients of both sides.
     c : float
         Coefficient of the squared norm; that of queries cancels and is left out.
-    layout : Layout
+    layout : FusedLayout
     """
 
     q: Tensor
@@ -114,7 +114,7 @@ class Heads(NamedTuple):
     queries: Binary
     keys: Binary
     c: float
-    layout: Layout
+    layout: FusedLayout
 
     @property
     def positions(self) -> int:
@@ -349,8 +349,8 @@ class Call:
     ----------
     *inputs
         Queries, keys, values, the bias of keys (..., p), slope, constant and centre of queries, slope, constant, centre and
-        turn of keys (some of them None); then the coefficient of the squared norm, and of the `Layout` what is known of it:
-        ``causal``, ``lag``, ``group`` and ``rows``.
+        turn of keys (some of them None); then the coefficient of the squared norm, and of the `FusedLayout` what is known of
+        it: ``causal``, ``lag``, ``group`` and ``rows``.
     """
 
     def __init__(self, *inputs: Any) -> None:
@@ -409,9 +409,9 @@ class Call:
         q, k, v, *sides = (groups.whole(x, 1 if i == 3 else 2) for i, x in enumerate(self.tensors))
         return Heads(q, k, v, sides[0], Binary.of(*sides[1:4]), Binary.of(*sides[4:]), self.c, self._layout(groups))
 
-    def _layout(self, groups: Groups) -> Layout:
+    def _layout(self, groups: Groups) -> FusedLayout:
         steps = TILE // (groups.size * self.rows * self.group * self.m) if self.causal else 1
-        return Layout(self.causal, self.lag, self.group, self.rows, self.rows * max(steps, 1))
+        return FusedLayout(self.causal, self.lag, self.group, self.rows, self.rows * max(steps, 1))
 
 
 class Groups(NamedTuple):
@@ -713,7 +713,7 @@ def attend(
     sums: KeySums | None = None,
     keep: bool = False,
 ) -> Fused:
-    """Attend to all keys, or with ``causal`` to key j up to ``i - lag``, and to those in the sums; see `Layout`.
+    """Attend to all keys, or with ``causal`` to key j up to ``i - lag``, and to those in the sums; see `FusedLayout`.
 
     Gradients flow to queries, keys, values, the bias of keys (..., p) and features, but not to or from the sums.
     """

@@ -14,7 +14,7 @@ from .._validation import check_count, check_flag, check_option, check_positive
 from ..approximation import Approximation
 from ._attention_checks import check_generator
 from ._class_logits import ClassLogits, unit
-from ._class_sampling import ClassSampler, KernelSampler, Sample, SoftmaxSampler, UniformSampler, checked_share
+from ._class_sampling import ClassSample, ClassSampler, KernelSampler, SoftmaxSampler, UniformSampler, checked_share
 from ._drawn import DrawnFeatures
 from ._head_spec import attention_spec
 
@@ -201,7 +201,7 @@ class SampledSoftmax(ClassLogits):
         targets: Tensor | None = None,
         n_samples: int | None = None,
         generator: torch.Generator | None = None,
-    ) -> Sample:
+    ) -> ClassSample:
         """Classes drawn for the queries h (batch, d), other than ``targets`` (batch,), with their log probabilities."""
         n_samples = self.n_samples if n_samples is None else check_count(f"{_OWNER}.sample", "n_samples", n_samples)
         X = self._query_rows(self.checked_queries("sample", h, matrix=True))

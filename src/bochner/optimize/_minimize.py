@@ -31,7 +31,7 @@ TARGET, GRADIENT, PATIENCE, BUDGET, ITERATIONS, CALLBACK, FAILED = range(7)
 _SUCCESSES = (TARGET, GRADIENT, PATIENCE)
 
 
-class _Descent:
+class _Run:
     """The state of one run: the strategy, the evaluator, and the best centre so far."""
 
     def __init__(self, strategy: EvolutionStrategy, evaluator: Evaluator) -> None:
@@ -176,7 +176,7 @@ def minimize(
     if callback is not None and not callable(callback):
         raise TypeError(f"{owner}: callback must be a function of the result so far, got {shown(callback)}.")
     check_flag(owner, "verbose", verbose)
-    run = _Descent(strategy, Evaluator(owner, f, batched, map))
+    run = _Run(strategy, Evaluator(owner, f, batched, map))
     bar = progress(range(max_iterations), label=owner, shown=verbose, delay=0)
     try:
         status = _descend(run, bar, budget, target, gradient_tolerance, patience, callback)
@@ -189,7 +189,7 @@ def minimize(
 
 
 def _descend(
-    run: _Descent,
+    run: _Run,
     iterations: Any,
     budget: float,
     target: float | None,
@@ -222,7 +222,7 @@ def _descend(
     return TARGET if target is not None and value <= target else ITERATIONS
 
 
-def _stopped_by(callback: Callable[[Any], Any] | None, run: _Descent) -> bool:
+def _stopped_by(callback: Callable[[Any], Any] | None, run: _Run) -> bool:
     if callback is None:
         return False
     try:

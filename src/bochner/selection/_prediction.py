@@ -38,7 +38,7 @@ class Prediction(NamedTuple):
     source: Literal["theory", "simulation"]
 
 
-class Rows:
+class DrawnRows:
     """Draws of plans; maps that use the same rows share each drawn W, and the most recent ones are cached."""
 
     def __init__(self, d: int, seed: int) -> None:
@@ -61,7 +61,7 @@ class Rows:
 class Simulation:
     """Errors of the draws of one plan so far; the n-th draw does not depend on how it is reached."""
 
-    def __init__(self, plan: Approximation, sample: Sample, rows: Rows) -> None:
+    def __init__(self, plan: Approximation, sample: Sample, rows: DrawnRows) -> None:
         self.plan, self.sample, self.rows = plan, sample, rows
         self.squares: list[float] = []
         self.total = np.zeros(sample.exact.shape)
@@ -90,7 +90,7 @@ class Predictor:
 
     def __init__(self, sample: Sample, seed: int) -> None:
         self.sample, self.seed = sample, seed
-        self.rows = Rows(sample.X.shape[1], seed)
+        self.rows = DrawnRows(sample.X.shape[1], seed)
         self._simulations: dict[Approximation, Simulation] = {}
         self._closed_forms: dict[Approximation, Prediction | None] = {}
 

@@ -11,28 +11,26 @@ and ``d`` the dimension.
 - exponential features, independent, orthogonal or simplex: `trigonometric_log_relative_mse`, `trigonometric_mse`,
   `positive_log_relative_mse`, `hyperbolic_log_relative_mse`, `gerf_log_relative_mse`,
   `optimal_positive_log_relative_mse`;
-- complex exponentials, Poisson and geometric features: `complex_argument`, `complex_exponential_log_relative_mse`,
+- complex exponentials, Poisson and geometric features: `complex_exponential_log_relative_mse`,
   `poisson_log_relative_mse`, `geometric_log_relative_mse`, `discrete_log_relative_mse`; a constant per coordinate:
   `dense_exponential_log_relative_mse`;
 - the constants that minimise them: `optimal_rho`, `optimal_A`, `optimal_gerf`, `optimal_poisson_rate`,
   `optimal_geometric_p`;
-- hybrids: `hybrid_mse` of any bases and coefficients, from `CoefficientMoments` (`angular_coefficient`,
-  `gaussian_coefficient`, `normalized_gaussian_coefficient`) and `shared_relative_covariance`, for which
-  `orthogonal_pair_covariance` couples rows; `angular_hybrid_log_relative_mse`, `gaussian_hybrid_log_relative_mse`;
-- two coupled rows: `log_conformity`; any geometry: `sampled_positive_log_relative_mse` of `SampledBlocks`;
-- quadrature and rows that are not Gaussian: `spherical_radial_variance`, `origin_weight`, `fixed_norm_bias`,
-  `grid_mse`, `sign_rows_mse`;
-- dot products: `dot_product_mse`, `subsampled_dot_product_mse` with `hadamard_fourth_moment`, `kac_fourth_moment`,
-  `tree_fourth_moment` or `rotated_fourth_moment`;
-- sketches of powers of dot products: `product_sketch_variance`, `tensor_sketch_variance`;
+- hybrids: `angular_hybrid_log_relative_mse`, `gaussian_hybrid_log_relative_mse`;
+- two coupled rows: `log_conformity`; any geometry: `sampled_positive_log_relative_mse`;
+- quadrature and rows of fixed length: `spherical_radial_variance`, `fixed_norm_bias`;
+- dot products: `dot_product_mse`, `subsampled_dot_product_mse`;
 - smoothed gradients and discrepancy: `smoothing_gradient_mse`, `fixed_length_gradient_mse`, `uniform_mmd` and its result
   `UniformDiscrepancy`, `log_uniform_similarity`;
 - bounds: `log_tail_bound`, `log_orthogonal_tail_bound`, `log_uniform_tail_bound` and `uniform_projections` of bounded
   positive features, `log_max_angular_error_bound`; and `errata`, the table of errors in the published formulas.
+
+`bochner.extending` has the parts of these formulas, for the closed forms of other maps.
 """
 
 from ._bounds import log_max_angular_error_bound
-from ._complex_exponential_errors import complex_argument, complex_exponential_log_relative_mse
+from ._complex_exponential_errors import complex_argument as complex_argument
+from ._complex_exponential_errors import complex_exponential_log_relative_mse
 from ._concentration import log_orthogonal_tail_bound, log_tail_bound, log_uniform_tail_bound, uniform_projections
 from ._coupling import log_conformity
 from ._dense_exponential_errors import dense_exponential_log_relative_mse
@@ -52,44 +50,44 @@ from ._exponential_errors import (
     trigonometric_log_relative_mse,
     trigonometric_mse,
 )
+from ._hybrid_errors import CoefficientMoments as CoefficientMoments
+from ._hybrid_errors import angular_coefficient as angular_coefficient
 from ._hybrid_errors import (
-    CoefficientMoments,
-    angular_coefficient,
     angular_hybrid_log_relative_mse,
-    gaussian_coefficient,
     gaussian_hybrid_log_relative_mse,
-    hybrid_mse,
-    normalized_gaussian_coefficient,
-    shared_relative_covariance,
 )
+from ._hybrid_errors import gaussian_coefficient as gaussian_coefficient
+from ._hybrid_errors import hybrid_mse as hybrid_mse
+from ._hybrid_errors import normalized_gaussian_coefficient as normalized_gaussian_coefficient
+from ._hybrid_errors import shared_relative_covariance as shared_relative_covariance
 from ._optimal_positive import optimal_A, optimal_gerf, optimal_rho
 from ._orthogonal_monte_carlo import (
     dot_product_mse,
     fixed_length_gradient_mse,
-    hadamard_fourth_moment,
-    kac_fourth_moment,
-    rotated_fourth_moment,
     smoothing_gradient_mse,
     subsampled_dot_product_mse,
-    tree_fourth_moment,
 )
-from ._orthogonal_pairs import orthogonal_pair_covariance
+from ._orthogonal_monte_carlo import hadamard_fourth_moment as hadamard_fourth_moment
+from ._orthogonal_monte_carlo import kac_fourth_moment as kac_fourth_moment
+from ._orthogonal_monte_carlo import rotated_fourth_moment as rotated_fourth_moment
+from ._orthogonal_monte_carlo import tree_fourth_moment as tree_fourth_moment
+from ._orthogonal_pairs import orthogonal_pair_covariance as orthogonal_pair_covariance
 from ._pairs import Pairs
-from ._polynomial_errors import product_sketch_variance, tensor_sketch_variance
-from ._quadrature import fixed_norm_bias, grid_mse, origin_weight, spherical_radial_variance
-from ._sampled_blocks import SampledBlocks, sampled_positive_log_relative_mse
-from ._sign_rows import sign_rows_mse
+from ._polynomial_errors import product_sketch_variance as product_sketch_variance
+from ._polynomial_errors import tensor_sketch_variance as tensor_sketch_variance
+from ._quadrature import fixed_norm_bias, spherical_radial_variance
+from ._quadrature import grid_mse as grid_mse
+from ._quadrature import origin_weight as origin_weight
+from ._sampled_blocks import SampledBlocks as SampledBlocks
+from ._sampled_blocks import sampled_positive_log_relative_mse
+from ._sign_rows import sign_rows_mse as sign_rows_mse
 from ._uniform_discrepancy import UniformDiscrepancy, log_uniform_similarity, uniform_mmd
 
 __all__ = [
-    "CoefficientMoments",
     "Erratum",
     "Pairs",
-    "SampledBlocks",
     "UniformDiscrepancy",
-    "angular_coefficient",
     "angular_hybrid_log_relative_mse",
-    "complex_argument",
     "complex_exponential_log_relative_mse",
     "dense_exponential_log_relative_mse",
     "discrete_log_relative_mse",
@@ -97,42 +95,28 @@ __all__ = [
     "errata",
     "fixed_length_gradient_mse",
     "fixed_norm_bias",
-    "gaussian_coefficient",
     "gaussian_hybrid_log_relative_mse",
     "geometric_log_relative_mse",
     "gerf_log_relative_mse",
-    "grid_mse",
-    "hadamard_fourth_moment",
-    "hybrid_mse",
     "hyperbolic_log_relative_mse",
-    "kac_fourth_moment",
     "log_conformity",
     "log_max_angular_error_bound",
     "log_orthogonal_tail_bound",
     "log_tail_bound",
     "log_uniform_similarity",
     "log_uniform_tail_bound",
-    "normalized_gaussian_coefficient",
     "optimal_A",
     "optimal_geometric_p",
     "optimal_gerf",
     "optimal_poisson_rate",
     "optimal_positive_log_relative_mse",
     "optimal_rho",
-    "origin_weight",
-    "orthogonal_pair_covariance",
     "poisson_log_relative_mse",
     "positive_log_relative_mse",
-    "product_sketch_variance",
-    "rotated_fourth_moment",
     "sampled_positive_log_relative_mse",
-    "shared_relative_covariance",
-    "sign_rows_mse",
     "smoothing_gradient_mse",
     "spherical_radial_variance",
     "subsampled_dot_product_mse",
-    "tensor_sketch_variance",
-    "tree_fourth_moment",
     "trigonometric_log_relative_mse",
     "trigonometric_mse",
     "uniform_mmd",

@@ -30,7 +30,7 @@ class Hyperparameters(NamedTuple):
     amplitude: float | None
 
 
-class Nodes(NamedTuple):
+class SpectralNodes(NamedTuple):
     """Values (k,) at which a spectral sum takes a function, and their weights (k,)."""
 
     values: np.ndarray
@@ -58,9 +58,9 @@ class SpectralEvidence:
 
     Parameters
     ----------
-    fit : Nodes
+    fit : SpectralNodes
         Eigenvalues :math:`\Lambda_k` and squares :math:`z_k^2`, summed over targets.
-    determinant : Nodes
+    determinant : SpectralNodes
         Eigenvalues, and how often they count: once, or as a quadrature says.
     total : float
         Squares of the targets, summed.
@@ -91,7 +91,9 @@ class SpectralEvidence:
     True
     """
 
-    def __init__(self, fit: Nodes, determinant: Nodes, total: float, n_rows: float, n_targets: int) -> None:
+    def __init__(
+        self, fit: SpectralNodes, determinant: SpectralNodes, total: float, n_rows: float, n_targets: int
+    ) -> None:
         self.fit, self.determinant, self._total = fit, determinant, total
         self.n_rows, self.n_targets = n_rows, n_targets
         self._target_size = total / (n_rows * n_targets) or 1.0
@@ -102,7 +104,10 @@ class SpectralEvidence:
     def of(cls, spectrum: Spectrum) -> SpectralEvidence:
         """Exact evidence from all eigenvalues."""
         values, equations = spectrum.values, spectrum.equations
-        fit, determinant = Nodes(values, (spectrum.z**2).sum(axis=1)), Nodes(values, np.ones(len(values)))
+        fit, determinant = (
+            SpectralNodes(values, (spectrum.z**2).sum(axis=1)),
+            SpectralNodes(values, np.ones(len(values))),
+        )
         return cls(fit, determinant, float(equations.total.sum()), equations.units, spectrum.z.shape[1])
 
     def value(self, noise: float, amplitude: float) -> float:

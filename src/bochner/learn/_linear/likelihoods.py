@@ -38,7 +38,7 @@ class Likelihood(ABC):
         """Gradient in F of tr(C R) for fixed matrices C (n, k, k), (n, k)."""
 
 
-class Logistic(Likelihood):
+class LogisticLikelihood(Likelihood):
     r"""Two classes: :math:`p = 1/(1+e^{-f})` of the second, one latent.
 
     Parameters
@@ -76,7 +76,7 @@ class Logistic(Likelihood):
         return slope
 
 
-class Softmax(Likelihood):
+class SoftmaxLikelihood(Likelihood):
     r"""Several classes: :math:`p_c = e^{f_c}/\sum_j e^{f_j}`, a latent for each.
 
     Parameters
@@ -121,7 +121,7 @@ class Softmax(Likelihood):
 
 def likelihood_of(labels: np.ndarray, n_classes: int) -> Likelihood:
     """One latent for two classes, one each for more."""
-    return Logistic(labels) if n_classes == 2 else Softmax(labels, n_classes)
+    return LogisticLikelihood(labels) if n_classes == 2 else SoftmaxLikelihood(labels, n_classes)
 
 
 def expected_probabilities(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:

@@ -31,14 +31,14 @@ _CLOSE = 4.0
 
 
 @dataclass(frozen=True)
-class Sample:
+class WeightedRows:
     """Rows X (s, d), and weights (s,) with which they stand for all rows; two samples of different rows add."""
 
     X: np.ndarray
     weights: np.ndarray
 
-    def __add__(self, other: Sample) -> Sample:
-        return Sample(np.concatenate([self.X, other.X]), np.concatenate([self.weights, other.weights]))
+    def __add__(self, other: WeightedRows) -> WeightedRows:
+        return WeightedRows(np.concatenate([self.X, other.X]), np.concatenate([self.weights, other.weights]))
 
 
 def sample_size(n: int, n_columns: int, n_features: int, pass_cost: float) -> int:
@@ -102,14 +102,14 @@ class Preconditioner:
 
     @classmethod
     def of(
-        cls, phi: FeatureMap, sample: Sample, alpha: np.ndarray, *, intercept: bool, dimensions: float = 0.5
+        cls, phi: FeatureMap, sample: WeightedRows, alpha: np.ndarray, *, intercept: bool, dimensions: float = 0.5
     ) -> Preconditioner:
         r"""Return the preconditioner of a sample whose weights add up to those of all rows.
 
         Parameters
         ----------
         phi : FeatureMap
-        sample : Sample
+        sample : WeightedRows
         alpha : array (t,)
             Positive strengths.
         intercept : bool
@@ -188,25 +188,27 @@ def sampled(
     some, _, weights = rows.sample_weighted(_CALIBRATION, np.random.default_rng(3))
     scores = pilot.leverage(some, weights, probes)
     work = partial(_drawn, pilot=pilot, probes=probes, mean=float(scores.mean()) or 1.0, share=size / rows.count())
-    drawn: Sample = rows.reduce(work, width=_PROBES)
+    drawn: WeightedRows = rows.reduce(work, width=_PROBES)
     return Preconditioner.of(phi, drawn, alpha, intercept=intercept)
 
 
-def _uniform(rows: RowSource, size: int, weight: float, *, seed: int) -> Sample:
+def _uniform(rows: RowSource, size: int, weight: float, *, seed: int) -> WeightedRows:
     X, _, weights = rows.sample_weighted(size, np.random.default_rng(seed))
     w = np.ones(len(X)) if weights is None else weights
-    return Sample(X, w * (weight / w.sum()))
+    return WeightedRows(X, w * (weight / w.sum()))
 
 
-def _drawn(chunks: Iterator[Chunk], *, pilot: Preconditioner, probes: np.ndarray, mean: float, share: float) -> Sample:
+def _drawn(
+    chunks: Iterator[Chunk], *, pilot: Preconditioner, probes: np.ndarray, mean: float, share: float
+) -> WeightedRows:
     """A share of the rows: half of a row's probability is common to all, half of it goes by leverage."""
-    rng, found = np.random.default_rng(4), Sample(pilot.tiles.X[:0], np.zeros(0))
+    rng, found = np.random.default_rng(4), WeightedRows(pilot.tiles.X[:0], np.zeros(0))
     for X, _, weights in chunks:
         probability = np.minimum(share * (0.5 + 0.5 * pilot.leverage(X, weights, probes) / mean), 1.0)
         chosen = np.flatnonzero(rng.random(len(probability)) < probability)
         w = np.ones(len(chosen)) if weights is None else weights[chosen]
         part: Any = X[chosen]
-        found += Sample(part.toarray() if sparse.issparse(part) else part, w / probability[chosen])
+        found += WeightedRows(part.toarray() if sparse.issparse(part) else part, w / probability[chosen])
     return found
 
 

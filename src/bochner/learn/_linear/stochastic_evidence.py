@@ -16,7 +16,7 @@ from ..._progress import note, progress
 from ...approximation import FeatureMap
 from .._row_source import Chunk, RowSource
 from .conjugate_gradients import cross_sums, normal_sums
-from .evidence import Hyperparameters, Nodes, SpectralEvidence
+from .evidence import Hyperparameters, SpectralEvidence, SpectralNodes
 from .moments import units_of
 
 PROBES = 16
@@ -145,26 +145,26 @@ class Krylov:
         self.beside.append(size)
         self.basis.append(np.where(size > 0, rest / np.where(size > 0, size, 1.0), 0.0))
 
-    def quadrature(self, column: int) -> Nodes:
+    def quadrature(self, column: int) -> SpectralNodes:
         """Nodes and weights of a spectral sum for one of the vectors; the weights add up to its square."""
         diagonal = np.array(self.diagonal)[:, column]
         values, vectors = linalg.eigh_tridiagonal(diagonal, np.array(self.beside)[:-1, column])
-        return Nodes(np.maximum(values, 0.0), self.squares[column] * vectors[0] ** 2)
+        return SpectralNodes(np.maximum(values, 0.0), self.squares[column] * vectors[0] ** 2)
 
 
-def _evidence(space: Krylov, known: Nodes, n_targets: int, total: float, units: float) -> SpectralEvidence:
+def _evidence(space: Krylov, known: SpectralNodes, n_targets: int, total: float, units: float) -> SpectralEvidence:
     nodes = [space.quadrature(c) for c in range(len(space.squares))]
     probes = nodes[n_targets:]
     values, weights = (np.concatenate(part) for part in zip(*probes, strict=True))
-    determinant = _joined(Nodes(values, weights / len(probes)), known)
+    determinant = _joined(SpectralNodes(values, weights / len(probes)), known)
     return SpectralEvidence(_joined(*nodes[:n_targets]), determinant, total, units, n_targets)
 
 
-def _joined(*parts: Nodes) -> Nodes:
-    return Nodes(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+def _joined(*parts: SpectralNodes) -> SpectralNodes:
+    return SpectralNodes(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
-def _control(phi: FeatureMap, sample: Chunk, signs: np.ndarray, weight: float) -> Nodes:
+def _control(phi: FeatureMap, sample: Chunk, signs: np.ndarray, weight: float) -> SpectralNodes:
     """Eigenvalues of the sample's approximation of S, with what the probes miss of each: one less their mean square."""
     w = np.ones(len(sample.X)) if sample.weights is None else sample.weights
     F = phi.queries(sample.X).astype(np.float64, copy=False) * np.sqrt(w * (weight / w.sum()))[:, None]
@@ -172,7 +172,7 @@ def _control(phi: FeatureMap, sample: Chunk, signs: np.ndarray, weight: float) -
     kept = values > np.finfo(float).eps * len(values) * values[-1]
     values, vectors = values[kept], vectors[:, kept]
     seen: np.ndarray = (vectors.T @ (F @ signs)) ** 2 / values[:, None]
-    return Nodes(values, 1 - seen.mean(axis=1))
+    return SpectralNodes(values, 1 - seen.mean(axis=1))
 
 
 def _target_squares(targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:

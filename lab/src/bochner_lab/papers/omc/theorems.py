@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bochner import catalogue, rotations, theory
+from bochner import catalogue, extending, rotations, theory
 from bochner.approximation import Approximation
 from bochner.projections import Orthogonal
 
@@ -71,10 +71,10 @@ class Theorems(Experiment):
         n, d = p["matrices"], len(X)
         if part == "HMD":
             M = rotations.MultiHadamard().sample(d, n, rng).to_dense().reshape(n, d, d)
-            products, exact = (M @ X) * (M @ Y), float(theory.hadamard_fourth_moment(X, Y, 1))
+            products, exact = (M @ X) * (M @ Y), float(extending.hadamard_fourth_moment(X, Y, 1))
         else:
             steps = int(part.split()[1])
-            products, exact = _walk(n, steps, rng), float(theory.kac_fourth_moment(X, Y, steps))
+            products, exact = _walk(n, steps, rng), float(extending.kac_fourth_moment(X, Y, steps))
         return Estimate.of((products**2).sum(1)).as_numbers() | {"exact": exact}
 
     @staticmethod
@@ -181,5 +181,5 @@ def _walk(n: int, steps: int, rng: np.random.Generator) -> np.ndarray:
 def _worst_ratio(d: int, constant: float) -> float:
     """The exact error of C d ln d rotations over that of the Gaussian baseline, at x = y = e1 and m = 1."""
     e = np.eye(d)[0]
-    T = theory.kac_fourth_moment(e, e, math.ceil(constant * d * math.log(d)))
+    T = extending.kac_fourth_moment(e, e, math.ceil(constant * d * math.log(d)))
     return float(theory.subsampled_dot_product_mse(e, e, 1, T) / 2)  # (p + q^2)/m = 2 for independent rows

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from bochner.approximation import Approximation, FeatureMap
-from bochner.extending import Coefficient, Map
+from bochner.extending import Coefficient, CoefficientMoments, Map, angular_coefficient, normalized_gaussian_coefficient
 from bochner.kernels import Gaussian, Softmax
 from bochner.maps import AngularHybrid, Hybrid, Hyperbolic, Trigonometric
 from bochner.maps.coefficients import AngularCoefficient
 from bochner.projections import IID
-from bochner.theory import CoefficientMoments, angular_coefficient, normalized_gaussian_coefficient
 
 from ..._estimates import Estimate
 from ..._experiment import Experiment, Results, by_profile, statement
