@@ -15,7 +15,6 @@ WIDTH, ROW, GAP, LEFT, TOP = 900, 46, 8, 150, 16
 ROLES = {
     "cli": "the commands compare, recommend and info",
     "comparison": "compare: kernel machines and other estimators on the same folds",
-    "_environment": "versions and processor",
     "distributed": "the estimators on Dask collections",
     "statistics": "two-sample and independence tests",
     "learn": "estimators for scikit-learn",
@@ -34,12 +33,12 @@ ROLES = {
     "geometries": "S: directions within a block",
     "rotations": "R: random rotations",
     "kernels": "exact kernels and their bandwidth",
+    "reporting": "results as text",
     "linalg": "fast transforms, and the engine that walks over rows",
     "_random": "one door for randomness",
     "_arrays": "one door for array libraries",
     "_validation": "checks",
     "_progress": "progress bars",
-    "_table": "text tables",
     "_facts": "declared facts",
 }
 """What each package is for, in a few words."""
@@ -50,7 +49,6 @@ BANDS = (
         (
             "cli",
             "comparison",
-            "_environment",
             "distributed",
             "statistics",
             "learn",
@@ -65,7 +63,7 @@ BANDS = (
     ("closed forms", "#ece2f3", ("theory",)),
     ("random rows", "#fbe1da", ("projections", "radii", "geometries", "rotations")),
     ("kernels", "#ece2f3", ("kernels",)),
-    ("foundations", "#e7e7e7", ("linalg", "_random", "_arrays", "_validation", "_progress", "_table", "_facts")),
+    ("foundations", "#e7e7e7", ("reporting", "linalg", "_random", "_arrays", "_validation", "_progress", "_facts")),
 )
 """Neighbouring layers that belong together: what they are called, their colour, and their packages."""
 

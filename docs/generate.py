@@ -20,9 +20,9 @@ from typing import Any
 
 from bochner import Approximation, catalogue
 from bochner._citation import bibliography
-from bochner._table import as_json, label
 from bochner.nn._families import FAMILIES
 from bochner.projections import Projection
+from bochner.reporting import as_json, label
 from bochner_lab.benchmarks._accuracy import CASES
 from bochner_lab.command_line import main
 

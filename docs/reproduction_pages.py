@@ -10,7 +10,7 @@ from typing import Any
 
 import bochner_lab as experiments
 from bochner import catalogue, theory
-from bochner._table import label
+from bochner.reporting import label
 
 ROOT = Path(__file__).parent.parent
 PAGES = {

@@ -44,7 +44,7 @@ def test_only_public_names_are_used(path):
 @pytest.mark.parametrize(
     "text",
     [
-        "from bochner._table import seconds",
+        "from bochner._random import streams",
         "from bochner.learn import _automatic",
         "from bochner.nn._report import attention_report",
         "import bochner.nn._report",

@@ -18,7 +18,7 @@ from sklearn import datasets
 from sklearn.base import clone
 
 import bochner
-from bochner._table import format_table
+from bochner.reporting import format_table
 
 N, NEW = 400, 2000
 BUDGET = 30.0

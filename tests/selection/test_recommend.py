@@ -10,8 +10,8 @@ import pytest
 
 import bochner
 from bochner import Approximation, kernels, maps
-from bochner._table import label
 from bochner.approximation import squared_errors
+from bochner.reporting import label
 from bochner.selection import applicable
 from bochner.selection._applicable import rows_within
 from bochner.selection._sample import Sample

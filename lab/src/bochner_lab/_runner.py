@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from ._environment import environment
+from bochner.reporting import as_json, environment
+
 from ._experiment import Experiment, Results, experiment
-from ._text import as_json
 from ._verdicts import CANNOT_RUN, VERDICTS, verdict_of
 
 FORMAT = 2

@@ -10,9 +10,10 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from bochner.reporting import printable, seconds
+
 from ._experiment import PAPERS, Absent, absent, experiments
 from ._runner import read_results, result_path, write_atomically
-from ._text import printable, seconds
 from ._verdicts import CANNOT_RUN, VERDICTS
 
 NOT_RUN = "not run yet"

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import bochner_lab as lab
+from bochner.reporting import as_json, format_table, printable, seconds
 
-from ._text import as_json, format_table, printable, seconds
 from .benchmarks import _bench
 
 _NAMES = "experiments by name, such as simrf-fig6"

@@ -10,7 +10,7 @@ import sys
 import pytest
 import torch
 
-from bochner_lab._text import as_json
+from bochner.reporting import as_json
 from bochner_lab.benchmarks import attention as attention
 from bochner_lab.benchmarks import attention_neighbour as neighbour
 from bochner_lab.benchmarks import decode as decode

@@ -8,8 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from .._environment import environment
-from .._table import as_json, printable
+from ..reporting import as_json, environment, printable
 from ..selection import DEFAULT_FEATURES
 from .mechanisms import MeasuredMechanisms, measure
 from .problem import Problem, add_arguments, check_range, read_problem, writable

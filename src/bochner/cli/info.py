@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from .. import catalogue
-from .._environment import environment
-from .._table import format_table, label, seconds, size
 from ..catalogue._parts import LARGE_DIMENSION
 from ..projections import Operator
+from ..reporting import environment, format_table, label, seconds, size
 from .problem import check_range, writable
 from .self_test import self_test
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from .. import __version__
-from .._table import printable
+from ..reporting import printable
 from . import compare, info, recommend
 from .plugins import PluginError, load_plugins
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from .._progress import progress
-from .._table import format_table, seconds, with_error
 from ..approximation import Approximation, NoClosedForm
 from ..kernels import Kernel
 from ..maps import Landmarks
+from ..reporting import format_table, seconds, with_error
 from ..selection._applicable import label_of, planned
 from ..selection._prediction import DrawnRows, seconds_per_row
 from ..selection._sample import Sample

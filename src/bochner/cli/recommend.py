@@ -6,7 +6,7 @@ import argparse
 import warnings
 from typing import Any
 
-from .._table import as_json, printable
+from ..reporting import as_json, printable
 from ..selection import DEFAULT_FEATURES, recommend
 from .problem import add_arguments, read_problem
 

@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._table import as_json, printable
+from ..reporting import as_json, printable
 from .mechanisms import MeasuredMechanism, MeasuredMechanisms, row
 from .problem import Problem
 

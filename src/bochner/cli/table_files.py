@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from .._table import printable, size
+from ..reporting import printable, size
 
 MOST_TEXT, MOST_BYTES = 250_000_000, 1_000_000_000
 """Largest unpacked size of text and of arrays; a small compressed file could otherwise fill the memory."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from .._table import format_table, seconds, with_error
+from ..reporting import format_table, seconds, with_error
 from ._candidates import BOOSTED, CONSTANT, DEFAULTS, LINEAR, NYSTROEM, SAMPLER
 from ._source import source
 

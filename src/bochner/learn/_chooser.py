@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from .. import catalogue, kernels
-from .._table import format_table
 from .._validation import check_count, check_option, shown
 from ..approximation import Approximation
 from ..kernels import Kernel
 from ..maps import Landmarks
+from ..reporting import format_table
 from ._coordinates import Coordinates
 from ._feature_parameters import FeatureParameters, as_generator, look_up
 from ._linear.leave_one_out import Judged, Score, about, best_of_many, fitted, grid_of, new_to, walk

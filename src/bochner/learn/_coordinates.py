@@ -6,15 +6,13 @@ Standardised columns, a given metric and a learned one are all a centre, a scale
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from ..approximation import FeatureMap
-from ._column_moments import ColumnMoments
-from ._row_source import Chunk, RowSource
+from ._row_source import RowSource
 
 
 @dataclass(frozen=True)
@@ -139,43 +137,6 @@ class MovedFeatures:
         return self.inner.log_features(self.coordinates(X), key=key)
 
 
-class MovedRows:
-    """Rows in other coordinates, as far as rules for the bandwidth and maps that adapt to data look at them."""
-
-    def __init__(self, coordinates: Coordinates, rows: RowSource) -> None:
-        self.coordinates, self.rows, self.owner, self.dtype = coordinates, rows, rows.owner, rows.dtype
-
-    @property
-    def shape(self) -> tuple[Any, int]:
-        """Shape (n, d)."""
-        n, d = self.rows.shape
-        return n, self.coordinates.n_columns(d)
-
-    def variance(self, weights: np.ndarray | None = None) -> float:
-        """Variance over all entries, by a pass over the rows."""
-        moments: ColumnMoments = self.rows.reduce(partial(_moments, self.coordinates, self.shape[1]), width=0)
-        return moments.variance
-
-    def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Return at most ``n`` rows."""
-        return np.asarray(self.coordinates(self.rows.sample(n, rng)))
-
-    def glance(self) -> Chunk:
-        """Return rows with weights from which maps choose their constants."""
-        seen = self.rows.glance()
-        return seen._replace(X=np.asarray(self.coordinates(seen.X)))
-
-
-def _moments(coordinates: Coordinates, d: int, chunks: Any) -> ColumnMoments:
-    nothing = ColumnMoments.of(np.empty((0, d)))
-    return sum((ColumnMoments.of(coordinates(X), weights) for X, _, weights in chunks), nothing)
-
-
 def moved_features(coordinates: Coordinates | None, features: FeatureMap, n_features_in: int) -> Any:
     """Features of rows that are not yet in these coordinates."""
     return features if coordinates is None else MovedFeatures(coordinates, features, n_features_in)
-
-
-def moved_rows(coordinates: Coordinates | None, rows: RowSource) -> Any:
-    """The rows in these coordinates."""
-    return rows if coordinates is None else MovedRows(coordinates, rows)

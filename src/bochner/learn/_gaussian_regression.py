@@ -15,9 +15,10 @@ from .._validation import check_flag, check_option, check_positive
 from ..approximation import FeatureMap
 from ..maps import Landmarks
 from ._changed_rows import in_coordinates
+from ._chooser import is_auto
 from ._coordinates import Coordinates
 from ._feature_parameters import FeatureParameters, as_generator, draw_features
-from ._hyperparameters import GaussianEstimator, is_word, lengthscales, stretched
+from ._hyperparameters import GaussianEstimator, lengthscales, stretched
 from ._iterated_process import iterated_posterior
 from ._kernel_ridge import as_columns
 from ._lengthscale_search import ProcessSample, best_lengthscales, evidence_of, regression_objective
@@ -186,9 +187,7 @@ class GaussianRegression(GaussianEstimator):
             order = rng.permutation(len(sample.X))
             X, y, weights = sample.taken(order)
             Y = self._scaled(as_columns(y, None)[0].astype(np.float64), weights)
-            kernels = (
-                [catalogue.kernel(name) for name in CANDIDATES] if is_word(self.kernel, "auto") else [self._named()]
-            )
+            kernels = [catalogue.kernel(name) for name in CANDIDATES] if is_auto(self.kernel) else [self._named()]
             candidates = choose_process(
                 kernels,
                 np.asarray(X, dtype=np.float64),
@@ -206,7 +205,7 @@ class GaussianRegression(GaussianEstimator):
     def _settled(self, rows: RowSource, *, stream: bool) -> FeatureParameters:
         """Parameters of the features, with the map and the width that "auto" stands for."""
         parameters = self._parameters()
-        if is_word(self.map, "auto"):
+        if is_auto(self.map):
             random = (
                 not self._searches()
                 or self.projection is not None
@@ -215,10 +214,10 @@ class GaussianRegression(GaussianEstimator):
                 or stream
             )
             parameters = parameters._replace(map=None if random else Landmarks("rpcholesky"))
-        if is_word(self.n_components, "auto"):
+        if is_auto(self.n_components):
             n = rows.shape[0]
             exact = parameters.map is not None and not stream and rows.in_memory and n <= EXACT_ROWS
-            if exact and is_word(self.map, "auto"):
+            if exact and is_auto(self.map):
                 parameters = parameters._replace(map=Landmarks("uniform"))
             parameters = parameters._replace(n_components=int(n) if exact else _WIDTH)
         return parameters
@@ -227,7 +226,7 @@ class GaussianRegression(GaussianEstimator):
         self, phi: FeatureMap, parameters: FeatureParameters, rows: RowSource, rng: np.random.Generator
     ) -> FeatureMap:
         """More landmarks, if the width is open and too few of them leave out a part of the prior that counts."""
-        if not is_word(self.n_components, "auto") or not phi.spec.map.from_below or rows.shape[0] <= EXACT_ROWS:
+        if not is_auto(self.n_components) or not phi.spec.map.from_below or rows.shape[0] <= EXACT_ROWS:
             return phi
         X = rows.sample(_GLANCED, rng)
         if np.mean(left_out(phi, X, np.asarray(phi.queries(X)))) < _LEFT_OUT:

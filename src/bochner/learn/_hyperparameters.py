@@ -18,6 +18,7 @@ from ..kernels import Kernel
 from ..linalg.engine import blas_for
 from ..maps import Landmarks
 from ._changed_rows import in_coordinates
+from ._chooser import is_auto
 from ._coordinates import Coordinates
 from ._estimator import NO_TARGETS, Compactable, FeatureEstimator
 from ._feature_parameters import FeatureParameters, look_up
@@ -60,12 +61,12 @@ class GaussianEstimator(Compactable, FeatureEstimator):
     def _parameters(self) -> FeatureParameters:
         """Return the parameters of the features; "auto" is the Gaussian kernel where no lengthscale is searched for."""
         parameters = super()._parameters()
-        kernel = "gaussian" if is_word(self.kernel, "auto") else self.kernel
+        kernel = "gaussian" if is_auto(self.kernel) else self.kernel
         return parameters._replace(kernel=kernel)
 
     def _standardizes(self) -> bool:
         """Whether columns are standardised: "auto" does it where the lengthscales of a named kernel are optimised."""
-        return self._bandwidth_is_free() if is_word(self.standardize, "auto") else bool(self.standardize)
+        return self._bandwidth_is_free() if is_auto(self.standardize) else bool(self.standardize)
 
     def _bandwidth_is_free(self) -> bool:
         """Whether the kernel is a name, or open, and its lengthscales are optimised from where we start them."""
@@ -84,15 +85,15 @@ class GaussianEstimator(Compactable, FeatureEstimator):
 
         They are not where other features are given, whose own marginal likelihood counts.
         """
-        return self._bandwidth_is_free() and (isinstance(self.map, Landmarks) or is_word(self.map, "auto", "landmarks"))
+        return self._bandwidth_is_free() and (
+            isinstance(self.map, Landmarks) or (isinstance(self.map, str) and self.map in ("auto", "landmarks"))
+        )
 
     @contextlib.contextmanager
     def _computing(self) -> Iterator[None]:
         """Threads for features by ``n_jobs``, and for dense algebra by its order alone."""
         owner = type(self).__name__
-        order = (
-            _AUTO_ORDER if is_word(self.n_components, "auto") else check_count(owner, "n_components", self.n_components)
-        )
+        order = _AUTO_ORDER if is_auto(self.n_components) else check_count(owner, "n_components", self.n_components)
         with self._threads(), blas_for(order):
             yield
 
@@ -110,15 +111,10 @@ class GaussianEstimator(Compactable, FeatureEstimator):
         self._free()
         check_positive(owner, "amplitude", self.amplitude)
         for name in ("ard", "standardize"):
-            if not is_word(getattr(self, name), "auto"):
+            if not is_auto(getattr(self, name)):
                 check_flag(owner, name, getattr(self, name))
         check_count(owner, "n_restarts", self.n_restarts, 0)
         check_count(owner, "optimize_rows", self.optimize_rows, 2)
-
-
-def is_word(value: Any, *words: str) -> bool:
-    """Whether a parameter is one of these words; arrays and other objects are not."""
-    return isinstance(value, str) and value in words
 
 
 def free_names(owner: str, optimize: Any, known: Sequence[str]) -> frozenset[str]:

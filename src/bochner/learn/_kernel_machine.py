@@ -15,8 +15,9 @@ from .._validation import check_flag, check_option
 from ..kernels import Gaussian
 from ..linalg.engine import single_threaded_blas
 from ..maps import OptimalPositive
+from ._changed_rows import in_coordinates
 from ._chooser import Selection, begin_chosen, choose, fit_chosen, is_auto, leaves_open
-from ._coordinates import Coordinates, moved_features, moved_rows
+from ._coordinates import Coordinates, moved_features
 from ._estimator import Compactable, FeatureEstimator
 from ._feature_parameters import FeatureParameters, draw_features
 from ._linear.moments import Moments
@@ -138,7 +139,7 @@ class KernelMachine(Compactable, FeatureEstimator, ABC):
                     self.selection_ = replace(self.selection_, reason=said + self.selection_.reason)
                 self._kept = _kept_rows(every, rows) if rows.in_memory else None
             method = self._method()
-            moved = moved_rows(self.coordinates_, rows)
+            moved = in_coordinates(self.coordinates_, rows)
             self.features_ = draw_features(parameters, moved, self.random_state, symmetric=method.symmetric)
             phi, verbose = self._moved_features(), self.verbose
             if isinstance(method, Ridge):

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from .._progress import progress
-from .._table import format_table
 from .._validation import check_count, check_flag, check_positive, shown
 from ..approximation import Approximation
 from ..catalogue import mechanism
+from ..reporting import format_table
 from ._attention_checks import check_generator
 from ._calibration import calibrate
 from ._head_spec import attention_spec

@@ -11,11 +11,11 @@ import numpy as np
 from .. import catalogue
 from .._arrays import as_numpy
 from .._random import RNG, as_generator
-from .._table import label
 from .._validation import check_count, check_instance, check_points, check_rows
 from ..approximation import Approximation
 from ..kernels import Kernel
 from ..maps import Map
+from ..reporting import label
 
 
 def applicable(kernel: Kernel, X: np.ndarray, n_features: int, Y: Any = None, rng: RNG = 0) -> Iterator[Approximation]:
@@ -97,9 +97,11 @@ def planned(
 
 def rows_within(plan: Approximation, width: int, d: int) -> int:
     """Largest number of projections that fit in a width, whole rules of a quadrature if possible; zero if none fits."""
-    m, rule = plan.layout.rows_within(width), plan.projection.rows_per_rule(d)
-    m = m if plan.map.most_rows is None else min(m, plan.map.most_rows)
-    return m - m % rule if m >= rule else m
+    try:
+        m = plan.with_width(width, d=d).n_projections
+    except ValueError:
+        return 0
+    return m if plan.map.most_rows is None else min(m, plan.map.most_rows)
 
 
 def label_of(spec: Approximation) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .._table import format_table, seconds
 from ..approximation import Approximation
+from ..reporting import format_table, seconds
 from ._applicable import label_of, rows_within
 from ._prediction import Prediction, Predictor
 from ._sample import Facts

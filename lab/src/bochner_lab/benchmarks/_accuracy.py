@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._text import seconds
+from bochner.reporting import seconds
+
 from ..datasets import load
 from ._bench import REST, Result, at_most, measured
 from ._contenders import AUTOMATIC, DRAWS, NYSTROEM, SAMPLER, WIDE, Contender, Split, contenders

@@ -16,8 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from .._environment import environment
-from .._text import as_json, format_table
+from bochner.reporting import as_json, environment, format_table
 
 
 @dataclass(frozen=True)

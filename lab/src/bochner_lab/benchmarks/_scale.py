@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from bochner.kernels import Gaussian
+from bochner.reporting import seconds
 
-from .._text import seconds
 from ._bench import Result, at_least, at_most, in_process, peak_memory
 
 ROWS, COLUMNS, WIDTH, FEWER = 1_000_000, 64, 2048, 1024

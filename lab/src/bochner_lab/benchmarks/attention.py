@@ -11,7 +11,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .._text import seconds, size
+from bochner.reporting import seconds, size
+
 from ._bench import Result, at_least, at_most, best_of_each, measured, not_measured
 
 _L, _HEADS, _D, _M = 16384, 8, 64, 256

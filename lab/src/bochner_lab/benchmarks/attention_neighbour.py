@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .._text import seconds
+from bochner.reporting import seconds
+
 from ._bench import Result, at_most, not_measured
 from .attention import _exact, _inputs, _ours
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .._text import seconds, size
+from bochner.reporting import seconds, size
+
 from ._bench import Result, at_least, at_most, best_of_each, measured, not_measured
 
 _LAYERS, _WIDTH, _HEADS, _M = 4, 128, 4, 256

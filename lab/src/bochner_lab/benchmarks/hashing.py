@@ -11,9 +11,9 @@ import numpy as np
 from bochner.learn import AngularHash
 from bochner.linalg.engine import available_threads
 from bochner.projections import Orthogonal
+from bochner.reporting import seconds
 from bochner.rotations import Haar
 
-from .._text import seconds
 from ..datasets import load
 from ._bench import Result, at_least, at_most, best_of_each, measured, not_measured
 

@@ -14,9 +14,9 @@ from bochner.linalg.engine import for_each_tile, rows_per_tile
 from bochner.linalg.transforms import waves
 from bochner.maps import Landmarks
 from bochner.projections import Orthogonal
+from bochner.reporting import seconds
 from bochner.rotations import Hadamard
 
-from .._text import seconds
 from . import _accuracy, _scale, wide
 from ._accuracy import SPEED
 from ._bench import REST, Result, at_least, at_most, best_of_each

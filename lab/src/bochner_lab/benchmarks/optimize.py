@@ -9,9 +9,9 @@ import numpy as np
 from bochner.extending import Rotation
 from bochner.optimize import EvolutionStrategy
 from bochner.projections import Orthogonal
+from bochner.reporting import seconds
 from bochner.rotations import Hadamard, StructuredGivens
 
-from .._text import seconds
 from ._bench import Result, at_most, best_of_each
 
 _D, _DIRECTIONS = 1000, 256

@@ -15,9 +15,9 @@ from bochner.extending import Rotation
 from bochner.kernels import Gaussian
 from bochner.linalg import fwht
 from bochner.projections import Orthogonal, Simplex
+from bochner.reporting import seconds, size
 from bochner.rotations import Hadamard, StructuredGivens
 
-from .._text import seconds, size
 from ._bench import Result, at_least, at_most, best_of, best_of_each
 
 _SHAPES = ((1, 128), (64, 300), (4000, 64), (4000, 100), (4000, 128), (4000, 256), (4000, 512))

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from .._text import seconds
+from bochner.reporting import seconds
+
 from ._bench import Result, at_least, at_most, in_process, peak_memory
 from ._scale import COLUMNS, data, our_fit
 

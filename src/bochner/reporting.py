@@ -1,12 +1,19 @@
-"""Results as text: tables, units, printable text, and JSON."""
+"""Results as text, for the command lines of the library and its laboratory: tables, units, JSON, and where they are from."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import math
+import platform
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
+
+from .linalg.engine import available_threads
+
+__all__ = ["as_json", "environment", "format_table", "label", "printable", "seconds", "size", "with_error"]
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -126,3 +133,31 @@ def label(value: Any) -> str:
             continue
         arguments.append(f"{parameter.name}={label(given)}" if named else label(given))
     return f"{type(value).__name__}({', '.join(arguments)})"
+
+
+def environment() -> dict[str, str]:
+    """Where numbers were measured: versions, processor and threads.
+
+    Examples
+    --------
+    >>> list(environment())[:3]
+    ['bochner', 'python', 'numpy']
+    """
+    from . import __version__
+
+    facts = {"bochner": __version__, "python": platform.python_version()}
+    for package in ("numpy", "scipy", "numba", "scikit-learn", "torch"):
+        try:
+            facts[package] = version(package)
+        except PackageNotFoundError:
+            facts[package] = "not installed"
+    return facts | {"processor": _processor(), "threads": str(available_threads())}
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
