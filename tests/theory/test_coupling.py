@@ -12,13 +12,12 @@ from bochner.theory._coupling import (
     even_excess,
     log_conformity,
     orthogonality_relative_gap,
-    small_norm_factor,
     trigonometric_excess,
     trigonometric_pair,
 )
-from bochner.theory._rows import sine_law, sine_moment, sum_density, sum_second_moment
-from bochner.theory._special_functions import log_hyp1f1
+from bochner.theory._rows import sine_law, sine_moment
 from support.points import SPREAD
+from support.reference_formulas import log_hyp1f1, small_norm_factor, sum_density, sum_second_moment
 
 CONFORMITY = {
     (2, 1): (2.47308190605, 1.25562116815),

@@ -7,12 +7,12 @@ import pytest
 from scipy.special import jv
 
 from bochner import theory
-from bochner.theory._quadrature import (
+from support.points import SPREAD
+from support.reference_formulas import (
     hadamard_block_mean,
     largest_spherical_radial_variance,
     spherical_radial_variance_bound,
 )
-from support.points import SPREAD
 
 RULES = [("simplex", "own"), ("simplex", "shared"), ("orthoplex", "own")]
 

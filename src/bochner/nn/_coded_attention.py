@@ -53,11 +53,6 @@ class KeySelection(NamedTuple):
     kept: tuple[int, ...]
     block: int = 1
 
-    def for_heads(self, heads: int) -> KeySelection:
-        """With a number for each head, where there is one for all."""
-        candidates, kept = (x * heads if len(x) == 1 else x for x in (self.candidates, self.kept))
-        return self._replace(candidates=candidates, kept=kept)
-
 
 def coded_attention(
     q: Tensor,

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._validation import check_count
 from ._pairs import check_cosine, check_squares
-from ._rows import pair_fraction, sine_law, sine_moment
+from ._rows import pair_fraction, sine_law
 from ._special_functions import hyp1f1_negative, log_poisson_mean, log_rising_ratio, poisson_mean
 
 EVEN_SERIES_BELOW = 30.0
@@ -118,15 +118,6 @@ def orthogonality_relative_gap(V: Any, m: int, d: int) -> np.ndarray:
     :math:`e^{V - 2|x|^2 - 2|y|^2}` to obtain the gap for the Gaussian kernel.
     """
     return pair_fraction(m, d) * conformity_gap(V, d)
-
-
-def small_norm_factor(m: int, d: int, c: float) -> float:
-    r"""The factor of :math:`|x+y|^2/m` in the relative error of positive features at small norms, for m <= d.
-
-    :math:`1 + (m-1)c\mu_d^2/d` (SimRF Sec. 5.1, which omits the common factor :math:`e^{-2|x|^2-2|y|^2}/m`); for a
-    whole simplex it is :math:`1 - \mu_d^2/d`, about 1/(2d).
-    """
-    return 1 + (m - 1) * c * sine_moment(d, 1)
 
 
 SERIES_BELOW = 1.0

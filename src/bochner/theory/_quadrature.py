@@ -125,24 +125,6 @@ def second_moments(V: Any, d: int, vertices: str = "simplex", radii: str = "own"
     return h2, (2 * _radial_loss(t, d) - inner / 2 - outer / 2) / (2 * d)
 
 
-def spherical_radial_variance_bound(d: int, n_rules: int = 1, kappa: float = 1.0) -> float:
-    r"""QBF Proposition 2.2: a bound on the variance of n rules, for :math:`|\phi| \le \kappa` and d > 2.
-
-    It is :math:`(2 + \kappa^2 + \kappa^4)/(n(d-2))`.  Its proof uses the false independence of the summands; for the
-    Gaussian kernel and Haar rotations it holds, with `largest_spherical_radial_variance` the limit at large
-    distance.  Proposition 2.1 fails (at d = 64, x = -y, norm 0.3, by a factor 7.6).
-    """
-    return (2 + kappa**2 + kappa**4) / (n_rules * (d - 2))
-
-
-def largest_spherical_radial_variance(d: int, n_rules: int = 1) -> float:
-    r"""The limit of `spherical_radial_variance` at large distance, for simplex vertices with their own radii, d > 2.
-
-    It is :math:`\frac{d/2+2}{n(d+1)(d-2)}`.
-    """
-    return (d / 2 + 2) / (n_rules * (d + 1) * (d - 2))
-
-
 FAR = 1e4
 N_NODES = 400
 
@@ -254,27 +236,6 @@ def _near_mean(V: np.ndarray, d: int) -> np.ndarray:
     weights = weights * np.exp((d - 2) * np.log(np.cos(half * nodes)))
     projection = math.sqrt(d) * np.sin(half * nodes)
     return np.asarray(np.cos(np.sqrt(V)[..., None] * projection) @ (weights / weights.sum()))
-
-
-def hadamard_block_mean(Z: Any, *, positive: bool = False) -> np.ndarray:
-    r"""Mean of trigonometric features over rows of one Hadamard block HD, or of HMD, with :math:`\chi_d` lengths.
-
-    Notes
-    -----
-    :math:`E_R\prod_k\cos(Rz_k/\sqrt d)`, :math:`R \sim \chi_d`, for rows z = x - y of Z: the entries of a row are
-    independent signs over :math:`\sqrt d`, so both constructions have one bias.  With ``positive`` it is the mean of
-    :math:`e^{w\cdot z}`, z = x + y, the product of hyperbolic cosines.
-    """
-    Z = np.asarray(Z, dtype=np.float64)
-    d = Z.shape[-1]
-    nodes, weights = np.polynomial.legendre.leggauss(240)
-    low, high = max(0.0, math.sqrt(d) - 10), math.sqrt(d) + 10
-    R = low + (high - low) * (nodes + 1) / 2
-    log_density = (d - 1) * np.log(R) - R**2 / 2
-    law = weights * np.exp(log_density - log_density.max())
-    arguments = R * Z[..., None] / math.sqrt(d)  # (..., d, nodes)
-    factors = np.cosh(arguments) if positive else np.cos(arguments)
-    return np.asarray(factors.prod(-2) @ (law / law.sum()))
 
 
 def grid_mse(Z: Any, nodes: Any, probabilities: Any, m: int) -> np.ndarray:

@@ -101,23 +101,6 @@ def log_rising_ratio(n: int, d: int) -> np.ndarray:
     return np.concatenate([[0.0], np.cumsum(np.log1p(-j / (d + 2 * j)))])
 
 
-def log_hyp1f1(d: int, t: Any) -> np.ndarray:
-    r"""Logarithm of :math:`{}_1F_1(d; d/2; t)` for t >= 0, at any d and t.
-
-    The series :math:`\sum_k \frac{(2t)^k}{k!} r_k` (see `log_rising_ratio`) has positive terms; it is summed in
-    logarithms.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bochner.theory._special_functions import log_hyp1f1
-    >>> np.allclose(log_hyp1f1(2, 3.0), 3.0 + np.log(4.0))  # e^t (1 + t)
-    True
-    """
-    t = np.asarray(t, dtype=np.float64)
-    return np.asarray(2 * t + log_poisson_mean(2 * t, lambda n: log_rising_ratio(n, d)))
-
-
 FAR = 400.0
 N_FAR_TERMS = 12
 
