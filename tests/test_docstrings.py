@@ -40,3 +40,39 @@ def test_such_a_docstring_is_found():
         True,
         False,
     ]
+
+
+def unexplained(source: str) -> list[str]:
+    """Numbers at the top of a module that have neither a comment on or above their line nor a string below."""
+    lines, body = source.split("\n"), ast.parse(source).body
+    found = []
+    for node, after in zip(body, [*body[1:], None], strict=True):
+        if not isinstance(node, ast.Assign | ast.AnnAssign) or not isinstance(node.value, ast.expr):
+            continue
+        try:
+            value = eval(compile(ast.Expression(node.value), "", "eval"), {"__builtins__": {}})
+        except Exception:  # names of other things
+            continue
+        numbers = value if isinstance(value, tuple) and value else (value,)
+        if not all(isinstance(number, int | float) and not isinstance(number, bool) for number in numbers):
+            continue
+        said = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+        near = (
+            lines[max(node.lineno - 2, 0)].startswith("#"),
+            *("#" in line for line in lines[node.lineno - 1 : node.end_lineno]),
+        )
+        if not said and not any(near):
+            found.append(lines[node.lineno - 1])
+    return found
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_number_says_why(name):
+    assert unexplained((PACKAGE / name).read_text()) == []
+
+
+def test_a_number_without_a_reason_is_found():
+    assert unexplained('A = 2 * 3\nB = 1  # one\nC = 4\n"""Four."""\n# Five\nD = 5\nE = (6, 7.5)\nF = "6"\n') == [
+        "A = 2 * 3",
+        "E = (6, 7.5)",
+    ]

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-SECONDS_BEFORE_SHOWN = 2.0
+SECONDS_BEFORE_SHOWN = 2.0  # shorter loops end before a bar could be read
 
 
 def progress(

@@ -55,6 +55,14 @@ def test_rows_of_signs_have_the_error_of_theory(m):
     assert worst_z(errors, spec.mse(Z, np.zeros((1, 4)))) < 5
 
 
+def test_rows_of_many_signs_have_the_error_of_theory():
+    """At d = 512 weights of Gauss-Laguerre nodes overflow if they are not normalised; 400 draws, |z| < 5."""
+    spec = Approximation(kernels.Gaussian(), maps.Trigonometric(), Orthogonal(MultiHadamard()), 8)
+    points, origin = np.zeros((2, 512)), np.zeros((1, 512))
+    points[0, 0], points[1] = 1.8, 1.5 / np.sqrt(512)
+    assert worst_z(squared_errors(spec, points, origin, 400), spec.mse(points, origin)) < 5
+
+
 def test_mutants_of_sign_rows_are_rejected():
     """Independent rows and Haar rows."""
     spec = Approximation(kernels.Gaussian(), maps.Trigonometric(), Orthogonal(MultiHadamard()), 4)

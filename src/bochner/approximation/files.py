@@ -39,10 +39,10 @@ _MODULES: dict[str, tuple[Any, Any]] = {
     "maps": (maps, (maps.Map, maps.Frame)),
     "maps.coefficients": (coefficients, coefficients.Coefficient),
 }
-_LARGEST_JSON = 1 << 26
+_LARGEST_JSON = 1 << 26  # 64 MB: far above any plan, and little enough for json to parse from a damaged file
 _NUMBERS = {"float32": "<f4", "float64": "<f8"}
 """Types of the numbers of an array in a plan: the first one that loses nothing."""
-_DEEPEST = 64
+_DEEPEST = 64  # far above any map of maps, and far below Python's limit of recursion
 
 
 def plan_to_json(spec: Approximation) -> str:

@@ -14,7 +14,7 @@ from . import compare, info, recommend
 from .plugins import PluginError, load_plugins
 
 COMMANDS = (compare, recommend, info)
-_LONGEST = 2000
+_LONGEST = 2000  # characters of a message: a screenful, whatever a file holds
 OVERVIEW = """bochner {version}: random features for kernels
 
   bochner compare                       a comparison on a table of scikit-learn, with a report

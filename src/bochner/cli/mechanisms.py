@@ -19,7 +19,7 @@ from ..selection._sample import Sample
 
 _AGAIN, _CLOSE = 4, 1.15
 """Mechanisms within this factor of the lowest error are drawn so many times as often."""
-_THEORY_ROWS = 96
+_THEORY_ROWS = 96  # rows of each side for closed forms: 9216 pairs, as in `selection`
 _RARE = 2.0
 """Factor between closed form and measurement above which draws too rare to be seen carry the error."""
 

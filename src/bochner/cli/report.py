@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..comparison import Comparison, Result
 
 NUMBERS, PAGE = "comparison.json", "index.html"
-_SHOWN = 20
+_SHOWN = 20  # mechanisms before the others are folded
 _MECHANISMS = ("mechanism", "features", "error of the kernel", "by theory", "time per row", "positive", "unbiased")
 _ABOUT_ERRORS = (
     "Errors are relative Frobenius errors of the Gram matrix, root mean squares over independent draws with one standard "

@@ -21,12 +21,12 @@ from ._candidates import CONSTANT, DEFAULTS, EstimatorCandidate, standard_candid
 from ._comparison import Comparison, Result, verdict
 from ._data import checked
 
-BUDGET = 60.0
-_FOLDS, _LEAST_FOLDS = 5, 3
-_ENOUGH, _FEW, _LEAST_ROWS = 2000, 500, 200
+BUDGET = 60.0  # seconds
+_FOLDS, _LEAST_FOLDS = 5, 3  # scikit-learn's default; with two the standard error would have one degree of freedom
+_ENOUGH, _FEW, _LEAST_ROWS = 2000, 500, 200  # rows down to which all, quick and needed candidates stay; see `_planned`
 _SHARE = 0.3
 """Share of the time that one candidate may take where there is no time for all."""
-_FIRST_TRIAL, _STEP = 100, 3
+_FIRST_TRIAL, _STEP = 100, 3  # rows of the first trial fit, and the factor to the next: two fits tell how time grows
 _TRIAL = 0.03
 """Share of the budget for one trial fit, beyond the two smallest sizes."""
 _SPENT = 0.8

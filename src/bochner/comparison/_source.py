@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline, make_pipeline
 
-_WIDTH = 88
+_WIDTH = 88  # columns of printed code, as black and ruff have them
 
 
 def source(estimator: Any) -> tuple[list[str], str]:

@@ -24,7 +24,7 @@ SPLIT_EVERY = 8
 """Number of parts that one task adds; a tree of 1000 blocks is four levels deep."""
 _GLANCE = 10_000
 """Largest number of rows from which maps choose their constants."""
-_UNLIMITED = 1 << 62
+_UNLIMITED = 1 << 62  # more rows than any collection has
 
 T = TypeVar("T")
 Relabel = Callable[[Any, Any], tuple[Any, Any]]

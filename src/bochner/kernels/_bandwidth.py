@@ -23,7 +23,7 @@ from .._validation import check_instance, check_option, check_points, check_posi
 from ._kernel import Kernel
 
 RULES = ("scale", "median")
-N_ROWS = 1000
+N_ROWS = 1000  # half a million distances: their median is known to a few per cent
 
 K = TypeVar("K", bound=Kernel)
 

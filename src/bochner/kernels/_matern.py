@@ -25,7 +25,7 @@ from ._distances import DistancesTo, Lengthscale
 from ._shift_invariant import Radial
 
 NEGLIGIBLE = 2.0**-57  # the share of a sum that may be left out at either end
-LOG_NEGLIGIBLE = 40.0
+LOG_NEGLIGIBLE = 40.0  # weights below exp(-40) = 4e-18 are lost in the rounding of float64
 LOG_TINY = 690.0  # weights below exp(-690) would underflow
 LOG_FAST = 83.0  # rates up to exp(83) are kept where they have a weight at all: derivatives need them
 LOG_LARGE = 700.0  # rates above exp(700) would overflow

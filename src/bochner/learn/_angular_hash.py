@@ -17,8 +17,8 @@ from ..projections import Projection
 from ._estimator import RowEstimator, all_or_nothing
 from ._feature_parameters import FeatureParameters, draw_features
 
-_QUERIES_AT_ONCE = 16
-_DEFAULT_BITS = 256
+_QUERIES_AT_ONCE = 16  # queries of a tile: each reads candidates of its own, so that more would not share work
+_DEFAULT_BITS = 256  # docs/learn.md measures the recall of these
 _MANY = 1 << 20
 """More rows than a block has."""
 

@@ -33,7 +33,7 @@ _NOISE, _AMPLITUDE = (1e-6, 1e2), (1e-4, 1e4)
 """Noise and amplitude, in units of the mean square of the targets."""
 _STEP = 1e-4
 """Relative step of the differences that give the derivative of a profile."""
-_REFUSED = 1e25
+_REFUSED = 1e25  # loss where a factorisation fails: the line search steps back from it
 
 
 class ProcessCandidate(NamedTuple):

@@ -19,10 +19,10 @@ from ._column_moments import ColumnMoments
 
 _CHUNK_NUMBERS = 1 << 23
 """Features held at a time: 32 MB in float32."""
-_CHUNK_ROWS = 1 << 16
+_CHUNK_ROWS = 1 << 16  # rows of a chunk at most, however narrow: what is done per row in Python stays bounded
 _DENSE_NUMBERS = 1 << 24
 """Largest part of a sparse matrix that is made dense for maps that choose constants from data: 128 MB."""
-_LEAST_GLANCE = 64
+_LEAST_GLANCE = 64  # rows that maps see of sparse data however wide: fewer could not choose constants
 
 T = TypeVar("T")
 

@@ -39,7 +39,7 @@ EXACT_TRIAL_ROWS = 800
 """Rows of a trial with the exact kernel: its decomposition takes a tenth of a second."""
 _FEATURE_ROWS, _FEATURE_WIDTH = 4096, 1024
 """Rows and features of trials with features."""
-_WIDEST, _FIRST_WIDTH = 4096, 512
+_WIDEST, _FIRST_WIDTH = 4096, 512  # widest features that the budget may choose, and the narrowest
 _BUDGET = 6e11
 """Most multiplications n D^2 of a fit of the chosen width: about 20 s on two cores."""
 _GAIN = 0.03

@@ -18,7 +18,7 @@ from .engine import blas_for
 
 LARGE_ORDER = 8192
 """From here on matrices are taken in blocks."""
-BLOCK = 4096
+BLOCK = 4096  # order of a block: OpenBLAS's threaded product overflows its buffer from about 15000
 
 
 @dataclass(frozen=True)

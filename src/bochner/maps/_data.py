@@ -11,7 +11,7 @@ import numpy as np
 
 from .._arrays import as_numpy
 
-_CHUNK = 65536
+_CHUNK = 65536  # rows converted to float64 at a time: 32 MB at 64 columns
 
 
 @dataclass(frozen=True)

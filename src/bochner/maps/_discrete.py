@@ -24,7 +24,7 @@ from ._map import Coupling, Layout, Map
 
 _MARGIN = 0.01
 """Distance of the shift below the data, in units of their root mean square; at zero the variance would degenerate."""
-_SMALLEST_RATE = 1e-8
+_SMALLEST_RATE = 1e-8  # a rate of zero has no features at all, and would divide by zero
 _PAIRS, _PAIRS_AT_LEAST, _NUMBERS = 2000, 200, 400_000
 """Pairs of points from which the probability is chosen: largest and smallest number, and their total size."""
 

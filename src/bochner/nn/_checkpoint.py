@@ -28,8 +28,8 @@ from torch import Tensor, nn
 from ..approximation import Approximation, FeatureMap
 from ..approximation.files import plan_from_json, plan_to_json
 
-FORMAT = 1
-_LARGEST_PLAN = 1 << 28
+FORMAT = 1  # version of the buffers in a state_dict; see docs/architecture.md
+_LARGEST_PLAN = 1 << 28  # bytes of a plan that are parsed: 256 MB
 _DTYPES = {"format_version": torch.int64, "plan": torch.uint8, "seeds": torch.int64, "fitted": torch.bool}
 
 

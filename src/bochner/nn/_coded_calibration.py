@@ -29,7 +29,7 @@ from ._key_codes import KeyCodes
 from ._model_change import Loss, ModelChange
 from ._recording import Recorded, record
 
-WINDOWS = (8, 16, 32, 64)
+WINDOWS = (8, 16, 32, 64)  # windows that are tried: powers of two, at most .8 of the cost
 KEPT = (0, 4, 8, 16, 32, 64, 128, 256)
 """Windows and numbers of kept keys that are tried."""
 COSTS = (24, 32, 48, 64, 96, 128, 192, 256, 384, 512)

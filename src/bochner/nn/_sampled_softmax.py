@@ -20,7 +20,7 @@ from ._head_spec import attention_spec
 
 SAMPLERS = ("kernel", "uniform", "softmax")
 _OWNER = "SampledSoftmax"
-_CALIBRATION_ROWS = 256
+_CALIBRATION_ROWS = 256  # random rows from which constants are chosen
 
 
 class SampledSoftmax(ClassLogits):

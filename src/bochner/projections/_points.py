@@ -15,7 +15,7 @@ from ._operator import DenseOperator, Operator
 from ._projection import Projection, named_streams
 
 SEQUENCES = ("halton", "sobol")
-_SOBOL_MAX_DIM = 21201
+_SOBOL_MAX_DIM = 21201  # dimensions of SciPy's table of directions, by Joe and Kuo
 _CELL = 2.0**-30
 """Resolution of the scrambled Sobol points; points are shifted by half of it, since the normal quantile excludes 0 and 1."""
 _LARGEST_ORDER = 200

@@ -14,7 +14,7 @@ from ._rotation import Directions, FastRotation, check_factors
 from ._stages import GivensLevel, GivensWalk, Permutation, Stage, hd_block, levels_of
 
 ANGLES = ("beta", "uniform", "tree")
-_LARGEST_CONSTANT = 1000.0
+_LARGEST_CONSTANT = 1000.0  # steps in units of d log d: more is a slip, and would take memory
 
 
 def draw_angles(law: str, level: int, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:

@@ -18,7 +18,7 @@ from ._stages import SignedWalsh, Stage, rademacher
 
 Directions = Literal["all", "axes", "none"]
 
-_MOST_FACTORS = 100
+_MOST_FACTORS = 100  # three are usual: many more is a slip, and would take time
 _REMEDY = "use fewer rows or dimensions"
 
 

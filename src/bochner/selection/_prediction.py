@@ -25,8 +25,8 @@ _PRECISE = 0.02
 """Relative standard error below which no more draws are needed."""
 _SEEN = 0.5
 """Ratio to the closed form below which a simulation is considered to have missed the rare draws that dominate the error."""
-_KEPT_NUMBERS = 2**25
-_TIMED_ROWS, _TIMES = 256, 3
+_KEPT_NUMBERS = 2**25  # numbers of W that are kept for the next mechanism: 256 MB
+_TIMED_ROWS, _TIMES = 256, 3  # a tile of rows, and the best of three: other processes only add time
 
 
 class Prediction(NamedTuple):

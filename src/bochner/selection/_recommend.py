@@ -22,7 +22,7 @@ from ._recommendation import Candidate, Recommendation
 from ._sample import Facts, Sample
 from ._tolerance import at_tolerance
 
-DEFAULT_FEATURES, MOST_FEATURES = 512, 65536
+DEFAULT_FEATURES, MOST_FEATURES = 512, 65536  # a width to start with, and the widest that a tolerance may ask for
 _WORTH = 0.95
 """Mechanisms are drawn again as long as they may be better than the best known one by this factor."""
 _TIMED = 12

@@ -13,7 +13,7 @@ from ._applicable import label_of, rows_within
 from ._prediction import Prediction, Predictor
 from ._sample import Facts
 
-_SHOWN = 12
+_SHOWN = 12  # lines of the table that is printed
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ._recommendation import Candidate
 
 _LOOKED_AT = 12
 """Largest number of mechanisms whose width is determined exactly."""
-_NEAR = 0.9
+_NEAR = 0.9  # share of the tolerance from which a simulated width is near enough
 _STEPS = {"theory": 12, "simulation": 4}
 
 

@@ -14,7 +14,7 @@ from ._pairs import check_cosine, check_squares
 from ._rows import pair_fraction, sine_law
 from ._special_functions import hyp1f1_negative, log_poisson_mean, log_rising_ratio, poisson_mean
 
-EVEN_SERIES_BELOW = 30.0
+EVEN_SERIES_BELOW = 30.0  # beyond it nothing cancels, and logarithms take over
 
 
 def _far_sum(d: int) -> float:
@@ -120,11 +120,11 @@ def orthogonality_relative_gap(V: Any, m: int, d: int) -> np.ndarray:
     return pair_fraction(m, d) * conformity_gap(V, d)
 
 
-SERIES_BELOW = 1.0
+SERIES_BELOW = 1.0  # below it the difference cancels and its series converges at once
 FAR = 400.0  # squared distances from which on the nodes of `sine_law` may be too few
-N_FAR = 60
-LARGEST = 1e60
-N_TERMS = 40
+N_FAR = 60  # degree of the table in 1/z, in which pair values are smooth
+LARGEST = 1e60  # longer vectors are cut: squares of their squares are finite, and pair values have reached their limits
+N_TERMS = 40  # terms of the series below one: 60 change no bit
 
 
 def trigonometric_pair(V: Any, d: int, c: float = 0.0) -> np.ndarray:

@@ -11,7 +11,7 @@ from ._coupling import trigonometric_excess
 from ._pairs import check_squares
 from ._rows import block_counts
 
-_NODES = 400
+_NODES = 400  # 800 change the mean by less than 1e-12
 _NEAR, _DEGREE = 30.0, 160
 """Squared distances up to which many pairs are interpolated, and the degree that does so to rounding."""
 

@@ -11,7 +11,7 @@ import numpy as np
 from bochner._arrays import as_numpy
 from bochner._validation import as_real, check_rows, shown
 
-LARGEST = 1e150
+LARGEST = 1e150  # numbers whose squares are finite
 
 
 @dataclass(frozen=True)

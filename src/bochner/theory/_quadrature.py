@@ -12,8 +12,8 @@ from bochner._validation import check_count, check_option
 from ._coupling import even_coefficients, trigonometric_pair
 from ._pairs import check_finite_squares, check_numbers, check_squares, check_vectors
 
-SERIES_BELOW = 1.0
-N_TERMS = 40
+SERIES_BELOW = 1.0  # below it the differences cancel and their series converge at once
+N_TERMS = 40  # terms of the series below one, the last of which is below 1e-35
 
 
 def _radial_loss(t: np.ndarray, d: int) -> np.ndarray:
@@ -125,8 +125,8 @@ def second_moments(V: Any, d: int, vertices: str = "simplex", radii: str = "own"
     return h2, (2 * _radial_loss(t, d) - inner / 2 - outer / 2) / (2 * d)
 
 
-FAR = 1e4
-N_NODES = 400
+FAR = 1e4  # squared distances from which Bessel functions take over: nodes would grow with the distance
+N_NODES = 400  # 800 change probabilities and means by less than 1e-5
 
 
 class OriginWeight(NamedTuple):

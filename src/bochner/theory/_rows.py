@@ -54,7 +54,7 @@ def coupled_pairs(m: int, d: int, coupling: str) -> tuple[tuple[float, float], .
     return tuple((count * n * (n - 1) / m**2, -1 / (n - 1)) for n, count in counts.items() if n > 1)
 
 
-N_NODES = 120
+N_NODES = 120  # 240 change pair values by less than 1e-15 (d from 4 to 1024)
 
 
 @lru_cache(maxsize=64)

@@ -10,7 +10,7 @@ import numpy as np
 from .._validation import check_count
 from ._pairs import check_squares
 
-_NODES = 16
+_NODES = 16  # Chebyshev nodes of an error that sampling knows to a few per cent
 _FAR = 60.0
 """Squared norm of x + y from which on pairs of rows contribute less than rounding."""
 

@@ -101,8 +101,8 @@ def log_rising_ratio(n: int, d: int) -> np.ndarray:
     return np.concatenate([[0.0], np.cumsum(np.log1p(-j / (d + 2 * j)))])
 
 
-FAR = 400.0
-N_FAR_TERMS = 12
+FAR = 400.0  # from here on SciPy's function may not return
+N_FAR_TERMS = 12  # at t = 400 the next terms are below rounding: 20 change no bit
 
 
 def hyp1f1_negative(d: int, t: Any) -> np.ndarray:

@@ -26,7 +26,7 @@ TOLERANCE, FLOAT32_TOLERANCE = 1e-6, 1e-5
 """Errors at which a fit ends, relative to the fit, in the norm of S + alpha; products in float32 round at the second."""
 COEFFICIENTS, _FAR_BELOW = 1e-4, 1e-2
 """Error of the coefficients at which a fit ends as well; or far below the tolerance, where they are hardly determined."""
-MAX_PASSES = 500
+MAX_PASSES = 500  # passes over the rows before a warning that the fit has not converged
 _DELAY = 4
 """Steps by which the estimate of the error lags behind."""
 _FEATURE = 50.0

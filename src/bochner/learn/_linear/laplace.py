@@ -19,7 +19,7 @@ from .posterior import left_out
 Passes = Callable[[], Iterator[tuple[np.ndarray, Likelihood]]]
 """Walks over chunks of features (n, D) with the likelihoods of their rows; called once for each pass."""
 
-_MAX_STEPS = 100
+_MAX_STEPS = 100  # scikit-learn's ``max_iter_predict``; Newton's method needs about ten
 _TOLERANCE = 1e-13
 """Tolerance of the Newton decrement, relative to the likelihood: the mode is then exact to rounding."""
 

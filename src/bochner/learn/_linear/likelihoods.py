@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import expit, log_softmax, ndtri, softmax
 
-_POINTS = 512
+_POINTS = 512  # quasi-random points of the mean over scores
 _ROWS = 512
 """Rows whose points are held at a time."""
 

@@ -11,6 +11,7 @@ from ...linalg.engine import for_each_tile, single_threaded_blas
 
 _COLUMNS = 320
 """Columns of a block of the scatter matrix: enough for BLAS to reach its speed, few enough to share among threads."""
+# Rows of a tile about their mean, and of a block when a triangle is copied to the other: a few MB
 _ROWS, _MIRRORED = 512, 1024
 
 Part = tuple[np.ndarray, np.ndarray, np.ndarray | None]
