@@ -19,7 +19,7 @@ class NodeRegression:
     walks : Walks
         The features, ``Walks(Diffusion(10.0))``.
     noise : float, default 0.1
-        Variance of the noise, relative to the kernel: the regularisation strength.
+        Variance of the noise, relative to the kernel: the regularisation.
     tolerance : float, default 1e-6
         Relative residual at which conjugate gradients end.
     rng : int, numpy.random.Generator or None

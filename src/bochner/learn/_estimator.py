@@ -113,6 +113,7 @@ class RowEstimator(BaseEstimator):
         weights = None
         if sample_weight is not None:
             sample_weight, _ = _in_numpy(owner, sample_weight)
+            # private in scikit-learn, and what its own estimators call: shapes and messages are theirs; has no public twin
             weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         y = self._checked_targets(y)
         with named(owner):

@@ -93,7 +93,7 @@ class KernelMachine(Compactable, FeatureEstimator, ABC):
 
     @property
     def alpha_(self) -> Any:
-        """The regularisation strength that was used."""
+        """The regularisation that was used."""
         return self._ridge().solution.alpha
 
     @property

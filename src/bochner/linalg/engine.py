@@ -190,7 +190,7 @@ def _set_threads(libraries: list[Any], limits: list[int]) -> None:
 
     In recent versions of threadpoolctl, `set_num_threads` of OpenBLAS works for the first thread that calls it and
     ignores the others; the plain setter has the private name below.  In older versions the public setter is the plain
-    one.
+    one.  The private name can go when the public setter works in every thread.
     """
     for library, limit in zip(libraries, limits, strict=True):
         getattr(library, "_real_set_num_threads", library.set_num_threads)(limit)

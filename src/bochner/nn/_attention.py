@@ -115,10 +115,10 @@ def linear_attention(  # type: ignore[misc]  # the options of both forms are tho
         communicated.  All ranks must call the function, with the same features; gradients are those of the sum of the
         losses of all ranks.
     window : int
-        Query i meets the keys at distance less than ``window`` exactly, without features: its own key and the
-        ``window - 1`` before it, and with ``causal=False`` as many after it.  There must be as many queries as keys.
+        Keys within this many positions of the query get their exact softmax weight: its own key and the ``window - 1``
+        before it, and with ``causal=False`` as many after it.  There must be as many queries as keys.
     anchors : int
-        The first keys that are not masked, which all queries that see them meet exactly.
+        Number of the first keys that are not masked, which have exact weights for all queries that see them.
     nonpositive : {"warn", "raise", "nan"}
         What to do with rows whose denominator is not positive, which can happen with signed features: warn
         (`DenominatorWarning`) and divide, raise ArithmeticError, or set the row to NaN, which needs no synchronisation.

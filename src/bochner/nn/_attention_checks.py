@@ -209,8 +209,8 @@ def _checked_mask(k: Tensor, key_mask: Tensor | None) -> Tensor | None:
     if not fits or any(a not in (1, b) for a, b in zip(key_mask.shape[:-1], k.shape[:-2], strict=False)):
         raise ValueError(
             f"{OWNER}: key_mask must have the shape of k without its width, {tuple(k.shape[:-1])}, axes of length 1 "
-            f"allowed, got {tuple(given.shape)}; of (batch, length) make mask[:, None, :].  A mask of queries by keys "
-            f"has no linear form: see causal and prefix_lengths."
+            f"allowed, got {tuple(given.shape)}; for a (batch, length) mask pass mask[:, None, :].  A mask of queries by "
+            f"keys cannot be computed in linear time: see causal and prefix_lengths."
         )
     dtype = torch.float64 if k.dtype == torch.float64 else torch.float32
     if key_mask.dtype == torch.bool:
@@ -287,7 +287,8 @@ def _check_prefix_lengths(q: Tensor, k: Tensor, lengths: Tensor) -> None:
     if tuple(lengths.shape) not in {(q.shape[-2],), (*batch, q.shape[-2])}:
         raise ValueError(
             f"{OWNER}: prefix_lengths must have shape ({q.shape[-2]},), or one row for each member of the first axis of q, "
-            f"got {tuple(lengths.shape)}; an arbitrary mask of queries by keys has no linear form."
+            f"got {tuple(lengths.shape)}; an arbitrary mask of queries by keys cannot be computed in linear "
+            f"time."
         )
     if readable(lengths) and lengths.numel() and (lengths.min() < 0 or lengths.max() > k.shape[-2]):
         raise ValueError(f"{OWNER}: prefix_lengths must lie between 0 and the number of keys {k.shape[-2]}.")

@@ -74,7 +74,7 @@ class CodedAttention(HeadAttention):
 
     @property
     def cost(self) -> tuple[int, ...]:
-        """Keys that each head meets beyond window and anchors."""
+        """Keys with exact weights of each head, beyond window and anchors."""
         return self.selection.kept
 
     def record(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The plan of coded attention: which keys each head of a layer meets exactly, and how it finds them."""
+"""The plan of coded attention: which keys get exact weights in each head of a layer, and how they are found."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 r"""What the keys that were left out contribute to attention, estimated by random features in the heads where it helps.
 
-Sums over all keys before a block are known in linear time; the keys that the block meets exactly are subtracted from them,
+Sums over all keys before a block are known in linear time; keys with exact weights in the block are subtracted from them,
 feature by feature, so that each key counts once.
 """
 

@@ -55,7 +55,7 @@ def _softcapped(module: nn.Module) -> str | None:
 
 
 def is_unbiased_cross(module: nn.Module) -> bool:
-    """Whether an attention with the position bias of T5 meets the keys of an encoder, where that bias is zero."""
+    """Whether an attention with the position bias of T5 is cross-attention, where that bias is zero."""
     return bool(getattr(module, "is_decoder", False)) and not getattr(module, "is_causal", True)
 
 
@@ -212,7 +212,7 @@ def looks_like_attention(module: nn.Module) -> bool:
 
 
 def is_cross(name: str) -> bool:
-    """Whether the attention of that name in a decoder meets the keys of an encoder."""
+    """Whether the attention of that name in a decoder is cross-attention."""
     return not _CROSS.isdisjoint(name.split("."))
 
 

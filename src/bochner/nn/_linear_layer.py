@@ -20,7 +20,7 @@ from ._decoding_step import DecodingStep
 from ._hugging_face import LAYER
 
 OWNER = "LinearCache"
-"""Whose layers these are, in messages."""
+"""Class name in error messages."""
 
 
 class _Step(NamedTuple):

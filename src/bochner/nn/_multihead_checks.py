@@ -159,7 +159,7 @@ def is_causal_mask(attn_mask: Tensor | None, is_causal: bool) -> bool:
     if n != p or not bool((mask == causal).all()):
         raise ValueError(
             f"{OWNER}: attn_mask of shape {tuple(attn_mask.shape)} is neither causal nor empty, and a mask of queries by "
-            f"keys has no linear form; what there is: is_causal=True, key_padding_mask, and in linear_attention "
-            f"prefix_lengths and cu_seqlens."
+            f"keys cannot be computed in linear time; supported are is_causal=True, key_padding_mask, and in "
+            f"linear_attention prefix_lengths and cu_seqlens."
         )
     return True

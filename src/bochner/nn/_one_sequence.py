@@ -1,4 +1,4 @@
-"""Linear attention of one sequence: which keys are met by features, which ones exactly, and by which engine.
+"""Linear attention of one sequence: which keys use features, which have exact weights, and which engine computes them.
 
 The plain engine (`bochner.nn._attention_plain`) computes everything, on any device.  On the CPU, positive features whose
 logarithms are quadratic, which are all real exponential maps, go through the fused operator (`bochner.nn._fused`), which is

@@ -64,7 +64,7 @@ def _transform(n: int, d: int, width: int, dtype: type, projection: Projection |
     fast, slow, *bare = best_of_each(works, 3 if d > 1000 else 7, REST)
     rows = "default rows" if projection is None else "Hadamard(3) rows"
     case = f"RBFSampler / RandomFeatures, {n} x {d} -> {width} {np.dtype(dtype)}, {rows}"
-    least = "".join(f"; products, cosines and sines that are not kept {seconds(time)}" for time in bare)
+    least = "".join(f"; lower bound (product, sine and cosine, result discarded) {seconds(time)}" for time in bare)
     return at_least(case, slow / fast, goal, "x", f"{seconds(fast)}; RBFSampler {seconds(slow)}{least}")
 
 

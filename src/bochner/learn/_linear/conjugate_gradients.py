@@ -77,7 +77,7 @@ def iterated_ridge(
     rows : RowSource
         With targets (n, t).
     alpha : float or array (t,)
-        Positive strengths.
+        Positive regularisation, one for all targets or one for each.
     intercept : bool
         Whether features and targets are taken about their means.
     exact : bool

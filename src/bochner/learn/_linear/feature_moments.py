@@ -20,7 +20,7 @@ _GROUPS, _GROUP, _GROUP_PER_FEATURE = 4, 1024, 4
 _FEWEST, _FEWEST_PER_FEATURE = 256, 2
 """Fewest rows of a tile: with fewer, products are slower per row, and adding them up takes as long as they do."""
 _BLUR = 1e-2
-"""Share of a strength that the rounding error of S may have: as if the strength were off by so much, somewhere."""
+"""Share of alpha that the rounding error of S may have: as if alpha were off by so much, somewhere."""
 _ACCURATE = 1e-4
 """Relative error of features by rounding in float32 above which they are computed in float64."""
 
@@ -32,7 +32,7 @@ def collect_moments(
 
     Features that are others times a matrix T, such as whitened landmarks, have the scatter :math:`T^TST`: the product is
     taken once, instead of once for each row.  It multiplies rounding errors by :math:`|T|^2` instead of :math:`|T|`, so it
-    is taken of many rows, and where the error stays far below the least strength that the equations will be solved with.
+    is taken of many rows, and where the error stays far below the least alpha that the equations will be solved with.
 
     Parameters
     ----------

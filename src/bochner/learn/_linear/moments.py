@@ -99,7 +99,7 @@ class Moments:
             D and t.
         exact : bool
             Whether products are computed in float64 even for float32 features: the error of a float32 product exceeds
-            the small eigenvalues on which the criteria for the regularisation strength depend.
+            the small eigenvalues on which the criteria for alpha depend.
         """
         sums = Sums(n_features, n_targets)
         for features, targets, weights in parts:

@@ -111,7 +111,7 @@ class Preconditioner:
         phi : FeatureMap
         sample : WeightedRows
         alpha : array (t,)
-            Positive strengths.
+            Positive regularisation, one for all targets or one for each.
         intercept : bool
             Whether features are taken about their mean.
         dimensions : float
@@ -172,7 +172,7 @@ def sampled(
     phi : FeatureMap
     rows : RowSource
     alpha : array (t,)
-        Positive strengths.
+        Positive regularisation, one for all targets or one for each.
     size : int
         Rows of the sample.
     weight : float

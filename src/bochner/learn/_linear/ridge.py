@@ -23,9 +23,9 @@ from .spectrum import Equations, NormalEquations, RowEquations, Solved, Spectrum
 
 SOLVERS = ("auto", "primal", "dual", "cg")
 SAFE_ALPHA = 1e-3
-"""From here on a fixed strength is far above the rounding of products in float32."""
+"""From here on a fixed alpha is far above the rounding of products in float32."""
 _SAMPLE_NUMBERS, _SAMPLE_ROWS = 1 << 25, 2048
-"""Features on which a criterion chooses the strength for conjugate gradients, 256 MB in float64, and most rows of them."""
+"""Features on which a criterion chooses alpha for conjugate gradients, 256 MB in float64, and most rows of them."""
 _NOTHING_KEPT = (
     "a fit by conjugate gradients keeps no statistics to which rows could be added, and compact() drops them; call fit, "
     "with solver='primal' if rows are to be added."
@@ -33,7 +33,7 @@ _NOTHING_KEPT = (
 
 
 class Solution(NamedTuple):
-    """Coefficients (D, t), intercepts (t,), and the regularisation strength they were found with."""
+    """Coefficients (D, t), intercepts (t,), and the alpha they were found with."""
 
     coefficients: np.ndarray
     intercept: np.ndarray
@@ -58,7 +58,7 @@ class Ridge:
         The estimator, for messages.
     alpha : float, array, "gcv" or "loo"
     alphas : array or None
-        Strengths among which the criteria choose.
+        Values among which the criteria choose.
     intercept : bool
     solver : {"auto", "primal", "dual", "cg"}
         See `KernelRidge`.
@@ -87,7 +87,7 @@ class Ridge:
                 )
             self.grid()
             return
-        alpha = _strengths(self.owner, "alpha", self.alpha)
+        alpha = _alphas_of(self.owner, "alpha", self.alpha)
         if alpha.ndim and len(alpha) not in (1, n_targets):
             raise ValueError(
                 f"{self.owner}: alpha has {len(alpha)} entries, one for each target, for {n_targets} targets."
@@ -102,14 +102,14 @@ class Ridge:
         """The values of alpha to choose among: those that are given, or the default ones for these equations."""
         if self.alphas is None:
             return np.ones(1) if equations is None else grid_of(equations)
-        grid = np.atleast_1d(_strengths(self.owner, "alphas", self.alphas))
+        grid = np.atleast_1d(_alphas_of(self.owner, "alphas", self.alphas))
         if not (grid > 0).all():
             raise ValueError(f"{self.owner}: alphas must be positive numbers, got {shown(self.alphas)}.")
         return grid
 
     @property
     def exact(self) -> bool:
-        """Whether products must be taken in float64: criteria and small strengths look below the rounding of float32."""
+        """Whether products must be taken in float64: criteria and small alphas look below the rounding of float32."""
         return isinstance(self.alpha, str) or bool((np.asarray(self.alpha) < SAFE_ALPHA).any())
 
     def fit(self, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel:
@@ -170,13 +170,13 @@ class Ridge:
         return RidgeModel(self, None, found=Solution(found.coefficients, intercept, alpha))
 
     def _by_sample(self, phi: FeatureMap, rows: RowSource) -> float:
-        """The strength that the criterion chooses on a sample of the rows."""
+        """Alpha that the criterion chooses on a sample of the rows."""
         size = int(np.clip(_SAMPLE_NUMBERS // phi.n_features_out, 256, _SAMPLE_ROWS))
         X, Y, weights = rows.sample_weighted(size, np.random.default_rng(0))
         return float(RidgeModel(self, FewRows(phi.queries(X), Y, weights)).solution.alpha)
 
     def _by_leaving_out(self, model: RidgeModel, phi: FeatureMap, rows: RowSource, verbose: Any) -> float:
-        """The strength of the least leave-one-out error: one more pass over the rows."""
+        """Alpha of the least leave-one-out error: one more pass over the rows."""
         spectrum = model.equations.spectrum()
         alphas = self.grid(spectrum.equations)
         work = partial(squares_of_chunks, phi=phi, spectrum=spectrum, alphas=alphas, means=model.means)
@@ -194,7 +194,7 @@ class RidgeModel:
     data : Moments, FewRows or None
         None if nothing but the solution is kept.
     alpha : float, optional
-        The strength that a second pass over the rows has chosen.
+        Alpha that a second pass over the rows has chosen.
     found : Solution, optional
         What was found by conjugate gradients, or before the model was saved or its data were dropped.
     """
@@ -325,8 +325,8 @@ def _predict(
     return check_finite(owner, found).astype(X.dtype, copy=False)
 
 
-def _strengths(owner: str, name: str, value: Any) -> np.ndarray:
-    """One strength or several, none of them negative."""
+def _alphas_of(owner: str, name: str, value: Any) -> np.ndarray:
+    """One alpha or several, none of them negative."""
     sentence = f"{owner}: {name} must be a non-negative number or a list of them, got {shown(value)}."
     try:
         array = np.asarray(value, dtype=np.float64)

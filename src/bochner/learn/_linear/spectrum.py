@@ -91,7 +91,7 @@ class Equations(ABC):
 
     @abstractmethod
     def cholesky(self, alpha: float) -> np.ndarray:
-        """Coefficients B (D, t) for one regularisation strength."""
+        """Coefficients B (D, t) for one alpha."""
 
     @abstractmethod
     def eigenvectors(self) -> tuple[np.ndarray, np.ndarray]:
@@ -99,7 +99,7 @@ class Equations(ABC):
 
     @property
     def floor(self) -> float:
-        """Bound below which an eigenvalue, or a regularisation strength, is within rounding error."""
+        """Bound below which an eigenvalue, or an alpha, is within rounding error."""
         return self.order * _EPS * self.trace
 
     def spectrum(self) -> Spectrum:
@@ -111,13 +111,13 @@ class Equations(ABC):
         return Spectrum(np.where(known, values, 0.0), V, z, self)
 
     def solve(self, alpha: Any) -> Solved:
-        """Fit of one strength, or one for each target: by Cholesky where one factorisation will do."""
-        strengths = np.unique(alpha)
-        if len(strengths) == 1 and strengths[0] > self.floor:
+        """Fit of one alpha, or one for each target: by Cholesky where one factorisation will do."""
+        alphas = np.unique(alpha)
+        if len(alphas) == 1 and alphas[0] > self.floor:
             with blas_for(self.order), contextlib.suppress(linalg.LinAlgError):  # rounding made S indefinite
-                return Solved(self.cholesky(float(strengths[0])))
+                return Solved(self.cholesky(float(alphas[0])))
         spectrum = self.spectrum()
-        return spectrum.within_rounding(alpha) if strengths[0] <= self.floor else Solved(spectrum.coefficients(alpha))
+        return spectrum.within_rounding(alpha) if alphas[0] <= self.floor else Solved(spectrum.coefficients(alpha))
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class RowEquations(Equations):
 
 @dataclass(frozen=True)
 class Spectrum:
-    r"""The equations in the eigenvectors of :math:`S = V\Lambda V^T`: fits of every strength from one decomposition.
+    r"""The equations in the eigenvectors of :math:`S = V\Lambda V^T`: fits of every alpha from one decomposition.
 
     With :math:`z = V^TC`, coefficients are :math:`V z/(\lambda+\alpha)`; the residual sum of squares is
     :math:`T - \sum z^2(\lambda+2\alpha)/(\lambda+\alpha)^2`, and the fit has :math:`\sum\lambda/(\lambda+\alpha)`
@@ -224,13 +224,13 @@ class Spectrum:
     equations: Equations
 
     def coefficients(self, alpha: Any, least: float = 0.0) -> np.ndarray:
-        """B (D, t), for one strength or one for each target, from eigenvalues above ``least``."""
+        """B (D, t), for one alpha or one for each target, from eigenvalues above ``least``."""
         known = self.values > least
         shifted = self.values[known, None] + np.atleast_1d(alpha)[None, :]
         return np.asarray(self.vectors[:, known] @ (self.z[known] / shifted))
 
     def within_rounding(self, alpha: Any) -> Solved:
-        """The minimum-norm fit, for a strength within rounding error.
+        """The minimum-norm fit, for an alpha within rounding error.
 
         Directions in which the features are within rounding error are left out: their coefficients would be large, and
         would amplify the rounding errors of new rows.
