@@ -7,23 +7,7 @@ import torch
 
 from bochner import Approximation, kernels, maps
 from bochner.nn import AttentionState, linear_attention
-from support.attention import check_close, exact, fitted, in_parts, lower, positive, tokens
-
-
-def mixed(phi, q, k, v, window, anchors, causal, mask=None):
-    """Attention in quadratic time: weights of softmax where they are exact, of the features elsewhere."""
-    root = q.shape[-1] ** -0.25
-    x, y = q * root, k * root
-    n, p = q.shape[-2], k.shape[-2]
-    there = torch.ones(p, dtype=torch.bool) if mask is None else mask
-    distance = torch.arange(n)[:, None] - torch.arange(p)
-    near = distance.abs() < window
-    near = near | (there & (there.cumsum(-1) <= anchors))[..., None, :]
-    weights = torch.where(near, (x @ y.mT).exp(), phi.queries(x) @ phi.keys(y).mT)
-    visible = there[..., None, :] & (distance >= 0 if causal else torch.tensor(True))
-    weights = weights * visible
-    return torch.nan_to_num(weights @ v / weights.sum(-1, keepdim=True))
-
+from support.attention import check_close, exact, fitted, in_parts, lower, mixed, positive, tokens
 
 NEAR = [(1, 0), (4, 0), (0, 3), (5, 2), (30, 0), (2, 40)]
 

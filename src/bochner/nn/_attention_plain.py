@@ -33,7 +33,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ..approximation.log_features import NOTHING, KeySums, LogFeatures, key_values, scaled_query_values, stabiliser
+from ..approximation.log_features import NOTHING, KeySums, LogFeatures, scaled_query_values
 
 LOG2E = math.log2(math.e)
 NONPOSITIVE = ("warn", "raise", "nan")
@@ -196,15 +196,50 @@ def causal(
     signs = [None if x.mantissa is None else x.mantissa.expand_as(x.log) for x in (queries, keys)]
     sign_q = None if signs[0] is None else chunks(signs[0], ahead, n, group)
     sign_k = None if signs[1] is None else chunks(signs[1], behind, p)
-    top = k.detach().amax(dim=-2, keepdim=True).clamp(min=NOTHING)
-    before = _running(_signed((k - top).exp(), sign_k).mT @ v, top, sums)
-    start = KeySums(before.values[..., :count, :, :], before.shift[..., :count, :, :])
-    rows, scale = _query_values(q + start.shift, sign_q)
-    far = Part(rows @ start.values, scale)
-    parts = _with_own_chunk(far, (q, sign_q), (k, sign_k), v, size, group)
-    out = (rows_of(x.flatten(-3, -2), ahead * group, n * group) for x in parts)
-    after = KeySums(*(x[..., count, :, :] for x in before)) if keep else None
+    added, shift, _ = chunk_sums(k, sign_k, v, sums)
+    if sums is None:  # an empty chunk before the first one
+        added, shift = pad(added, (0, 0, 0, 0, 1, 0)), pad(shift, (0, 0, 0, 0, 1, 0), value=NOTHING)
+    before = running(added, shift, own=True)
+    start = KeySums(before[..., :count, :, :], shift[..., :count, :, :])
+    part = _with_own_chunk(start, (q, sign_q), (k, sign_k), v, size, group)
+    out = (rows_of(x.flatten(-3, -2), ahead * group, n * group) for x in part)
+    after = KeySums(before[..., count, :, :], shift[..., count, :, :]) if keep else None
     return Part(*out), after
+
+
+def chunk_sums(k: Tensor, sign: Tensor | None, v: Tensor, sums: KeySums | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Sums over the keys of each chunk, their running maxima, and features of keys under these.
+
+    Parameters
+    ----------
+    k : Tensor (..., b, c, m)
+        Logarithms of keys.
+    sign : Tensor (..., b, c, m) or None
+        Their signs.
+    v : Tensor (..., b, c, e + 1)
+        Values with a column of ones.
+    sums : KeySums or None
+        Sums before all of these, which are then the first chunk of the result.
+
+    Returns
+    -------
+    added, shift, columns : Tensor (..., b, m, e + 1), (..., b, 1, m) and (..., b, c, m)
+        With one more chunk in the first two where there are sums.
+    """
+    tops = k.detach().amax(dim=-2, keepdim=True).clamp(min=NOTHING)
+    if sums is None:
+        shift = tops.cummax(dim=-3).values
+        columns = _signed((k - shift).exp(), sign)
+        return columns.mT @ v, shift, columns
+    lead = torch.broadcast_shapes(k.shape[:-3], v.shape[:-3], sums.values.shape[:-2])
+    shift = torch.cat([_as_chunk(sums.shift.detach(), lead), tops.expand(*lead, *tops.shape[-3:])], dim=-3)
+    shift = shift.cummax(dim=-3).values
+    columns = _signed((k - shift[..., 1:, :, :]).exp(), sign)
+    return torch.cat([_as_chunk(sums.values, lead), columns.mT @ v], dim=-3), shift, columns
+
+
+def _as_chunk(x: Tensor, lead: Sequence[int]) -> Tensor:
+    return x.unsqueeze(-3).expand(*lead, 1, *x.shape[-2:])
 
 
 def is_symbol(length: object) -> bool:
@@ -220,9 +255,16 @@ def _chunk_size(chunk: int | None, length: int) -> int:
     return 1 << max(int(size) - 1, 1).bit_length()
 
 
+def padded(x: Tensor, sides: tuple[int, ...], value: float = 0.0) -> Tensor:
+    """A tensor with more of this value around it, or itself where there is nothing to add."""
+    if not any(is_symbol(side) or side for side in sides):
+        return x
+    return pad(x, sides, value=value)
+
+
 def pieces(x: Tensor, before: int, after: int, size: int, value: float = 0.0) -> Tensor:
     """Rows with that many more before and after them, whole pieces (..., pieces, size, width)."""
-    return _in_pieces(pad(x, (0, 0, before, after), value=value), size)
+    return _in_pieces(padded(x, (0, 0, before, after), value), size)
 
 
 def _in_pieces(x: Tensor, size: int) -> Tensor:
@@ -246,49 +288,38 @@ def count_of(length: int, size: int) -> int:
     return length // size + 2 if is_symbol(length) else -(-length // size)
 
 
-def _running(added: Tensor, shift: Tensor, sums: KeySums | None) -> KeySums:
-    """Sums (..., b + 1, m, e + 1) before each of b chunks and after the last, under their running maxima (..., b + 1, 1, m).
+def running(added: Tensor, tops: Tensor, *, own: bool) -> Tensor:
+    """Sums (..., b, m, e + 1) over the chunks before each, and over its own where that is asked for, under the same maxima.
 
     Parameters
     ----------
     added : Tensor (..., b, m, e + 1)
-        Sums over the keys of each chunk.
-    shift : Tensor (..., b, 1, m)
-        Their stabilisers, which have no gradient.
-    sums : KeySums or None
-        Sums to begin with.
+        Sums over the keys of each chunk, under the maxima.
+    tops : Tensor (..., b, 1, m)
+        Running maxima over the chunks up to each, which have no gradient.
+    own : bool
+        Whether a chunk is counted in its own sum.
     """
     b = added.shape[-3]
-    groups = count_of(b + 1, _GROUP)
-    room = groups * _GROUP - b
-    if sums is None:
-        values, each = pad(added, (0, 0, 0, 0, 1, room - 1)), pad(shift, (0, 0, 0, 0, 1, room - 1), value=NOTHING)
-    else:
-        lead = torch.broadcast_shapes(added.shape[:-3], sums.values.shape[:-2])
-        first = [x.unsqueeze(-3).expand(*lead, 1, *x.shape[-2:]) for x in (sums.values, sums.shift.detach())]
-        values = pad(torch.cat([first[0], added.expand(*lead, *added.shape[-3:])], dim=-3), (0, 0, 0, 0, 0, room - 1))
-        each = torch.cat([first[1], shift.expand(*lead, *shift.shape[-3:])], dim=-3)
-        each = pad(each, (0, 0, 0, 0, 0, room - 1), value=NOTHING)
-    logs = each.squeeze(-2).mT  # (..., m, chunks)
-    highest = logs.cummax(dim=-1).values
-    values = _in_pieces(values.transpose(-3, -2), _GROUP)  # (..., m, groups, 16, e + 1)
-    logs, tops = (_in_pieces(x[..., None], _GROUP).squeeze(-1) for x in (logs, highest))
-    within = _decayed(logs, tops, 0) @ values
-    ends = tops[..., -1]
-    starts = pad(ends[..., :-1], (1, 0), value=NOTHING)
-    carried = _decayed(ends, starts, -1) @ within[..., -1, :]  # (..., m, groups, e + 1)
-    found = within + (starts[..., None] - tops).exp()[..., None] * carried[..., None, :]
-    found = found.flatten(-3, -2)[..., : b + 1, :].transpose(-3, -2)
-    return KeySums(found, highest[..., : b + 1].mT.unsqueeze(-2))
+    room = count_of(b, _GROUP) * _GROUP - b
+    logs = padded(tops.squeeze(-2).mT, (0, room), -NOTHING)[..., None]
+    logs = _in_pieces(logs, _GROUP).squeeze(-1)  # (..., m, groups, 16)
+    values = _in_pieces(padded(added, (0, 0, 0, 0, 0, room)).transpose(-3, -2), _GROUP)
+    within = _decayed(logs, 0 if own else -1) @ values
+    ends, last = logs[..., -1], within[..., -1, :] if own else within[..., -1, :] + values[..., -1, :]
+    carried = pad(_decayed(ends, 0) @ last, (0, 0, 1, -1))  # (..., m, groups, e + 1): sums of the groups before
+    factors = (pad(ends, (1, -1), value=NOTHING)[..., None] - logs).exp()
+    found = torch.addcmul(within, factors[..., None], carried[..., None, :])
+    return rows_of(found.flatten(-3, -2), 0, b).transpose(-3, -2)
 
 
-def _decayed(logs: Tensor, tops: Tensor, diagonal: int) -> Tensor:
-    """Factors (..., i, j) from the stabiliser of the sum j to the maximum of all that are counted at i, zero for others."""
-    return (logs[..., None, :] - tops[..., :, None]).exp().tril(diagonal)
+def _decayed(tops: Tensor, diagonal: int) -> Tensor:
+    """Factors (..., i, j) from the running maximum j to the later one i, zero for others."""
+    return (tops[..., None, :] - tops[..., :, None]).exp().tril(diagonal)
 
 
 def _with_own_chunk(
-    far: Part,
+    start: KeySums,
     queries: tuple[Tensor, Tensor | None],
     keys: tuple[Tensor, Tensor | None],
     v: Tensor,
@@ -296,37 +327,46 @@ def _with_own_chunk(
     group: int,
 ) -> Part:
     """What queries see of the chunks before theirs, and of the keys before them in their own chunk."""
-    levels, half, device = size.bit_length() - 1, size // 2, v.device
-    places = _places(size, group, device)
+    levels, half, rows = size.bit_length() - 1, size // 2, size * group
+    places = _places(size, group, v.device)
     (q, sign_q), (k, sign_k) = queries, keys
-    k = k.index_select(-2, places.keys).unflatten(-2, (levels, half))
-    tops = [
-        k[..., level, :, :].detach().unflatten(-2, (-1, 1 << level)).amax(dim=-2, keepdim=True).expand(
-            *k.shape[:-3], half >> level, 1 << level, k.shape[-1]
-        ).flatten(-3, -2)
-        for level in range(levels)
-    ]  # fmt: skip
-    top = torch.stack(tops, dim=-3).clamp_(min=NOTHING)  # (..., levels, half, m): one row for all keys of a block
-    columns = (k - top).exp()
-    if sign_k is not None:
-        columns = columns * sign_k.index_select(-2, places.keys).unflatten(-2, (levels, half))
-    top = top if group == 1 else top.repeat_interleave(group, dim=-2)
-    q = q.index_select(-2, places.queries).unflatten(-2, (levels, half * group)) + top
-    if sign_q is not None:
-        sign_q = sign_q.index_select(-2, places.queries).unflatten(-2, (levels, half * group))
-    rows, scale = _query_values(q, sign_q)
-    weights = (rows @ columns.mT).flatten(-3).index_select(-1, places.pairs).unflatten(-1, (size * group, size))
-    scales = scale.flatten(-3).index_select(-1, places.scales).unflatten(-1, (size * group, size)) + places.hidden
-    highest = torch.maximum(scales.amax(dim=-1, keepdim=True), far.scale)
-    near = (weights * (scales - highest).exp()) @ v
-    return _part(near + far.sums * (far.scale - highest).exp(), highest)
+    k = k.index_select(-2, places.keys)
+    tops = [start.shift.expand(*k.shape[:-2], 1, -1)]  # of all keys before, then of each block of keys
+    for level in range(levels):
+        own = k[..., level * half : (level + 1) * half, :].detach()
+        tops.append(own if not level else own.unflatten(-2, (-1, 1 << level)).amax(dim=-2))
+    top = torch.cat(tops, dim=-2).clamp(min=NOTHING)
+    columns = _signed((k - top.index_select(-2, places.key_tops)).exp(), _at(sign_k, places.keys))
+    features, scale = _query_values(
+        q.index_select(-2, places.queries) + top.index_select(-2, places.query_tops), _at(sign_q, places.queries)
+    )
+    by_level = features[..., rows:, :].unflatten(-2, (levels, -1)), columns.unflatten(-2, (levels, -1)).mT
+    if is_symbol(k.shape[-3]):  # a product over chunks and levels would ask for the number of chunks
+        product = torch.stack([x @ y for x, y in zip(*(z.unbind(-3) for z in by_level), strict=True)], dim=-3)
+    else:
+        product = by_level[0] @ by_level[1]
+    weights = product.flatten(-3).index_select(-1, places.pairs).unflatten(-1, (rows, size))
+    scales = scale.squeeze(-1).index_select(-1, places.scales).unflatten(-1, (rows, size + 1)) + places.hidden
+    highest = scales.amax(dim=-1, keepdim=True)
+    factors = (scales - highest).exp()
+    far = (features[..., :rows, :] * factors[..., :1]) @ start.values
+    return _part(far + (weights * factors[..., 1:]) @ v, highest)
+
+
+def _at(x: Tensor | None, rows: Tensor) -> Tensor | None:
+    return None if x is None else x.index_select(-2, rows)
 
 
 class _Places(NamedTuple):
-    """Where queries and keys of a chunk are found again, level by level, and pairs of them in the product of all levels."""
+    """Where queries and keys of a chunk are found again, level by level, and pairs of them in the product of all levels.
+
+    Queries come first in their order, for the keys before the chunk, and then level by level.
+    """
 
     queries: Tensor
+    query_tops: Tensor
     keys: Tensor
+    key_tops: Tensor
     pairs: Tensor
     scales: Tensor
     hidden: Tensor
@@ -350,7 +390,11 @@ def _made_places(size: int, group: int, device: torch.device) -> _Places:
     levels, half = size.bit_length() - 1, size // 2
     r, level = torch.arange(half, device=device), torch.arange(levels, device=device)[:, None]
     first = (r >> level << (level + 1)) + (r & ((1 << level) - 1))  # (levels, half): positions in the first halves
-    heads = torch.arange(group, device=device)
+    blocks = torch.tensor([1 + sum(half >> k for k in range(level)) for level in range(levels)], device=device)
+    tops = (
+        blocks[:, None] + (r >> level)
+    ).flatten()  # row of the maximum of a block; the first is that before the chunk
+    heads, whole = torch.arange(group, device=device), torch.arange(size * group, device=device)
     queries = (first + (1 << level)).flatten()[:, None] * group + heads
     p, j = torch.arange(size, device=device)[:, None], torch.arange(size, device=device)
     seen = j < p
@@ -359,8 +403,16 @@ def _made_places(size: int, group: int, device: torch.device) -> _Places:
     row, column = ((x >> (bit + 1) << bit) + (x & ((1 << bit) - 1)) for x in (p, j))
     rows = (bit * half + row)[:, None, :] * group + heads[:, None]  # (size, group, size)
     pairs, hidden = rows * half + column[:, None, :], torch.where(seen, 0.0, -math.inf)[:, None, :]
-    rows, pairs = (torch.where(seen[:, None, :], x, 0).flatten() for x in (rows, pairs))
-    return _Places(queries.flatten(), first.flatten(), pairs, rows, hidden.expand(-1, group, -1).flatten(0, 1))
+    rows, pairs = (torch.where(seen[:, None, :], x, 0).flatten(0, 1) for x in (rows, pairs))
+    return _Places(
+        torch.cat([whole, queries.flatten()]),
+        torch.cat([torch.zeros_like(whole), tops.repeat_interleave(group)]),
+        first.flatten(),
+        tops,
+        pairs.flatten(),
+        torch.cat([whole[:, None], size * group + rows], dim=1).flatten(),
+        pad(hidden.expand(-1, group, -1).flatten(0, 1), (1, 0)),
+    )
 
 
 def _query_values(logs: Tensor, mantissa: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -378,82 +430,16 @@ def _part(sums: Tensor, scale: Tensor) -> Part:
     return Part(sums, scale.expand(*sums.shape[:-1], 1))
 
 
-def two_sided(
-    queries: LogFeatures,
-    keys: LogFeatures,
-    values: Tensor,
-    window: int,
-    x: Tensor,
-    y: Tensor,
-    bias: Tensor,
-) -> Part:
-    """What query i sees of all n keys: those at a distance below the window exactly, all others by features.
-
-    Parameters
-    ----------
-    queries, keys : LogFeatures
-        Of as many queries as keys.
-    values : Tensor (..., n, e + 1)
-        Values with a column of ones.
-    window : int
-        Distance of the first key that is met by features.
-    x, y : Tensor (..., n, d)
-        Queries and keys times the root of the scale.
-    bias : Tensor (..., n)
-        What is added to the logarithm of each key; minus infinity for those that are masked.
-
-    Notes
-    -----
-    Every query sees every key, so one stabiliser serves all.  The chunks before and behind the neighbouring ones are met
-    through sums from either end, which are added and never subtracted; all pairs of neighbouring chunks are one product for
-    features and one for exact scores, of which each pair takes one.
-    """
-    n = x.shape[-2]
-    # measured with 64 features on a CPU: chunks of 16 take three quarters of the time of 32; wide features have larger sums
-    least = 4 if queries.log.shape[-1] <= 128 else 5
-    size = 1 << min(max((window - 1).bit_length(), least), 7)
-    reach = -(-(window - 1) // size)
-    count = count_of(n, size)
-    shift = stabiliser(keys)
-    columns, (rows, scale) = key_values(keys, shift), scaled_query_values(queries, shift)
-
-    def chunks(z: Tensor, around: int = 0, value: float = 0.0) -> Tensor:
-        return pieces(z, around * size, count * size - n + around * size, size, value)
-
-    def beside(z: Tensor) -> Tensor:
-        """The chunks around each, one after the other, (..., count, (2 reach + 1) size, width)."""
-        return torch.cat([z[..., o : o + count, :, :] for o in range(2 * reach + 1)], dim=-2)
-
-    rows, scale, columns, v = chunks(rows), chunks(scale), chunks(columns, reach), chunks(values, reach)
-    own = slice(reach, reach + count)
-    sums = columns[..., own, :, :].mT @ v[..., own, :, :]
-    first, last = sums.cumsum(dim=-3), sums.flip(-3).cumsum(dim=-3).flip(-3)
-    gone = reach + 1  # a chunk meets the sums up to the one that is this far away, from either side
-    first = pad(first, (0, 0, 0, 0, gone, 0))[..., :count, :, :]
-    last = pad(last, (0, 0, 0, 0, 0, gone))[..., gone : gone + count, :, :]
-    estimated = torch.cat([rows @ columns[..., o : o + count, :, :].mT for o in range(2 * reach + 1)], dim=-1)
-    place = torch.arange(size, device=x.device)[:, None] + reach * size
-    distance = place - torch.arange((2 * reach + 1) * size, device=x.device)
-    far = distance.abs() >= window
-    added = beside(chunks(bias[..., None], reach, -math.inf)).mT
-    scores = (chunks(x) @ beside(chunks(y, reach)).mT + added).masked_fill(far, -math.inf)
-    top = torch.maximum(scores.detach().amax(dim=-1, keepdim=True), scale)
-    # powers of two are faster on CPUs than exponentials, three times where they vanish, as those of far keys do
-    weights = ((scores - top) * LOG2E).exp2() + estimated * far * (scale - top).exp()
-    found = weights @ beside(v) + (rows @ (first + last)) * (scale - top).exp()
-    return Part(*(rows_of(z.flatten(-3, -2), 0, n) for z in (found, top.expand(*found.shape[:-1], 1))))
-
-
 def divide(part: Part, *, positive: bool, nonpositive: str) -> Tensor:
     """Numerators by denominators, the last column; zero where a query sees no key.
 
-    Denominators of positive features are at least the smallest weight, and are not checked.
+    Denominators of positive features are at least the largest weight of a feature, and are not checked.
     """
     numerator, denominator = part.sums[..., :-1], part.sums[..., -1:]
-    denominator = torch.where(part.scale > NOTHING / 2, denominator, 1.0)
-    if not positive:
-        denominator = _checked(denominator, nonpositive)
-    return numerator / denominator
+    if positive:
+        # far below every denominator, and far enough from zero that gradients of rows without keys stay finite, times zero
+        return numerator / denominator.clamp(min=torch.finfo(denominator.dtype).tiny ** 0.75)
+    return numerator / _checked(torch.where(part.scale > NOTHING / 2, denominator, 1.0), nonpositive)
 
 
 def _checked(denominator: Tensor, nonpositive: str) -> Tensor:

@@ -15,8 +15,9 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from ..approximation.log_features import KeySums, LogFeatures
-from ._attention_plain import Part, causal, divide, everything, merged, prefixes, two_sided, with_ones
+from ._attention_plain import Part, causal, divide, everything, is_symbol, merged, prefixes, with_ones
 from ._attention_state import AttentionState
+from ._attention_window import behind, chunk_of, two_sided
 from ._fused import attend, scale_of
 from ._near import NearKeys, attend_anchors, attend_window, choose_anchors
 from ._process_groups import before, total
@@ -88,6 +89,9 @@ class OneSequence:
         kept = keep or state is not None
         if not kept and not torch.compiler.is_compiling():  # no wider than the sequence
             self = replace(self, window=min(self.window, self.q.shape[-2]), anchors=min(self.anchors, self.k.shape[-2]))
+        chunk = self._chunk(keep, None if state is None else state.sums)
+        if chunk is not None and not kept and not self.anchors:
+            return self._divided(self._behind_alone(chunk)), None
         new, x = NearKeys.of(*self._filled(), self.key_bias), self.q * self.root
         reach, n = max(self.window - 1, 0), self.k.shape[-2]
         ahead = reach if kept else 0
@@ -103,12 +107,17 @@ class OneSequence:
             others = held.rows(self.anchors).then(new.without(chosen.chosen))
         if self.window and not self.causal:
             parts.append(self._two_sided(x, others))
-        elif self.window:
-            parts.append(attend_window(x, others, self.root, self.window, before=ahead))
-        if self.causal or not self.window:
+        else:
             lag = self.window - ahead if self.window else 0
-            keys = others.rows(0, n if kept else torch.sym_max(n - lag, 0)) if self.window else others
-            part, sums = self._by_features(keys, lag, sums, keep=keep)
+            whole = kept or (chunk is not None and is_symbol(n))
+            far = others.rows(0, n if whole else torch.sym_max(n - lag, 0)) if self.window else others
+            if chunk is not None:
+                near = x, others.k * self.root, with_ones(others.v), others.bias
+                part, sums = self._behind(near, far.k.shape[-2], chunk, sums, before=ahead, keep=keep)
+            else:
+                if self.window:
+                    parts.append(attend_window(x, others, self.root, self.window, before=ahead))
+                part, sums = self._by_features(far, lag, sums, keep=keep)
             parts.append(part)
         out = self._divided(merged(parts))
         if not keep:
@@ -119,6 +128,40 @@ class OneSequence:
     def _two_sided(self, x: Tensor, keys: NearKeys) -> Part:
         features, y = self._keys(keys.k, keys.bias), keys.k * self.root
         return two_sided(self._queries(), features, with_ones(keys.v), self.window, x, y, keys.bias)
+
+    def _chunk(self, keep: bool, sums: KeySums | None) -> int | None:
+        """Positions of a chunk where the plain engine takes window and features together."""
+        if not self.window or not self.causal or self.q.shape[-2] == 1:
+            return None
+        fused = self._for_the_operator(keep, sums) is not None
+        if fused and not is_symbol(self.q.shape[-2]):  # lengths of its parts depend on the window, as graphs cannot
+            return None
+        return chunk_of(self.window, self.features.width)
+
+    def _behind_alone(self, chunk: int) -> Part:
+        """What queries see of all keys behind them, without anchors and states, which need more tables."""
+        (k, v), n = self._filled(), self.k.shape[-2]
+        near = self.q * self.root, k * self.root, with_ones(v), self.key_bias
+        far = n if is_symbol(n) else max(n - self.window, 0)  # graphs for any length must not ask whether there are any
+        return self._behind(near, far, chunk, None, before=0, keep=False)[0]
+
+    def _behind(
+        self,
+        near: tuple[Tensor, Tensor, Tensor, Tensor | None],
+        far: int,
+        chunk: int,
+        sums: KeySums | None,
+        *,
+        before: int,
+        keep: bool,
+    ) -> tuple[Part, KeySums | None]:
+        """Exact weights in the window, and features of the first ``far`` keys."""
+        x, y, v, bias = near
+        keys = self.features.log(y[..., :far, :], key=True)
+        if bias is not None:
+            keys = keys._replace(log=keys.log + bias[..., :far, None])
+        queries = self.features.log(x, key=False)
+        return behind(queries, keys, v[..., :far, :], near, self.window, chunk, before=before, sums=sums, keep=keep)
 
     def _by_features(
         self, keys: NearKeys, lag: int, sums: KeySums | None, *, keep: bool

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
+from torch.nn.functional import linear, pad
 
 from ..approximation import FeatureMap
 from ..approximation.log_features import LogFeatures, log_features
@@ -78,6 +78,8 @@ class Side(NamedTuple):
         matrix = self.matrix.to(X)
         d = X.shape[-1]
         norms = X.square().sum(dim=-1, keepdim=True)
+        if matrix.ndim == 2:  # one operation for the product and the constants
+            return linear(X, matrix[:d].mT, matrix[d + 1]).add(norms, alpha=c)
         return (X @ matrix[..., :d, :]).add(matrix[..., d + 1 :, :]).add(norms, alpha=c)
 
     def map(self, function: Callable[..., Tensor], *others: Side) -> Side:
