@@ -136,7 +136,7 @@ def test_what_has_no_linear_form_is_refused(name, options, match):
         replace_attention(model, "favor+", 8)
 
 
-@pytest.mark.parametrize("name", ["output_attentions", "cu_seq_lens_q", "softcap", "s_aux", "head_mask", "anything"])
+@pytest.mark.parametrize("name", ["output_attentions", "softcap", "s_aux", "head_mask", "anything"])
 def test_keywords_that_change_attention_are_refused(name):
     model, batch = built(decoder("Llama"))
     replace_attention(model, "favor+", 8)

@@ -10,8 +10,9 @@ from torch.nn.functional import scaled_dot_product_attention
 from bochner import rotations
 from bochner.catalogue import mechanism
 from bochner.maps import Frame
-from bochner.nn import KeyCodes, coded_attention
+from bochner.nn import KeyCodes, _coded_blocks, coded_attention
 from bochner.nn import _coded_attention as module
+from bochner.nn._coded_layout import BlockLayout, KeySelection
 from bochner.nn._coded_remainder import Remainder
 from bochner.nn._drawn import DrawnFeatures
 from bochner.projections import IID, Blocks, Orthogonal, Simplex
@@ -76,10 +77,10 @@ def test_gathered_keys_give_what_all_masked_scores_give(causal, with_features):
     codes, bias = KeyCodes.fitted(q, k, 64), torch.zeros(2, HEADS, LENGTH, dtype=q.dtype)
     bias = bias.masked_fill(~padded()[:, None], -torch.inf)
     rest = remainder(q, k) if with_features else None
-    chosen = module.KeySelection(5, 2, (18, 9, 0, 27), (6, 3, 0, 9))
+    chosen = KeySelection(5, 2, (18, 9, 0, 27), (6, 3, 0, 9))
     rows = [q * D**-0.25, k * D**-0.25, v, bias, codes, chosen, causal, rest]
     plain = module.attend(*rows)
-    blocks = module._attend_blocks(*rows)
+    blocks = _coded_blocks.attend_blocks(*rows)
     torch.testing.assert_close(blocks, plain, rtol=0, atol=1e-9)
 
 
@@ -92,12 +93,12 @@ def test_the_remainder_counts_each_key_once():
     x, y = q * D**-0.25, k * D**-0.25
     features = rest.features.current
     kernel = features.log(x, key=False).log.exp() @ features.log(y, key=True).log.exp().mT
-    layout = module._Layout.of(x, LENGTH, None, module.KeySelection(4, 1, (9,) * HEADS, (3,) * HEADS, 8), True)
+    layout = BlockLayout.of(x, LENGTH, None, KeySelection(4, 1, (9,) * HEADS, (3,) * HEADS, 8), True)
     found = []
     for start in range(0, LENGTH, 8):
         stop = min(start + 8, LENGTH)
         blocks = layout.blocks(x[..., start:stop, :])
-        places = module._selected(blocks, codes.keys(y), codes, layout, start, stop, None)[:, :, 0]
+        places = _coded_blocks._selected(blocks, codes.keys(y), codes, layout, start, stop, None)[:, :, 0]
         low = start - 3
         for i in range(start, stop):
             used = (torch.arange(LENGTH) >= low) | (torch.arange(LENGTH) < 1)
@@ -264,5 +265,5 @@ def test_counted_bits_select_what_products_of_signs_select(causal, monkeypatch):
     options = {"window": 4, "kept": 5, "block": 8, "causal": causal, "key_mask": padded()}
     codes = KeyCodes.fitted(q, k, 100)
     counted = coded_attention(q, k, v, codes, **options)
-    monkeypatch.setattr(module, "_counts_bits", lambda x: False)
+    monkeypatch.setattr(_coded_blocks, "_counts_bits", lambda x: False)
     torch.testing.assert_close(coded_attention(q, k, v, codes, **options), counted, rtol=0, atol=1e-12)

@@ -163,8 +163,9 @@ def test_masks_without_a_linear_form():
         new(TOKENS, attention_mask=window)
     with pytest.raises(ValueError, match="must be causal or empty, apart from padding"):
         new(TOKENS, attention_mask=torch.rand(3, 1, 12, 12))
-    packed = torch.tensor([0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5]).expand(3, -1)
-    with pytest.raises(ValueError, match="neither causal nor empty"):
+    packed = torch.cat([torch.arange(6), torch.arange(6)]).repeat(3, 1)
+    packed[1] = torch.cat([torch.arange(5), torch.arange(7)])  # rows that are packed in different ways
+    with pytest.raises(ValueError, match="must be causal or empty, apart from padding, packed sequences"):
         new(TOKENS, position_ids=packed, use_cache=False)
 
 

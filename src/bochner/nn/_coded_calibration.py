@@ -21,13 +21,15 @@ from ..catalogue import mechanism
 from ..maps import Frame
 from ..projections import Orthogonal, Projection
 from ._calibration_moments import HeadMoments
-from ._coded_attention import KeySelection, softmax, used_keys
+from ._coded_attention import used_keys
+from ._coded_layout import KeySelection
 from ._coded_plan import CodedHead, CodedPlan
 from ._coded_remainder import log_kernel
 from ._drawn import DrawnFeatures
 from ._key_codes import KeyCodes
 from ._model_change import Loss, ModelChange
 from ._recording import Recorded, record
+from ._score_rule import softmax
 
 WINDOWS = (8, 16, 32, 64)  # windows that are tried: powers of two, at most .8 of the cost
 KEPT = (0, 4, 8, 16, 32, 64, 128, 256)

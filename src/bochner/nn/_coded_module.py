@@ -13,13 +13,16 @@ from torch.nn.functional import scaled_dot_product_attention
 from .. import projections
 from ..maps import Frame
 from ._attention_features import grouped
-from ._coded_attention import KeySelection, attend
+from ._coded_attention import attend
+from ._coded_layout import KeySelection
 from ._coded_plan import CodedPlan
 from ._coded_remainder import Remainder
 from ._drawn import DrawnFeatures
 from ._families import family_of, sizes
 from ._hugging_face import HeadAttention
+from ._hugging_face_masks import apart
 from ._key_codes import KeyCodes
+from ._score_rule import AS_THEY_ARE, ScoreRule
 
 _OWNER = "replace_attention"
 
@@ -39,6 +42,7 @@ class CodedAttention(HeadAttention):
         Source of the draw.
     """
 
+    changes_scores = True
     codes: KeyCodes
     remainder: Remainder | None
 
@@ -128,6 +132,8 @@ class CodedAttention(HeadAttention):
         key_mask: Tensor | None,
         scale: float,
         state: Any = None,
+        borders: Tensor | None = None,
+        rule: ScoreRule = AS_THEY_ARE,
     ) -> Tensor:
         """Attention of tensors (batch, heads, length, d), called as `HeadAttention` is; a state is not used.
 
@@ -135,16 +141,19 @@ class CodedAttention(HeadAttention):
         a few queries with many keys are exact.
         """
         n, p = q.shape[-2], k.shape[-2]
+        if borders is not None:
+            rule, causal = rule.hidden_by(apart(borders, p)), False
         last = prefixes is None or torch.equal(prefixes, torch.arange(p - n + 1, p + 1, device=prefixes.device))
         if p < self.exact_below or not last or (prefixes is not None and n < p // 2):
-            return exact(q, k, v, causal, prefixes, key_mask, scale)
+            return exact(q, k, v, causal, prefixes, key_mask, scale, rule)
         mask = None if key_mask is None else key_mask if key_mask.ndim == 3 else key_mask.expand(len(k), -1)[:, None]
         k, v, mask = (grouped(q, x, name) for x, name in ((k, "k"), (v, "v"), (mask, "key_mask")))
         work = torch.float64 if q.dtype == torch.float64 else torch.float32
         x, y, w = q.to(work) * scale**0.5, k.to(work) * scale**0.5, v.to(work)
         bias = None if mask is None else as_bias(mask, y).expand(*k.shape[:-1])
-        options = (self.codes, self.selection, causal or prefixes is not None, self.remainder)
-        return attend(x, y, w, bias, *options).to(q.dtype)
+        selection = self.selection if rule.plain else self.selection._replace(block=1)
+        remainder = self.remainder if rule.plain else None  # its features know nothing of other scores
+        return attend(x, y, w, bias, self.codes, selection, causal or prefixes is not None, remainder, rule).to(q.dtype)
 
 
 def as_bias(mask: Tensor, like: Tensor) -> Tensor:
@@ -155,23 +164,39 @@ def as_bias(mask: Tensor, like: Tensor) -> Tensor:
 
 
 def exact(
-    q: Tensor, k: Tensor, v: Tensor, causal: bool, prefixes: Tensor | None, key_mask: Tensor | None, scale: float
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    causal: bool,
+    prefixes: Tensor | None,
+    key_mask: Tensor | None,
+    scale: float,
+    rule: ScoreRule = AS_THEY_ARE,
 ) -> Tensor:
-    """Softmax attention by torch's own operator; zero for queries that see no key."""
+    """Softmax attention, by torch's own operator where it can; zero for queries that see no key."""
     gqa = q.shape[1] != k.shape[1]
     n, p = q.shape[-2], k.shape[-2]
     every = prefixes is not None and n == 1 and int(prefixes[0]) == p
-    if key_mask is None and (prefixes is None or every):
+    if rule.plain and key_mask is None and (prefixes is None or every):
         return scaled_dot_product_attention(q, k, v, is_causal=causal and n > 1, scale=scale, enable_gqa=gqa)
     if causal:
         prefixes = torch.arange(1, n + 1, device=q.device)
     seen = q.new_ones(n, p, dtype=torch.bool)
     if prefixes is not None:
         seen = torch.arange(p, device=q.device) < prefixes[:, None]
-    if key_mask is None:
+    if rule.plain and key_mask is None:
         return scaled_dot_product_attention(q, k, v, attn_mask=seen, scale=scale, enable_gqa=gqa)
-    mask = key_mask if key_mask.ndim == 3 else key_mask.expand(len(k), -1)[:, None]
-    bias = as_bias(mask, q)[:, :, None].masked_fill(~seen, -torch.inf)
+    bias = q.new_zeros(1, 1, n, p).masked_fill(~seen, -torch.inf)
+    if key_mask is not None:
+        mask = key_mask if key_mask.ndim == 3 else key_mask.expand(len(k), -1)[:, None]
+        bias = as_bias(mask, q)[:, :, None] + bias
+    if rule.softcap is not None or rule.sinks is not None:
+        work = torch.float64 if q.dtype == torch.float64 else torch.float32
+        k, v = (grouped(q, x, "k") for x in (k, v))
+        scores = rule.changed((q.to(work) @ k.to(work).mT) * scale) + bias.to(work)
+        return (rule.weights(scores) @ v.to(work)).to(q.dtype)
+    if rule.bias is not None:
+        bias = bias + rule.bias.to(q)
     out = scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scale, enable_gqa=gqa)
     return out.masked_fill((bias == -torch.inf).all(dim=-1, keepdim=True), 0.0)
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import nn
 
 from .._validation import check_count, check_instance, shown
 from ..approximation import Approximation
 from ..maps import Frame
 from ..projections import Orthogonal, Projection
+from ._families import family_of, sizes, slides
 
 EXACT_BELOW = 1 << 30
 """Keys below which whole sequences are exact: all of them, by default.
@@ -61,6 +66,10 @@ class CodedHead:
     def rows(self) -> int:
         """Rows of features that are used."""
         return self.features.n_projections if self.features is not None and self.gate else 0
+
+
+def _as_it_is(d: int) -> Frame:
+    return Frame(np.zeros(d), np.zeros(d), np.eye(d))
 
 
 @dataclass(frozen=True)
@@ -116,6 +125,31 @@ class CodedPlan:
         for name, least in (("window", 1), ("anchors", 0), ("bits", 1), ("block", 1), ("exact_below", 0)):
             check_count(owner, name, getattr(self, name), least)
         check_instance(owner, "projection", self.projection, Projection, "projections.Orthogonal()")
+
+    @classmethod
+    def uncalibrated(cls, model: nn.Module, *, kept: int = 64, **options: Any) -> dict[str, CodedPlan]:
+        """A plan for each attention of a model of ``transformers``, with codes of keys as they are.
+
+        `calibrate` finds better coordinates and the number of keys that each head needs; this is for a first look, for
+        models that it does not take (with position biases, caps of scores or attention sinks), and for tests: with ``kept``
+        as large as the number of keys, a converted model computes what it did.
+
+        Parameters
+        ----------
+        model : torch.nn.Module
+            The model; attention with a sliding window is left out.
+        kept : int
+            Keys that codes find for each query.
+        **options
+            As of `CodedPlan`: ``window``, ``anchors``, ``bits`` and so on.
+
+        Returns
+        -------
+        dict of CodedPlan
+            By the names of modules, as `replace_attention` takes it.
+        """
+        found = {name: sizes(m) for name, m in model.named_modules() if family_of(m) is not None and not slides(m)}
+        return {name: cls([CodedHead(_as_it_is(d), kept)] * heads, **options) for name, (heads, d) in found.items()}
 
     def __len__(self) -> int:
         return len(self.heads)

@@ -111,7 +111,7 @@ def replace_attention(
     check_generator(_OWNER, generator)
     if copy:
         model = copying.deepcopy(model)
-    found = _find(model, spec if isinstance(spec, Mapping) else None, select)
+    found = _find(model, spec, select)
     specs = _specs(spec, check_count(_OWNER, "n_projections", n_projections), found)
     built = {  # all of it before anything changes
         id(module): _built(module, specs[name], near(_of(spec, name)), per_head, generator)
@@ -197,11 +197,9 @@ def no_attention(owner: str, model: nn.Module) -> ValueError:
     )
 
 
-def _find(
-    model: nn.Module, named: Mapping[str, Any] | None, select: Callable[..., bool] | None
-) -> dict[str, nn.Module]:
+def _find(model: nn.Module, spec: Any, select: Callable[..., bool] | None) -> dict[str, nn.Module]:
     """What is to be converted, checked."""
-    known = _known_modules(model)
+    known, named = _known_modules(model), spec if isinstance(spec, Mapping) else None
     if not known:
         raise no_attention(_OWNER, model)
     found = known
@@ -224,7 +222,7 @@ def _find(
 
         check_recordable(_OWNER, model)
     for name, module in found.items():
-        reason = refusal(module)
+        reason = None if isinstance(_of(spec, name), CodedPlan) else refusal(module)  # codes compute it exactly
         if reason is not None:
             raise ValueError(f"{_OWNER}: {name or 'the model'} ({type(module).__name__}) {reason}.")
     return found

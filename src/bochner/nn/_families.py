@@ -50,7 +50,8 @@ def _softcapped(module: nn.Module) -> str | None:
         return None
     return (
         f"caps its dot products by {cap:g} tanh(x / {cap:g}), which random features of the softmax kernel do not estimate; "
-        f"where dot products stay far below the cap, set attn_logit_softcapping = None on these modules, and convert then"
+        f"use codes (CodedPlan), which compute it, or where dot products stay far below the cap, set "
+        f"attn_logit_softcapping = None on these modules"
     )
 
 
@@ -64,8 +65,9 @@ def _biased(module: nn.Module) -> str | None:
     if is_unbiased_cross(module):
         return None
     return (
-        "adds a learned bias for each distance between query and key, which has no linear form; convert cross-attention "
-        'alone, with select=lambda name, module: name.endswith("EncDecAttention")'
+        "adds a learned bias for each distance between query and key, which has no linear form; use codes (CodedPlan), "
+        "which compute it, or convert cross-attention alone, with "
+        'select=lambda name, module: name.endswith("EncDecAttention")'
     )
 
 
@@ -182,13 +184,13 @@ def _refused(module: nn.Module) -> str | None:
     if getattr(module, "attn_logit_softcapping", None) is not None:
         return _softcapped(module)
     if isinstance(getattr(module, "sinks", None), torch.Tensor):
-        return "has attention sinks, learned logits without a key, which are not computed yet; keep it exact"
+        return "has attention sinks, learned logits without a key; use codes (CodedPlan) for it, or keep it exact"
     if hasattr(module, "has_relative_attention_bias") or hasattr(module, "relative_attention_bias"):
         if is_unbiased_cross(module):
             return None
         return (
-            "adds a learned bias for each distance between query and key, which has no linear form; keep it exact, and "
-            "convert the rest with select="
+            "adds a learned bias for each distance between query and key, which has no linear form; use codes (CodedPlan), "
+            "which compute it, or keep it exact, and convert the rest with select="
         )
     return None
 

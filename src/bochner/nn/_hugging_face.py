@@ -23,8 +23,9 @@ from ._attention_state import AttentionState
 from ._drawn import DrawnFeatures
 from ._families import is_unbiased_cross, sizes
 from ._head_spec import HeadSpec, check_heads
-from ._hugging_face_masks import are_causal, key_mask, of_last_keys, prefixes_of
+from ._hugging_face_masks import key_mask, of_last_keys, read, refused
 from ._multihead_checks import warn_of_dropout
+from ._score_rule import AS_THEY_ARE, ScoreRule
 
 NAME = "bochner"
 """Name of our functions in the registries of ``transformers``."""
@@ -52,6 +53,9 @@ class HeadAttention(nn.Module):
     generator : torch.Generator, optional
         Source of the draw.
     """
+
+    changes_scores = False
+    """Whether it computes what families do to scores beyond a scale: a bias of pairs, a cap, sinks, any mask."""
 
     def __init__(
         self,
@@ -89,6 +93,7 @@ class HeadAttention(nn.Module):
         key_mask: Tensor | None,
         scale: float,
         state: AttentionState | None = None,
+        borders: Tensor | None = None,
     ) -> Tensor:
         """Attention of tensors (batch, heads, length, d).
 
@@ -106,6 +111,8 @@ class HeadAttention(nn.Module):
             Factor of the dot products.
         state : AttentionState, optional
             Keys of earlier calls, which all queries see; these keys are added to it.
+        borders : Tensor (n + 1,) of integers, optional
+            Cumulative lengths of n packed sequences.
         """
         mask = key_mask if key_mask is None or key_mask.ndim == 3 else key_mask.expand(len(k), -1)[:, None, :]
         if self.features.waits or state is not None or (mask is not None and mask.shape[1] > 1):
@@ -115,7 +122,7 @@ class HeadAttention(nn.Module):
             self.features.fit_call(q, k, there, scale, alone=not self.window)
         options: dict[str, Any] = {"causal": causal, "key_mask": mask, "scale": scale, "prefix_lengths": prefixes}
         options |= {"window": self.window, "anchors": self.anchors, "state": state, "features": self.features.current}
-        options["enable_gqa"] = k.shape[1] != q.shape[1]
+        options |= {"enable_gqa": k.shape[1] != q.shape[1], "cu_seqlens": borders}
         keys = (k, v) if state is None or k.shape[-2] else (None, None)  # all are in the state
         if state is None:
             out: Tensor = linear_attention(q, *keys, **options)
@@ -231,28 +238,43 @@ def attention(
     **others: Any,
 ) -> tuple[Tensor, None]:
     """Attention of (batch, heads, length, d), called by the module; what else it passes is refused unless it is harmless."""
-    _check_others(module, others, key.shape[-2])
-    warn_of_dropout(dropout, module.training)
     computed_by = getattr(module, ATTRIBUTE, None)
+    changes = bool(getattr(computed_by, "changes_scores", False))
+    rule = _rule(module, others) if changes else AS_THEY_ARE
+    _check_others(module, others, key.shape[-2], changes)
+    warn_of_dropout(dropout, module.training)
     if computed_by is None:
         raise ValueError(
             f"bochner: this {type(module).__name__} has no features; attn_implementation={NAME!r} is set by "
             f"bochner.nn.replace_attention, so build the model with its usual attention and convert it."
         )
     causal, prefixes = bool(getattr(module, "is_causal", False) if is_causal is None else is_causal), None
+    borders: Tensor | None = _borders(others)
     n, layer = query.shape[-2], getattr(key, LAYER, None)
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     if layer is not None:  # the keys of this step alone; earlier ones are in the state of the layer
         attention_mask = of_last_keys(attention_mask, key.shape[-2])
-        single = n == 1 and (attention_mask is None or attention_mask.ndim == 2)
+        if rule.bias is not None:
+            raise ValueError(
+                f"bochner: {type(module).__name__} adds a bias of positions, for which this cache is not made; generate "
+                f"with past_key_values=transformers.DynamicCache(), or with use_cache=False."
+            )
+        single = n == 1 and rule.plain and (attention_mask is None or attention_mask.ndim == 2)
         found = layer.single_step(computed_by, query, key, value, attention_mask, scale) if single else None
         if found is not None:
             return found.transpose(1, 2), None
     if attention_mask is None and causal and n > 1:  # with keys after the queries, those of a static cache to be filled
         key, value = key[..., :n, :], value[..., :n, :]
     elif attention_mask is not None and attention_mask.ndim == 4:
-        prefixes, attention_mask = prefixes_of(attention_mask)
-        causal = are_causal(prefixes, key.shape[-2])
+        seen = read(attention_mask)
+        if seen.prefixes is not None:
+            prefixes, causal, attention_mask = seen.prefixes, seen.causal, seen.keys
+        elif layer is not None or not (changes or seen.borders is not None):
+            raise refused(attention_mask)
+        elif changes:  # any mask is a bias of pairs
+            rule, causal, attention_mask = rule.hidden_by(attention_mask), False, None
+        else:
+            borders, causal, attention_mask = seen.borders, True, None
     elif attention_mask is not None:  # a static cache is longer than what it holds
         key, value = key[..., : attention_mask.shape[1], :], value[..., : attention_mask.shape[1], :]
         attention_mask = attention_mask.bool()
@@ -270,6 +292,10 @@ def attention(
     if not isinstance(computed_by, HeadAttention):
         key, value = (_for_all_heads(x, query.shape[1]) for x in (key, value))
     options: dict[str, Any] = {"causal": causal and bool(n == p), "prefixes": prefixes, "key_mask": attention_mask}
+    if borders is not None:
+        options["borders"] = borders
+    if not rule.plain:
+        options["rule"] = rule
     attend = computed_by if layer is None else partial(layer.attend, computed_by)
     out = attend(query, key, value, scale=scale, **options)
     return out.transpose(1, 2).contiguous(), None
@@ -287,11 +313,31 @@ _REFUSED = {
 """Keywords of attention functions with a meaning that ours does not have."""
 
 
-def _check_others(module: nn.Module, others: Mapping[str, Any], n_keys: int) -> None:
+_RULES = ("position_bias", "softcap", "s_aux", "sinks")
+"""Keywords that change scores as a `ScoreRule` does."""
+
+
+def _rule(module: nn.Module, others: Mapping[str, Any]) -> ScoreRule:
+    """What a module does to its scores."""
+    bias, sinks = others.get("position_bias"), others.get("s_aux", others.get("sinks"))
+    return ScoreRule(None if is_unbiased_cross(module) else bias, others.get("softcap"), sinks)
+
+
+def _borders(others: Mapping[str, Any]) -> Tensor | None:
+    """Cumulative lengths of packed sequences, where a call has them."""
+    borders, of_keys = (others.get(f"cu_seq_lens_{side}") for side in "qk")
+    if of_keys is not None and borders is not of_keys and not (borders is not None and torch.equal(borders, of_keys)):
+        raise ValueError(
+            "bochner: cu_seq_lens_q and cu_seq_lens_k must be the same: attention of sequences to themselves."
+        )
+    return borders
+
+
+def _check_others(module: nn.Module, others: Mapping[str, Any], n_keys: int, changes: bool) -> None:
     """Raise a ValueError for keywords that change attention, and for tensors under names that nobody knows."""
     kind = type(module).__name__
     for name, value in others.items():
-        if value is None or value is False or name in _HARMLESS:
+        if value is None or value is False or name in _HARMLESS or (changes and name in _RULES):
             continue
         if name == "position_bias" and is_unbiased_cross(module):
             continue
@@ -303,8 +349,6 @@ def _check_others(module: nn.Module, others: Mapping[str, Any], n_keys: int) -> 
             meaning = (
                 "its weights, which are never formed; leave output_attentions out, or keep a copy of the model exact"
             )
-        elif name in ("cu_seq_lens_q", "cu_seq_lens_k"):
-            meaning = "packed sequences, which are not computed within models; use one sequence per row, with padding"
         elif name in _REFUSED:
             meaning = _REFUSED[name]
         elif isinstance(value, Tensor):
@@ -316,7 +360,10 @@ def _check_others(module: nn.Module, others: Mapping[str, Any], n_keys: int) -> 
         )
 
 
-_HARMLESS = {"position_ids", "cache_position", "position_embeddings", "num_items_in_batch", "labels", "logits_to_keep"}
+_HARMLESS = {
+    *("cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k"),  # read by `_borders`
+    *("position_ids", "cache_position", "position_embeddings", "num_items_in_batch", "labels", "logits_to_keep"),
+}
 """Keywords that belong to other parts of a model."""
 
 

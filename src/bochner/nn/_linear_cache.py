@@ -119,8 +119,8 @@ def _own_cache(model: Any) -> Any:
     """A new cache for a model whose attention was converted, to codes or to features; None for any other."""
     from ._coded_cache import CodedCache, coded_layers
 
-    if not model.config.is_encoder_decoder and coded_layers(model):
-        return CodedCache(model)
+    if coded_layers(model):
+        return None if model.config.is_encoder_decoder else CodedCache(model)  # sums hold no keys, which codes find
     parts = (getattr(module, ATTRIBUTE, None) for module in model.modules())
     if not any(isinstance(part, HeadAttention) for part in parts):
         return None

@@ -1,0 +1,160 @@
+"""Coded attention in which blocks of queries share candidates: keys are gathered once for a block."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..linalg.compiled.coding import select_for_blocks
+from ._coded_layout import JUDGES, BlockLayout, KeySelection
+from ._coded_remainder import Gathered, Remainder
+from ._key_codes import Coded, KeyCodes, packed
+from ._threads import run_all
+
+
+def attend_blocks(
+    x: Tensor,
+    y: Tensor,
+    v: Tensor,
+    bias: Tensor | None,
+    codes: KeyCodes,
+    selection: KeySelection,
+    causal: bool,
+    remainder: Remainder | None,
+) -> Tensor:
+    """Attention in which blocks of queries share candidates, whose keys are gathered."""
+    n, p = x.shape[-2], y.shape[-2]
+    layout = BlockLayout.of(x, p, bias, selection, causal)
+    found = codes.keys(y.detach()) if max(selection.candidates) else None
+    if found is not None and _counts_bits(x):
+        found = found._replace(packed=packed(found.signs))  # once for all steps
+    totals = None if remainder is None else remainder.totals(x, y, v, bias, layout.limits(n))
+    out = []
+    for start in range(0, n, layout.step(x, y, v)):
+        stop = min(start + layout.step(x, y, v), n)
+        blocks = layout.blocks(x[..., start:stop, :])
+        near = layout.near(start, stop)
+        parts = [near.expand(*blocks.shape[:2], -1, -1), layout.first[:, None, None].expand(*blocks.shape[:3], -1)]
+        if found is not None:
+            parts.append(_selected(blocks.detach(), found, codes, layout, start, stop, bias))
+        places = torch.cat(parts, dim=-1)
+        there = layout.there(places, near, start, stop)
+        gathered = _gathered(y, v, bias, places, there)
+        scores = _scores(blocks, gathered)
+        if causal:
+            at = layout.positions(start, stop)
+            scores = scores.masked_fill(places[..., None, :] > at[..., None], -torch.inf)
+        if found is not None and selection.kept != selection.candidates:
+            scores = _best(scores, scores.shape[-1] - parts[-1].shape[-1], selection.kept)
+        top = scores.detach().amax(dim=-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).min / 4)
+        weights = (scores - top).exp()
+        total = weights.sum(dim=-1, keepdim=True)
+        exact = (weights @ gathered.v) / total.clamp(min=torch.finfo(scores.dtype).tiny)
+        if remainder is not None and totals is not None:
+            exact = remainder.added(exact, total, top, blocks, totals, start, gathered, scores.detach() > -torch.inf)
+        out.append(exact.flatten(2, 3)[..., : stop - start, :])
+    return torch.cat(out, dim=-2)
+
+
+def _selected(
+    blocks: Tensor, keys: Coded, codes: KeyCodes, layout: BlockLayout, start: int, stop: int, bias: Tensor | None
+) -> Tensor:
+    """Places (batch, heads, blocks, candidates) of the far keys with the largest estimated scores; others out of range."""
+    selection, p = layout.selection, layout.keys
+    if layout.causal:  # no key after the last query
+        p = min(p, layout.offset + stop)
+    judges = torch.linspace(0, blocks.shape[-2] - 1, min(blocks.shape[-2], JUDGES)).round().long()
+    found = codes.queries(blocks[..., judges, :].flatten(2, 3))
+    if _counts_bits(blocks):
+        return _selected_by_words(found, len(judges), keys, codes, layout, start, stop, bias)
+    scores: Tensor = codes.scores(found, Coded(keys.signs[..., :p, :], keys.norms[..., :p], keys.offsets[..., :p]))
+    if bias is not None:
+        scores += bias[:, :, None, :p].detach()
+    scores = scores.unflatten(2, (-1, len(judges)))
+    if layout.causal:
+        last = layout.positions(start, stop)[:, -1:, None]
+        scores = scores.masked_fill(torch.arange(p, device=scores.device) > last, -torch.inf)
+    # a key matters by its score below the best one of some query, and not by the score itself
+    scores = scores - scores.amax(dim=-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).min)
+    score = scores.amax(dim=-2).masked_fill_(~layout.far(start, stop, p), -torch.inf)
+    most = torch.tensor(selection.candidates, device=score.device)
+    top = score.topk(min(max(selection.candidates), p), dim=-1)
+    rank = torch.arange(top.indices.shape[-1], device=score.device)
+    missing = (top.values == -torch.inf) | (rank >= most[:, None])[:, None]
+    return top.indices.masked_fill(missing, layout.keys)
+
+
+def _counts_bits(x: Tensor) -> bool:
+    """Whether a compiled loop can do it."""
+    return x.is_cpu and not torch.compiler.is_compiling()
+
+
+def _selected_by_words(
+    queries: Coded,
+    judges: int,
+    keys: Coded,
+    codes: KeyCodes,
+    layout: BlockLayout,
+    start: int,
+    stop: int,
+    bias: Tensor | None,
+) -> Tensor:
+    """Return the shared candidates of all blocks, by counting bits in a compiled loop, a head at a time."""
+    words, own = (part.words().numpy().view(np.uint64) for part in (keys, queries))
+    norms, offsets = keys.norms.float().numpy(), (keys.offsets if bias is None else keys.offsets + bias.detach())
+    blocks, p, most = len(range(start, stop, layout.selection.block)), layout.keys, max(layout.selection.candidates)
+    starts = layout.offset + torch.arange(start, stop, layout.selection.block)
+    seen = (starts + layout.selection.block).clamp(max=p) if layout.causal else torch.full_like(starts, p)
+    low = starts - layout.reach[0] if layout.reach[0] >= 0 else torch.full_like(starts, p)
+    high = starts + layout.selection.block - 1 + layout.reach[1]
+    ranges = torch.stack([low, high, seen], dim=-1).numpy()
+    places = torch.full((*queries.norms.shape[:2], blocks, most), p)
+    lengths, cosines = queries.norms.float().numpy(), codes.cosines().numpy()
+    numbers, first, limits = places.numpy(), layout.is_first.numpy(), offsets.float().numpy()
+
+    def one(b: int, h: int) -> None:
+        select_for_blocks(
+            own[b, h].reshape(blocks, judges, -1), lengths[b, h].reshape(blocks, judges), cosines, words[b, h],
+            norms[b, h], limits[b, h], ranges, first[b], layout.selection.candidates[h], numbers[b, h],
+        )  # fmt: skip
+
+    heads = [h for h, count in enumerate(layout.selection.candidates) if count]
+    run_all([partial(one, b, h) for b in range(len(places)) for h in heads])
+    return places
+
+
+def _gathered(y: Tensor, v: Tensor, bias: Tensor | None, places: Tensor, there: Tensor) -> Gathered:
+    """Keys, values and biases in these places."""
+    at = places.clamp(0, y.shape[-2] - 1)
+    own = None if bias is None else bias.gather(-1, at.flatten(2)).unflatten(-1, at.shape[2:])
+    return Gathered(places, there, rows_at(y, at), rows_at(v, at), own)
+
+
+def _scores(blocks: Tensor, gathered: Gathered) -> Tensor:
+    """Exact scores (batch, heads, blocks, block, width) of the gathered keys."""
+    scores = blocks @ gathered.y.mT
+    if gathered.bias is not None:
+        scores = scores + gathered.bias[..., None, :]
+    return scores.masked_fill(~gathered.there[..., None, :], -torch.inf)
+
+
+def rows_at(x: Tensor, at: Tensor) -> Tensor:
+    """Rows of (batch, heads, n, d) at places (batch, heads, ...)."""
+    lead = torch.arange(x.shape[0] * x.shape[1], device=x.device).view(*x.shape[:2], *[1] * (at.ndim - 2))
+    flat = (at + x.shape[2] * lead).flatten()
+    return x.reshape(-1, x.shape[-1]).index_select(0, flat).view(*at.shape, x.shape[-1])  # whole rows, 5 times gather
+
+
+def _best(scores: Tensor, first: int, kept: tuple[int, ...]) -> Tensor:
+    """Scores in which only the best candidates, those from place ``first`` on, stay."""
+    part = scores[..., first:]
+    count = min(max(kept), part.shape[-1])
+    if not count or not part.shape[-1]:
+        return scores
+    order = part.detach().topk(count, dim=-1).values
+    last = torch.tensor([min(max(n, 1), count) - 1 for n in kept], device=scores.device)
+    least = order.gather(-1, last[:, None, None, None].expand(*order.shape[:-1], 1))
+    return torch.cat([scores[..., :first], part.masked_fill(part.detach() < least, -torch.inf)], dim=-1)
