@@ -159,3 +159,10 @@ def test_masks_are_read_once(monkeypatch):
     mask[1, :4] = 0
     model(INPUT, attention_mask=mask)
     assert len(calls) == 1
+
+
+def test_plans_for_all_attention_of_a_model():
+    plans = CodedPlan.uncalibrated(built("Gemma2"), kept=7, window=3)
+    assert list(plans) == ["model.layers.1.self_attn"]  # the other layer slides
+    plan = plans["model.layers.1.self_attn"]
+    assert len(plan) == 4 and plan.window == 3 and {head.kept for head in plan.heads} == {7}
