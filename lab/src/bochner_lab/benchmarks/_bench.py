@@ -62,7 +62,9 @@ def _suite(name: str) -> Callable[[], Iterator[Result]]:
     return lambda: import_module(f"{__package__}.{name}").run()
 
 
-SUITES = {name: _suite(name) for name in ("attention", "decode", "hashing", "learn", "optimize", "projections")}
+SUITES = {
+    name: _suite(name) for name in ("attention", "decode", "families", "hashing", "learn", "optimize", "projections")
+}
 
 
 def register(commands: Any) -> None:
