@@ -44,7 +44,7 @@ fresh-clone:
 	packaging/fresh_clone.sh
 
 clean:
-	rm -rf $(VENV) demo dist docs/_build docs/figures .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) demo dist docs/_build docs/figures docs/gallery docs/reference/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests lab -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:

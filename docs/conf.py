@@ -17,12 +17,40 @@ html_title = f"bochner {version}"
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx_design",
     "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
     "mathml",
 ]
-exclude_patterns = ["_build"]
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": "/plot_",
+    "subsection_order": [f"../examples/{name}" for name in ("machines", "attention", "features", "beyond")],
+    "within_subsection_order": "FileNameSortKey",
+    "thumbnail_size": (480, 300),
+    "backreferences_dir": "gallery/backreferences",  # "examples that use it" on the pages of classes
+    "doc_module": ("bochner",),
+    "only_warn_on_example_error": False,
+    "plot_gallery": "True",
+    "remove_config_comments": True,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 1e9,
+    "parallel": 2,
+}
+exclude_patterns = [
+    "_build",
+    "gallery/**/*.ipynb",
+    "gallery/**/*.py",
+    "sg_execution_times.rst",
+    "gallery/sg_execution_times.rst",
+]
+templates_path = ["_templates"]
+autosummary_ignore_module_all = False
+autosummary_imported_members = True
 html_theme = "furo"
 html_math_renderer = "mathml"
 html_static_path = ["_static", str(Path(find_spec("ziamath").origin).parent / "fonts" / "STIXTwoMath-Regular.ttf")]

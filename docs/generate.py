@@ -2,8 +2,8 @@
 
 Tables of facts come from the catalogue, verdicts and figures of experiments from ``lab/results/``, the table of speeds from
 a run of ``bochner-lab bench --json`` on the machine at hand, only with ``--speed`` (``--accuracy``, ``--decode`` and
-``--hashing`` for the others; ``--accuracy`` with names of data sets, or "speed", measures only these), and figures of the
-gallery from its scripts, only with ``--gallery``.
+``--hashing`` for the others; ``--accuracy`` with names of data sets, or "speed", measures only these), and printed output
+in tutorials from a run of their code, only with ``--printed``.
 A test holds the written facts to the code.
 """
 
@@ -31,8 +31,7 @@ sys.path.insert(0, str(DOCS))
 
 from accuracy_pages import accuracy_page, accuracy_picture, merged_accuracy, metric_table, rival_rows  # noqa: E402
 from black_box_tables import black_box_tables  # noqa: E402
-from gallery_pages import captions, gallery_pages  # noqa: E402
-from gallery_pages import run as run_gallery  # noqa: E402
+from printed_outputs import printed_pages, with_output  # noqa: E402
 from reference_pages import POINTS, known, pair_rows, reference_pages  # noqa: E402
 from reproduction_pages import (  # noqa: E402
     PAGES,
@@ -52,6 +51,7 @@ from reproduction_pages import (  # noqa: E402
     table,
     training_table,
 )
+from speed_pages import benchmark_page, cases, speed_page, speed_picture  # noqa: E402
 
 
 def yes(fact: bool) -> str:
@@ -180,6 +180,10 @@ def pages() -> dict[str, str]:
         "optimization.md": optimization_page(),
         "references.md": references(),
         "accuracy.md": accuracy_page(saved_accuracy()),
+        "speed.md": speed_page(),
+        "speed.svg": speed_picture(),
+        "../lab/src/bochner_lab/known_verdicts.json": known_verdicts(),
+        "../lab/BENCHMARKS.md": benchmark_page(number),
         "learn.md": insert((DOCS / "learn.md").read_text(), "metrics", metric_table(saved_accuracy())),
         "wrong_tool.md": wrong_tool_page(),
         "tutorials/million_rows.md": insert(
@@ -187,8 +191,13 @@ def pages() -> dict[str, str]:
         ),
         "../README.md": insert((DOCS.parent / "README.md").read_text(), "peers", peer_table()),
         **reference_pages(),
-        **gallery_pages(),
     }
+
+
+def known_verdicts() -> str:
+    """Verdicts of the committed full runs, for a laboratory that is installed without them."""
+    found = {name: one["verdict"] for name, one in sorted(results().items()) if "missing" not in one}
+    return json.dumps(found, indent=1) + "\n"
 
 
 def attention_page() -> str:
@@ -210,16 +219,16 @@ def optimization_page() -> str:
 def wrong_tool_page() -> str:
     """The page of cases in which something else wins, with its numbers."""
     page = between((DOCS / "wrong_tool.md").read_text(), "landmarks", _evidence("ours-landmarks-downstream"))
-    page = between(page, "boosted trees", f"*Measured.* {captions()['boosted_trees']}")
-    rows = [cells[:2] + cells[4:] for cells in measured("speed.md", "shortest sequence")]
+    rows = [
+        [case, f"{number(row['value'])} {row['unit']}", row["details"]]
+        for case, row in cases().items()
+        if "shortest sequence" in case
+    ]
     return insert(page, "short sequences", table("case | measured | lengths tried", rows))
 
 
-PEERS = {
-    "speed.md": r"^(performer-pytorch|scaled_dot_product_attention) / ",
-    "attention.md": r"softmax with its cache / LinearCache.* context 8192",
-}
-"""Rows of the committed benchmarks that compare with other libraries, by page; those of estimators are in a file."""
+PEERS = r"^(performer-pytorch|scaled_dot_product_attention) / "
+"""Cases of attention that compare with other libraries."""
 LESSER = r"Landmarks.*(-> 256|float64)|conjugate gradients|of this fit|of coefficients|of predictions"
 """Cases of that file which the README leaves to the page on accuracy."""
 
@@ -245,7 +254,12 @@ def peer_table() -> str:
     """Our measurements against other libraries, for the README: the main cases of speed, and one line for each rival."""
     saved = saved_accuracy()["results"]
     rows = saved_rows(lambda case: not re.search(LESSER, case))
-    rows += [[case, value, details] for page in PEERS for case, value, _, _, details in measured(page, PEERS[page])]
+    rows += [
+        [case, f"{number(row['value'])} {row['unit']}", row["details"]]
+        for case, row in cases().items()
+        if re.search(PEERS, case)
+    ]
+    rows += [[case, value, details] for case, value, _, _, details in measured("attention.md", r"LinearCache.* 8192")]
     return table("case | measured | details", rows + rival_rows([r for r in saved if "rival" in r["numbers"]]))
 
 
@@ -281,29 +295,36 @@ def number(value: float | None) -> str:
     return "" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def bench_table(*suite: str) -> tuple[str, str]:
-    """Where a benchmark was measured, and its table."""
+def bench_run(suite: str) -> dict[str, Any]:
+    """A run of a benchmark on this machine."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        main(["bench", *suite, "--json"])
-    measured = json.loads(out.getvalue())
-    where = ", ".join(f"{name} {value}" for name, value in measured["environment"].items())
+        main(["bench", suite, "--json"])
+    found: dict[str, Any] = json.loads(out.getvalue())
+    return found
+
+
+def bench_table(suite: str) -> tuple[str, str]:
+    """Where a benchmark was measured, and its table."""
+    measured = bench_run(suite)
     rows = [
         [r["case"], f"{number(r['value'])} {r['unit']}".strip(), r["goal"], yes(r["met"]), r["details"]]
         for r in measured["results"]
     ]
-    return where, table("case | measured | goal | met | details", rows)
+    return place(measured), table("case | measured | goal | met | details", rows)
 
 
-def speed() -> str:
-    """The tables of transforms and of attention."""
-    (where, projections), (_, attention) = bench_table("projections"), bench_table("attention")
-    return (
-        "# Speed\n\nGenerated by `python docs/generate.py --speed`, which runs `bochner-lab bench projections` and "
-        f"`bochner-lab bench attention`. Ratios within one run, best of several, on: {where}.\n\n"
-        f"## Projections\n\n{projections}\n\n"
-        f"## Attention\n\n{attention}\n\nThe estimators of `bochner.learn` have a [page of their own](accuracy.md).\n"
-    )
+def place(run: dict[str, Any]) -> str:
+    """Versions and processor of a run."""
+    return ", ".join(f"{name} {value}" for name, value in run["environment"].items())
+
+
+def measure_speed() -> None:
+    """Run the benchmarks of projections and of attention, and keep them."""
+    runs = {suite: bench_run(suite) for suite in ("projections", "attention")}
+    kept = ("case", "value", "unit", "goal", "met", "details")
+    found = {suite: [{key: row[key] for key in kept} for row in run["results"]] for suite, run in runs.items()}
+    (DOCS / "speed.json").write_text(json.dumps({"environment": place(runs["projections"]), **found}, indent=1) + "\n")
 
 
 def bench_rows(page: str, suite: str) -> None:
@@ -327,10 +348,13 @@ def measure_accuracy(names: list[str]) -> None:
 if __name__ == "__main__":
     if "--accuracy" in sys.argv[1:]:
         measure_accuracy([name for name in sys.argv[1:] if not name.startswith("--")])
-    if "--gallery" in sys.argv[1:]:
-        run_gallery([name for name in sys.argv[1:] if not name.startswith("--")])
+    if "--printed" in sys.argv[1:]:
+        named = [name for name in sys.argv[1:] if not name.startswith("--")]
+        for path in printed_pages():
+            if not named or path.stem in named:
+                path.write_text(with_output(path))
     if "--speed" in sys.argv[1:]:
-        (DOCS / "speed.md").write_text(speed())
+        measure_speed()
     if "--decode" in sys.argv[1:]:
         bench_rows("attention.md", "decode")
     if "--hashing" in sys.argv[1:]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "examples" / "attention"
+FOLDER = Path(__file__).parents[2] / "examples" / "training"
 NAMES = ["softmax", "favor+", "favor++", "simrf-performer"]
 
 

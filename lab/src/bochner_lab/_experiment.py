@@ -244,6 +244,29 @@ def dataset(name: str) -> Any:
     return load(name)
 
 
+_ADDED: list[type[Experiment]] = []
+"""Experiments of users' modules."""
+
+
+def add_experiments(module: Any) -> list[str]:
+    """Add the experiments that a module defines to the list, and return their names.
+
+    Parameters
+    ----------
+    module : module
+        A module of your own.  An experiment whose name is taken is refused.
+    """
+    own = [value for value in vars(module).values() if _is_experiment(value) and value.__module__ == module.__name__]
+    for kind in own:
+        if kind.name in experiments() and kind not in _ADDED:
+            raise ValueError(
+                f"{module.__name__}: there is an experiment {kind.name!r} already; give yours another name."
+            )
+    _ADDED.extend(kind for kind in own if kind not in _ADDED)
+    experiments.cache_clear()
+    return [kind.name for kind in own]
+
+
 @functools.cache
 def experiments() -> dict[str, Experiment]:
     """All experiments by name, in the order of papers and items: one per file of the folders of the papers."""
@@ -254,6 +277,7 @@ def experiments() -> dict[str, Experiment]:
             if not module.name.startswith("_"):
                 values = vars(importlib.import_module(f"{package.__name__}.{module.name}")).values()
                 found += [value() for value in values if _is_experiment(value)]
+    found += [kind() for kind in _ADDED]
     order = list(PAPERS)
     return {one.name: one for one in sorted(found, key=lambda one: (order.index(one.paper), _natural(one.name)))}
 

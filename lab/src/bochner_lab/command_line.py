@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import importlib.resources
 import importlib.util
+import json
 import os
+import string
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -12,6 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import bochner_lab as lab
+from bochner.cli.plugins import load_plugins
 from bochner.reporting import as_json, format_table, printable, seconds
 
 from .benchmarks import _bench
@@ -24,6 +28,7 @@ OVERVIEW = """bochner-lab {version}: the laboratory of bochner
   bochner-lab list                  every experiment of the papers, its data, its time and its verdict
   bochner-lab run simrf-fig6        compute a figure of a paper, and say whether its claim holds
   bochner-lab plot simrf-fig6       draw it again from its numbers
+  bochner-lab new my_idea.py        a file with a variant and an experiment of your own, ready to run
   bochner-lab report                all results as HTML pages
   bochner-lab bench learn           compare speed and accuracy with other libraries
   bochner-lab data                  every data set: source, licence, size, and how to get it
@@ -60,6 +65,9 @@ def parser() -> argparse.ArgumentParser:
         action.add_argument("names", nargs="*", metavar="NAME", help=_NAMES)
     reporting = _action(commands, "report", _report, "build the HTML site of all results")
     reporting.add_argument("--site", type=Path, help="folder of the site (default: site/ in the folder of the results)")
+    new = commands.add_parser("new", help="write a file with a variant and an experiment of your own")
+    new.add_argument("file", type=Path, metavar="FILE.py", help="a new file")
+    new.set_defaults(run=_new)
     _bench.register(commands)
     data = commands.add_parser("data", help="list data sets: source, licence, size, how to get them, who needs them")
     data.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -79,6 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(OVERVIEW.format(version=lab.__version__), end="")
         return 0
     try:
+        _load(getattr(options, "plugin", ()))
         return int(options.run(options))
     except BrokenPipeError:  # the output was closed, as with `bochner-lab list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -104,8 +113,36 @@ def _action(actions: Any, name: str, work: Any, text: str) -> Any:
     action.add_argument(
         "--out", type=Path, help=f"folder of the results (default {_COMMITTED}/ where there is one, else results/)"
     )
+    action.add_argument(
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="a module or file with variants and experiments of your own",
+    )
     action.set_defaults(run=work)
     return action
+
+
+def _load(names: Sequence[str]) -> None:
+    """Import users' modules, with their variants and experiments."""
+    load_plugins(names)
+    for name in names:
+        lab.add_experiments(sys.modules[Path(name).stem if name.endswith(".py") else name])
+
+
+def _new(options: argparse.Namespace) -> int:
+    """Write the template of an idea under the name of its file."""
+    path = options.file
+    if path.suffix != ".py" or not path.stem.isidentifier():
+        raise ValueError(f"{path} must be the name of a Python file, such as my_idea.py.")
+    if path.exists():
+        raise ValueError(f"{path} exists already; name a new file.")
+    names = {"file": path.name, "name": path.stem.replace("_", "-"), "Name": path.stem.title().replace("_", "")}
+    text = (importlib.resources.files("bochner_lab") / "template.txt").read_text(encoding="utf-8")
+    path.write_text(string.Template(text).substitute(names), encoding="utf-8")
+    print(f"{path} is written. Next: bochner-lab run {names['name']} --plugin {path} --profile smoke")
+    return 0
 
 
 def _folder(options: argparse.Namespace) -> Path:
@@ -113,6 +150,13 @@ def _folder(options: argparse.Namespace) -> Path:
     if options.out is not None:
         return Path(options.out)
     return _COMMITTED if _COMMITTED.is_dir() else Path("results")
+
+
+def known_verdicts() -> dict[str, str]:
+    """Verdicts of the full runs that are committed with this version, by experiment: shown where there are no results."""
+    text = (importlib.resources.files("bochner_lab") / "known_verdicts.json").read_text(encoding="utf-8")
+    found: dict[str, str] = json.loads(text)
+    return found
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -123,10 +167,11 @@ def _list(options: argparse.Namespace) -> int:
         fields = ("name", "paper", "item", "claim", "rule", "data", "methods", "seconds")
         print(as_json([{key: getattr(one, key) for key in fields} for one in chosen]))
         return 0
-    rows = []
+    rows, known = [], known_verdicts()
     for one in chosen:
         found = results.get(one.name)
-        verdict = "-" if found is None else found["verdict"] + (" (smoke)" if found["profile"] == "smoke" else "")
+        verdict = known.get(one.name, "-") if found is None else found["verdict"]
+        verdict += " (smoke)" if found is not None and found["profile"] == "smoke" else ""
         times = [f"{one.seconds[profile]:,.0f} s" for profile in ("smoke", "full")]
         rows.append([one.name, one.item, *times, ", ".join(one.data) or "none", verdict])
     print(format_table(["experiment", "item", "smoke", "full", "data", "verdict"], rows))

@@ -1,0 +1,59 @@
+"""Real output in tutorials: ``python docs/generate.py --printed [PAGE ...]`` runs the code of pages and fills it in.
+
+In a page, ``>>> print(...)  # doctest: +SKIP`` is followed by a block ``text``, which has what the call printed when it
+was last run here.  The flag keeps tests from comparing times and noise; they run all other code of the page.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import re
+import textwrap
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).parent
+WIDTH = 110
+"""Of a line of prose."""
+BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def printed_pages() -> list[Path]:
+    """Pages with printed output."""
+    return sorted(
+        path for path in DOCS.rglob("*.md") if re.search(r"^>>> print\(.*\+SKIP", path.read_text(), re.MULTILINE)
+    )
+
+
+def with_output(path: Path) -> str:
+    """The page with the output of its last run in place of what stood there."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    outputs: list[str] = []
+
+    def filled(block: re.Match[str]) -> str:
+        kind, text = block.groups()
+        if kind == "python":
+            outputs[:] = _run(text, names)
+            return block[0]
+        return f"```text\n{outputs.pop(0)}```" if outputs else block[0]
+
+    return BLOCK.sub(filled, path.read_text())
+
+
+def _run(code: str, names: dict[str, Any]) -> list[str]:
+    """Run the examples of a block, and return what those with output printed."""
+    found = []
+    for example in doctest.DocTestParser().get_examples(code):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(example.source, "<page>", "single"), names)
+        if example.options.get(doctest.SKIP):
+            found.append("\n".join(_folded(line.rstrip()) for line in out.getvalue().rstrip().splitlines()) + "\n")
+    return found
+
+
+def _folded(line: str) -> str:
+    """A sentence on several lines; rows of tables, whose cells are two spaces apart, stay as they are."""
+    return line if "  " in line or len(line) <= WIDTH else textwrap.fill(line, WIDTH)

@@ -1,0 +1,48 @@
+"""
+Landmarks or random features?
+=============================
+
+Landmarks (Nystrom features) win where the eigenvalues of the kernel matrix decay fast, random
+features where they do not: the error of random features falls as one over the root of the
+width, whatever the spectrum. Errors are those of rows that neither has seen.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from bochner import Approximation, kernels, maps
+
+kernel, widths = kernels.Gaussian(lengthscale=2.0), (16, 32, 64, 128, 256)
+
+
+def relative_error(feature_map, width, X, held_out):
+    """Relative root mean square error of the Gram matrix of rows that the features have not seen."""
+    spec = Approximation(kernel, feature_map).with_width(width).plan(X, rng=0)
+    return float((spec.mse(held_out).mean() / (kernel(held_out) ** 2).mean()) ** 0.5)
+
+
+figure, (spectrum, *axes) = plt.subplots(1, 4, figsize=(12, 3.4), layout="constrained")
+for color, (ax, (name, last)) in enumerate(
+    zip(axes, {"steep": 0.02, "medium": 0.3, "flat": 1.0}.items(), strict=True)
+):
+    X = np.random.default_rng(0).standard_normal((900, 16)) * np.geomspace(1, last, 16)
+    X, held_out = X[:-100], X[-100:]
+    values = np.linalg.eigvalsh(kernel(X[:500]))[::-1]
+    spectrum.loglog(
+        np.arange(1, 301), values[:300] / values[0], color=f"C{color + 2}", label=name
+    )
+    for title, feature_map in {
+        "landmarks": maps.Landmarks(),
+        "random features": maps.Trigonometric(),
+    }.items():
+        errors = [relative_error(feature_map, width, X, held_out) for width in widths]
+        ax.loglog(widths, errors, "o-", label=title)
+        print(f"{name} spectrum, {widths[-1]} {title}: relative error {errors[-1]:.2g}")
+    ax.set(title=f"{name} spectrum", xlabel="width", ylim=(1e-4, 4))
+    ax.set_xticks((16, 64, 256), (16, 64, 256))
+    ax.minorticks_off()
+axes[0].set_ylabel("relative error of the Gram matrix")
+axes[-1].legend()
+spectrum.set(title="eigenvalues", xlabel="index", ylim=(1e-6, 2))
+spectrum.legend()
+plt.show()
