@@ -23,6 +23,8 @@ from ._sample import Facts, Sample
 from ._tolerance import at_tolerance
 
 DEFAULT_FEATURES, MOST_FEATURES = 512, 65536  # a width to start with, and the widest that a tolerance may ask for
+_SAME = 1e-3
+"""Relative difference of errors below which two mechanisms with the same rows count as one."""
 _WORTH = 0.95
 """Mechanisms are drawn again as long as they may be better than the best known one by this factor."""
 _TIMED = 12
@@ -181,13 +183,25 @@ def _timed(c: Candidate, rows: np.ndarray, predictor: Predictor) -> Candidate:
 
 
 def _distinct(found: list[Candidate]) -> list[Candidate]:
-    """Mechanisms that have several names, and so the very same errors from the same seeds, under the shortest one."""
-    kept: dict[tuple[int, str, str], Candidate] = {}
-    for c in found:
-        key = (c.n_features, f"{c.error:.10g}", f"{c.worst:.10g}")
-        if key not in kept or len(c.label) < len(kept[key].label):
-            kept[key] = c
-    return list(kept.values())
+    """Mechanisms that are nearly the same on these rows, under the shortest name.
+
+    A family that contains another one, such as generalised exponentials with a constant close to that of cosines, has the
+    same errors from the same rows up to the constant: both in one ranking tell nothing.
+    """
+    kept: list[Candidate] = []
+    for c in sorted(found, key=lambda c: len(c.label)):
+        if not any(_nearly_same(c, other) for other in kept):
+            kept.append(c)
+    return kept
+
+
+def _nearly_same(one: Candidate, other: Candidate) -> bool:
+    """The very same errors from the same seeds; with the same rows, errors that no user could tell apart are enough."""
+    if one.n_features != other.n_features:
+        return False
+    alike = one.plan.projection == other.plan.projection and one.plan.positive == other.plan.positive
+    found = np.isclose([one.error, one.worst], [other.error, other.worst], rtol=_SAME if alike else 1e-10, atol=0)
+    return bool(found.all())
 
 
 def _refined(found: list[Candidate], predictor: Predictor) -> list[Candidate]:
