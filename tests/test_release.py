@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import re
 import runpy
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -108,3 +110,16 @@ def test_messages_name_the_versions_of_the_extras():
 def test_files_that_users_look_for(name):
     assert (ROOT / name).stat().st_size > 0
     assert (Path(bochner.__file__).parent / "py.typed").exists()
+
+
+def test_every_target_of_make_is_tried_in_a_fresh_clone():
+    """`make fresh-clone` tries the others, each in an empty environment; every one can be read by make."""
+    phony = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    tried = re.search(r"targets=\((\w[\w ]*)\)", (ROOT / "packaging" / "fresh_clone.sh").read_text())
+    assert phony and tried
+    assert sorted(phony[1].split()) == sorted([*tried[1].split(), "fresh-clone"])
+    if shutil.which("make") is None:
+        pytest.skip("there is no make here")
+    for target in phony[1].split():
+        asked = subprocess.run(["make", "--dry-run", target], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert asked.returncode == 0, asked.stderr
