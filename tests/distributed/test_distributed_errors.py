@@ -11,6 +11,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from bochner import distributed
@@ -66,9 +67,13 @@ def test_targets_in_memory_of_several_kinds():
     model = distributed.KernelRidge(n_components=8, gamma=1.0, random_state=0)
     with pytest.raises(ValueError, match=r"KernelRidge: y must have as many entries in each row, got \[\[1.0, 2.0\]"):
         model.fit(blocks(X), [[1.0, 2.0], [1.0]] * 200)
+    with pytest.raises(TypeError, match=r"KernelRidge: y must be dense, got a sparse matrix; pass y.toarray\(\)"):
+        model.fit(blocks(X), sparse.csr_array(Y[:, None]))
     torch = pytest.importorskip("torch")
     expected = model.fit(blocks(X), Y).model_.solution.coefficients
     found = model.fit(blocks(X), torch.tensor(Y, requires_grad=True)).model_.solution.coefficients
+    np.testing.assert_array_equal(found, expected)
+    found = model.fit(blocks(X), Y.astype(object)).model_.solution.coefficients
     np.testing.assert_array_equal(found, expected)
 
 

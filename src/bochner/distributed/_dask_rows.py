@@ -286,12 +286,16 @@ def _aligned(owner: str, name: str, part: Any, X: Any) -> Any:
             )
         import dask.array as da
 
+        if hasattr(part, "tocsr"):
+            raise TypeError(f"{owner}: {name} must be dense, got a sparse matrix; pass {name}.toarray().")
         try:
             part = np.asarray(as_host_rows(owner, part))
         except ValueError:  # lists of several lengths
             raise ValueError(f"{owner}: {name} must have as many entries in each row, got {shown(part)}.") from None
         if not part.ndim:
-            raise ValueError(f"{owner}: {name} must have an entry for each row, got {part}.")
+            raise ValueError(f"{owner}: {name} must have an entry for each row, got {shown(part.item())}.")
+        if part.dtype == object and (numbers := np.asarray(part.tolist())).dtype.kind in "fiub":
+            part = numbers
         if len(part) != X.shape[0]:
             raise ValueError(f"{owner}: {name} has {len(part)} rows, and X has {X.shape[0]}.")
         return da.from_array(part, chunks=(X.chunks[0], *part.shape[1:]))
