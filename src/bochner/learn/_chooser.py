@@ -10,6 +10,7 @@ import logging
 import math
 import time
 import warnings
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -404,9 +405,8 @@ def _reason(search: Search, best: Trial, seconds: float) -> str:
             parts.append("no metric, since none that was learned had a clearly lower error of held-out rows")
         else:
             kind = "a scale of each column" if best.metric == "columns" else "a matrix"
-            held = min(t.error for t in search.tried if t.metric == best.metric)
             parts.append(
-                f"learned metric, {kind}, held-out error {held:.3g} against {search.without_metric:.3g} without"
+                f"learned metric, {kind}, held-out error {search.with_metric:.3g} against {search.without_metric:.3g} without"
             )
     if best.map == "exact":
         parts.append("landmarks at all rows, which make the kernel exact")
@@ -422,6 +422,8 @@ def _others(search: Search, name: str, best: Trial) -> str:
         return _short(trial.kernel) if name == "kernel" else str(getattr(trial, name))
 
     stage = [t for t in search.tried if t.metric == "none" and (t.map == "exact") == (name != "map")]
+    usual = Counter(t.n_rows for t in stage).most_common(1)[0][0] if stage else 0
+    stage = [t for t in stage if t.n_rows == usual]
     least: dict[str, float] = {}
     for trial in stage:
         least[kind(trial)] = min(trial.error, least.get(kind(trial), np.inf))

@@ -60,6 +60,7 @@ def iterates(
     start: np.ndarray,
     matrix_after: float,
     intercept: bool,
+    halve: bool = True,
 ) -> Iterator[tuple[np.ndarray, Kernel, GramFit, float]]:
     r"""Learn a metric on rows: roots of metrics one after another, each with its kernel, its fit, and its step.
 
@@ -82,9 +83,10 @@ def iterates(
         Root of the first metric.
     matrix_after : float
         Iterates of a diagonal metric before those of a matrix; infinite if columns are only scaled.
-    intercept : bool
+    intercept, halve : bool
+        Whether there is an intercept, and whether shorter bandwidths are tried.
     """
-    root, halve = start, True
+    root, first = start, halve
     for k in count(1):
         X = times(Z, root)
         at, fit, score = _fitted(kernel, X, step, judged, intercept=intercept)
@@ -99,7 +101,7 @@ def iterates(
         M = back.T @ back
         if not np.isfinite(M).all() or not M.any():
             return
-        root, halve = _root(M, diagonal=k <= matrix_after), halve or k == 1
+        root, halve = _root(M, diagonal=k <= matrix_after), halve or (first and k == 1)
 
 
 def _fitted(
@@ -129,13 +131,14 @@ def gradients(kernel: Kernel, X: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 
 def _city_block_gradients(slope: np.ndarray, X: np.ndarray, c: np.ndarray) -> np.ndarray:
-    from scipy.spatial.distance import cdist
+    from ..linalg.compiled.distances import manhattan, signed_sums
 
-    distances = cdist(X, X, "cityblock")
+    distances, columns = np.empty_like(slope), np.ascontiguousarray(X.T)
+    manhattan(X, columns, np.ones(X.shape[1]), distances)
     G = np.where(distances > 0, slope / np.where(distances > 0, distances, 1.0), 0.0)
-    found = np.empty((c.shape[1], len(X), X.shape[1]))
-    for j, x in enumerate(X.T):
-        found[:, :, j] = ((G * np.sign(x[:, None] - x)) @ c).T
+    found = np.empty((c.shape[1], *X.shape))
+    for b, out in zip(c.T, found, strict=True):
+        signed_sums(X, columns, G * b, out)
     return found.reshape(-1, X.shape[1])
 
 

@@ -35,8 +35,10 @@ from ._row_source import Chunk, rows_in_memory
 
 EXACT_ROWS = 3000
 """Most rows of which all are landmarks, so that the kernel is exact: a fit of 3000 takes some seconds."""
-EXACT_TRIAL_ROWS = 800
-"""Rows of a trial with the exact kernel: its decomposition takes a tenth of a second."""
+EXACT_TRIAL_ROWS, _EXPLORED = 800, 400
+"""Rows of a trial with the exact kernel, whose decomposition takes a tenth of a second, and of one to exclude candidates."""
+_CLOSE = 1.15
+"""Ratio of errors up to which the second of the kernels is tried on more rows, too."""
 _FEATURE_ROWS, _FEATURE_WIDTH = 4096, 1024
 """Rows and features of trials with features."""
 _WIDEST, _FIRST_WIDTH = 4096, 512  # widest features that the budget may choose, and the narrowest
@@ -58,8 +60,8 @@ SHORTEST, LONGEST = -9, 5
 """Doublings of the bandwidth from the median distance; far longer ones only extrapolate more wildly."""
 _ITERATIONS, _DIAGONAL = 6, 2
 """Most iterates of a metric, and those of a diagonal one before a matrix."""
-MOST_LEARNED, _FEWEST = 1024, 30
-"""Most and fewest rows from which a metric is learned."""
+MOST_LEARNED, _FIRST_LEARNED, _FEWEST = 1024, 512, 30
+"""Most rows from which a metric is learned, those of its iterates but the last, and fewest."""
 _FEATURE_STEPS = 5
 """Most bandwidths of a walk with features, or in a metric."""
 _MOST_COLUMNS = 1024
@@ -157,27 +159,41 @@ class Search:
         self.intercept, self.alphas = intercept, alphas
         self.judged = Judged.of(sample.targets, sample.weights, classes=classes)
         self.tried: list[Trial] = []
-        self.without_metric, self.screened = math.nan, False
+        self.with_metric = self.without_metric = math.nan
+        self.screened = False
         self.begun = time.perf_counter()
 
     def exact(self) -> Trial:
-        """Best kernel, columns, bandwidth and metric, with the exact kernel."""
-        best: Trial | None = None
-        first = next(iter(self.columns))
-        start = 1.0 if len(self.sample.X) < 50 else 0.0
-        for kernel in self.kernels:
-            found = self._walk(kernel, first, start)
-            if best is None:
-                found = self._far(found)
-            best = found if best is None or self.clearly_better(found, best) else best
-        assert best is not None
+        """Best kernel, columns, bandwidth and metric, with the exact kernel.
+
+        Candidates are first tried on few rows, and those that are left on more.
+        """
+        n = len(self.sample.X)
+        first, start, rows = next(iter(self.columns)), 1.0 if n < 50 else 0.0, n if n <= EXACT_TRIAL_ROWS else _EXPLORED
+        found = [self._walk(self.kernels[0], first, start, rows)]
+        far = self._far(found[0])
+        if far is not None:
+            found, start, rows = [far], far.step, EXACT_TRIAL_ROWS
+        found += [self._walk(kernel, first, start, rows) for kernel in self.kernels[1:]]
+        best = self._first_best(found)
+        if rows < min(n, EXACT_TRIAL_ROWS):  # rows decide between kernels, of which rough ones need fewer
+            close = [trial for trial in found if trial is best or trial.error < _CLOSE * best.error]
+            close = sorted(close, key=lambda trial: trial.error)[:3]
+            best = self._first_best([self._exact_trial(t.kernel, first, t.step, EXACT_TRIAL_ROWS) for t in close])
         for name in list(self.columns)[1:]:
-            found = self._walk(best.kernel, name, 0.0 if math.isnan(best.step) else best.step)
-            best = found if self.clearly_better(found, best) else best
+            other = self._walk(best.kernel, name, 0.0 if math.isnan(best.step) else best.step, best.n_rows)
+            best = other if self.clearly_better(other, best) else best
         if self.bandwidth:
-            best = self._walk(best.kernel, best.columns, best.step, size=0.5, first=best)
+            best = self._walk(best.kernel, best.columns, best.step, best.n_rows, size=0.5, first=best)
         searched = self.bandwidth and best.kernel.metric is not None
         return self._with_metric(best) if self.metrics and searched else best
+
+    def _first_best(self, trials: list[Trial]) -> Trial:
+        """Best one, of which another than the first must be clearly better than those before."""
+        best = trials[0]
+        for trial in trials[1:]:
+            best = trial if self.clearly_better(trial, best) else best
+        return best
 
     def clearly_better(self, one: Trial, other: Trial, share: float = _MATERIAL) -> bool:
         """Whether the error is lower by a share of it, and by more than the doubt about the mean of the differences."""
@@ -191,35 +207,38 @@ class Search:
         return gain > max(share * other.error, doubt(len(one.score.losses)) * spread)
 
     def _walk(
-        self, kernel: Kernel, columns: str, start: float, *, size: float = 1.0, first: Trial | None = None
+        self, kernel: Kernel, columns: str, start: float, rows: int, *, size: float = 1.0, first: Trial | None = None
     ) -> Trial:
         """Best bandwidth from ``start``, whose trial may be known, downhill in steps until both neighbours are worse."""
         if not self.bandwidth:
-            return self._exact_trial(kernel, columns, math.nan)
-        known = {start: self._exact_trial(kernel, columns, start) if first is None else first}
+            return self._exact_trial(kernel, columns, math.nan, rows)
+        known = {start: self._exact_trial(kernel, columns, start, rows) if first is None else first}
         best = start
         while known[best].error > _PERFECT:
             fresh = [s for s in (best + size, best - size) if s not in known and SHORTEST <= s <= LONGEST]
             if not fresh:
                 break
-            found = known[fresh[0]] = self._exact_trial(kernel, columns, fresh[0])
+            found = known[fresh[0]] = self._exact_trial(kernel, columns, fresh[0], rows)
             best = fresh[0] if self.clearly_better(found, known[best], _WORTH) else best
         return known[best]
 
-    def _far(self, best: Trial) -> Trial:
-        """Also try much shorter bandwidths: a rapidly varying target looks like noise at longer ones."""
+    def _far(self, best: Trial) -> Trial | None:
+        """Best trial of much shorter bandwidths, if it is clearly better: rapid changes look like noise at longer ones."""
         n, d = self.sample.X.shape
         if not self.bandwidth or best.error < _GOOD or d > _FEW_COLUMNS or n < _FEWEST:
-            return best
+            return None
+        rows = min(n, EXACT_TRIAL_ROWS)
+        if best.n_rows < rows:
+            best = self._exact_trial(best.kernel, best.columns, best.step, rows)
         for step in np.arange(best.step - 3, SHORTEST - 0.1, -2):
-            found = self._exact_trial(best.kernel, best.columns, float(step))
+            found = self._exact_trial(best.kernel, best.columns, float(step), rows)
             if self.clearly_better(found, best):
-                return self._walk(best.kernel, best.columns, float(step))
-        return best
+                return self._walk(best.kernel, best.columns, float(step), rows, first=found)
+        return None
 
-    def _exact_trial(self, kernel: Kernel, columns: str, step: float) -> Trial:
+    def _exact_trial(self, kernel: Kernel, columns: str, step: float, n: int) -> Trial:
         """Leave-one-out error of the exact kernel on some rows."""
-        n, coordinates = min(len(self.sample.X), EXACT_TRIAL_ROWS), self.columns[columns]
+        coordinates = self.columns[columns]
         Z = self._moved(coordinates, slice(n))
         kernel = at_median(kernel, Z, step) if self.bandwidth else kernel
         judged = self.judged.taken(slice(n))
@@ -260,12 +279,25 @@ class Search:
                 known.add(fresh[0])
                 found = self._held_out(best, kernel, fresh[0], roots, folds, Z)
                 best = found if self.clearly_better(found, best, _WORTH) else best
-        root = roots[0] if len(folds) == 1 else self._learned_root(path, Z)
+        self.with_metric, self.without_metric = best.error, before.error
+        if len(folds) == 1:
+            best, root = self._with_more_rows(best, roots[0], folds[0][1], Z)
+        else:
+            root = self._learned_root(path, Z)
         coordinates = (plain.coordinates or Coordinates()).followed_by(root)
         kernel = at_median(best.kernel, times(Z, root), best.step)
-        metric = "columns" if root.ndim == 1 else "learned"
-        self.without_metric = before.error
-        return best._replace(kernel=kernel, coordinates=coordinates, metric=metric)
+        return best._replace(kernel=kernel, coordinates=coordinates, metric="columns" if root.ndim == 1 else "learned")
+
+    def _with_more_rows(self, best: Trial, root: np.ndarray, test: slice, Z: np.ndarray) -> tuple[Trial, np.ndarray]:
+        """One more iterate of a metric, from all the rows before those that judge it."""
+        rows = slice(test.start)
+        matrix_after = math.inf if root.ndim == 1 else 0.0
+        path = iterates(
+            best.kernel, best.step, Z[rows], self.judged.taken(rows), start=root, matrix_after=matrix_after,
+            intercept=self.intercept, halve=False,
+        )  # fmt: skip
+        found = [(self._scored(best, p[1], best.step, [p], [(rows, test)], Z), p[0]) for p in islice(path, 2)]
+        return min(found, key=lambda pair: pair[0].error)
 
     def _metric_kernels(self, plain: Trial) -> list[tuple[Kernel, float]]:
         """Kernels in whose fits a metric is learned, with their steps: the best one, and the best of Euclidean distance."""
@@ -463,6 +495,6 @@ def _folds(n: int) -> list[tuple[Any, Any]]:
     """Rows to learn a metric from and rows to judge it by: one pair of many rows, or halves or thirds of few."""
     if n >= 2 * EXACT_TRIAL_ROWS:
         m = min(n // 2, MOST_LEARNED)
-        return [(slice(m), slice(m, min(n, 2 * m + EXACT_TRIAL_ROWS)))]
+        return [(slice(_FIRST_LEARNED), slice(m, min(n, 2 * m + EXACT_TRIAL_ROWS)))]
     k, index = 2 if n >= EXACT_TRIAL_ROWS else 3, np.arange(n)
     return [(index[index % k != i], index[index % k == i]) for i in range(k)]

@@ -63,7 +63,8 @@ def _suite(name: str) -> Callable[[], Iterator[Result]]:
 
 
 SUITES = {
-    name: _suite(name) for name in ("attention", "decode", "families", "hashing", "learn", "optimize", "projections")
+    name: _suite(name)
+    for name in ("attention", "decode", "families", "hashing", "learn", "optimize", "projections", "tables")
 }
 
 
@@ -75,8 +76,15 @@ def register(commands: Any) -> None:
         "--data",
         action="append",
         metavar="NAME",
-        help="only this data set of the suite learn; speed for its other cases",
+        help="only this data set of the suite learn, where speed means its other cases, or this table of the suite tables",
     )
+    parser.add_argument(
+        "--profile", choices=("smoke", "quick", "full"), help="size of the suite tables (default quick)"
+    )
+    parser.add_argument(
+        "--results", type=Path, metavar="FOLDER", help="keep and continue the cells of the suite tables here"
+    )
+    parser.add_argument("--split", type=int, action="append", metavar="K", help="only this split of the suite tables")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--cg", action="store_true", help="measure conjugate gradients on wide features alone (learn)")
     parser.add_argument("--neighbour", action="store_true", help="measure attention beside two busy processes instead")
@@ -92,9 +100,15 @@ def run(options: argparse.Namespace) -> int:
                 print(f"bochner-lab bench: --{option} measures {suite}, not {options.suite}.", file=sys.stderr)
                 return 2
             suites = {suite: _suite(module)}
-    if options.data:
+    if options.suite == "tables":
+        sized = {"profile": options.profile or "quick", "folder": options.results, "splits": options.split or ()}
+        suites = {"tables": partial(import_module(f"{__package__}.tables").run, options.data or (), **sized)}
+    elif options.profile or options.results or options.split:
+        print("bochner-lab bench: --profile, --results and --split belong to the suite tables.", file=sys.stderr)
+        return 2
+    elif options.data:
         if options.suite != "learn":
-            print(f"bochner-lab bench: --data measures learn, not {options.suite}.", file=sys.stderr)
+            print(f"bochner-lab bench: --data measures learn or tables, not {options.suite}.", file=sys.stderr)
             return 2
         suites = {"learn": partial(import_module(f"{__package__}.learn").run, options.data)}
     results: list[Result] = []

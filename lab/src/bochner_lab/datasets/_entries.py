@@ -78,12 +78,15 @@ EMBEDDED = ("breast-cancer", "diabetes", "digits", "iris", "wine")
 TABLES: dict[str, Entry] = {
     "abalone": Entry("abalone.csv.gz", (4177, 8), "abalone"),
     "banknote": Entry("banknote.npz", (1372, 4), "banknote-authentication"),
+    "bike": Entry("uci_bike.npz", (17379, 17)),
     "boston": Entry("boston.npz", (506, 13), "boston"),
     "car": Entry("car.csv.gz", (1728, 6), "car"),
     "ccpp": Entry("ccpp.npz", (9568, 4)),
     "cmc": Entry("cmc.csv.gz", (1473, 9), "cmc"),
     "cpu_act": Entry("cpu_act.npz", (8192, 21), "cpu_act"),
+    "elevators": Entry("uci_elevators.npz", (16599, 18)),
     "fashion-mnist-test": Entry("fashion_mnist_test10k.npz", (10000, 784)),
+    "kin40k": Entry("uci_kin40k.npz", (40000, 8)),
     "krkopt": Entry("krkopt.csv.gz", (28056, 6), "kropt"),
     "letter": Entry("letter.npz", (20000, 16), "letter", n_train=16000),
     "leukemia": Entry("leukemia_golub.npz", (72, 7129), n_train=38),
@@ -93,6 +96,8 @@ TABLES: dict[str, Entry] = {
     "parkinsons": Entry(
         "parkinsons_telemonitoring.csv.gz", (5875, 19), None, "total_UPDRS", ("subject#", "motor_UPDRS")
     ),
+    "pol": Entry("uci_pol.npz", (15000, 26)),
+    "protein": Entry("uci_protein.npz", (45730, 9)),
     "usps": Entry("usps.npz", (9298, 256), "USPS", divide=1000.0),
     "wifi": Entry("wifi_localization.npz", (2000, 7)),
     "wine-quality-red": Entry("winequality_red.npz", (1599, 11), "wine-quality-red"),

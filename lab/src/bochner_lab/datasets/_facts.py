@@ -15,11 +15,13 @@ from ._entries import EMBEDDED, TABLES, TEXTS, names
 from ._load import VARIABLE, archived, files_of, in_folder
 
 _UCI = "UCI Machine Learning Repository"
+_COLLECTED = "uci_datasets of T. Evans"
 _CC_BY = "CC BY 4.0"
 _UNSTATED = "none stated; free for research"
 SOURCES: dict[str, tuple[str, str]] = {
     "abalone": (f"{_UCI}, Abalone", _CC_BY),
     "banknote": (f"{_UCI}, Banknote Authentication", _CC_BY),
+    "bike": (f"{_COLLECTED}, Bike Sharing", _CC_BY),
     "boston": ("StatLib, Boston house prices", _UNSTATED),
     "breast-cancer": (f"{_UCI}, Breast Cancer Wisconsin (Diagnostic), in scikit-learn", _CC_BY),
     "car": (f"{_UCI}, Car Evaluation", _CC_BY),
@@ -28,8 +30,10 @@ SOURCES: dict[str, tuple[str, str]] = {
     "cpu_act": ("DELVE, Computer Activity", _UNSTATED),
     "diabetes": ("Efron et al. (2004), in scikit-learn", _UNSTATED),
     "digits": (f"{_UCI}, Optical Recognition of Handwritten Digits, in scikit-learn", _CC_BY),
+    "elevators": (f"{_COLLECTED}, Elevators", _UNSTATED),
     "fashion-mnist-test": ("Zalando Research, Fashion-MNIST, its test part", "MIT"),
     "iris": (f"{_UCI}, Iris, in scikit-learn", _CC_BY),
+    "kin40k": (f"{_COLLECTED}, Kin40k", _UNSTATED),
     "krkopt": (f"{_UCI}, Chess (King-Rook vs. King)", _CC_BY),
     "letter": (f"{_UCI}, Letter Recognition", _CC_BY),
     "leukemia": ("Golub et al. (1999), gene expressions of leukaemia", _UNSTATED),
@@ -37,6 +41,8 @@ SOURCES: dict[str, tuple[str, str]] = {
     "mnist": ("LeCun et al. (1998), MNIST", "CC BY-SA 3.0"),
     "nursery": (f"{_UCI}, Nursery", _CC_BY),
     "parkinsons": (f"{_UCI}, Parkinsons Telemonitoring", _CC_BY),
+    "pol": (f"{_COLLECTED}, Pole Telecommunications", _UNSTATED),
+    "protein": (f"{_COLLECTED}, Physicochemical Properties of Protein Tertiary Structure", _CC_BY),
     "usps": ("Hull (1994), digits of the U.S. Postal Service", _UNSTATED),
     "wifi": (f"{_UCI}, Wireless Indoor Localization", _CC_BY),
     "wikitext-2": ("Merity et al. (2017), WikiText-2", "CC BY-SA"),

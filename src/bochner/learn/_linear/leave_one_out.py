@@ -198,7 +198,7 @@ class GramFit(NamedTuple):
             mean, row = share @ Y, share @ K
             K = K - row[None, :] - row[:, None] + float(share @ row)
         with blas_for(len(K)):
-            values, U = linalg.eigh(roots[:, None] * K * roots, overwrite_a=True, check_finite=False)
+            values, U = linalg.eigh(roots[:, None] * K * roots, overwrite_a=True, check_finite=False, driver="evd")
             z = U.T @ (roots[:, None] * (Y - mean))
         return cls(np.maximum(values, 0), U, z, roots, mean, row, intercept)
 

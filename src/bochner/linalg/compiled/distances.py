@@ -34,3 +34,15 @@ def squared(rows: np.ndarray, points: np.ndarray, inverse: np.ndarray, out: np.n
             for j in range(len(sums)):
                 z = (x - y[j]) * s
                 sums[j] += z * z
+
+
+@njit(cache=True, nogil=True)
+def signed_sums(rows: np.ndarray, points: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
+    """Write sums over points (d, p) of weights (n, p) times the signs of differences of rows (n, d) to ``out`` (n, d)."""
+    for i in range(len(rows)):
+        w = weights[i]
+        for k in range(len(points)):
+            x, y, total = rows[i, k], points[k], 0.0
+            for j in range(len(w)):
+                total += w[j] if x > y[j] else (-w[j] if x < y[j] else 0.0)
+            out[i, k] = total
