@@ -405,9 +405,8 @@ def _reason(search: Search, best: Trial, seconds: float) -> str:
             parts.append("no metric, since none that was learned had a clearly lower error of held-out rows")
         else:
             kind = "a scale of each column" if best.metric == "columns" else "a matrix"
-            parts.append(
-                f"learned metric, {kind}, held-out error {search.with_metric:.3g} against {search.without_metric:.3g} without"
-            )
+            held = f"{search.with_metric:.3g} against {search.without_metric:.3g} without"
+            parts.append(f"learned metric, {kind}, held-out error {held}")
     if best.map == "exact":
         parts.append("landmarks at all rows, which make the kernel exact")
     elif best.map in (LANDMARKS, PIVOTS, RANDOM):
