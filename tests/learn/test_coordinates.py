@@ -93,3 +93,15 @@ def test_columns_that_overflow_are_refused():
 def test_a_word_that_is_none_is_refused():
     with pytest.raises(ValueError, match="KernelRidge: standardize must be"):
         KernelRidge(**SMALL, standardize="yes").fit(X, Y)
+
+
+def test_bounds_keep_predictions_at_the_edge():
+    rng = np.random.default_rng(10)
+    X = rng.standard_normal((30, 1))
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(30)
+    model = KernelRidge(random_state=0).fit(X, y)
+    edge, room = X.max(), 0.1 * np.ptp(X)
+    far = model.predict([[edge + room], [edge + 3.0], [100.0]])
+    np.testing.assert_allclose(far, far[0])
+    assert np.abs(model.predict(np.linspace(-5, 5, 101)[:, None])).max() < 3  # without bounds, above a hundred
+    np.testing.assert_array_equal(model.coordinates_.bounds[1], edge + room)

@@ -49,6 +49,7 @@ class DaskRows:
     """
 
     in_memory = False
+    blocks: tuple[tuple[int, int], ...] = ()
 
     def __init__(self, owner: str, X: Any, y: Any = None, weights: Any = None, *, dtypes: tuple[Any, ...]) -> None:
         array = as_dask_array(owner, X)

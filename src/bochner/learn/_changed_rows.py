@@ -35,6 +35,7 @@ class ChangedRows:
         self.rows, self.change, self.n_columns = rows, change, n_columns
         self.owner, self.dtype, self.in_memory = rows.owner, rows.dtype, rows.in_memory
         self.target_shape, self.weighted = rows.target_shape, rows.weighted if weighted is None else weighted
+        self.blocks: tuple[tuple[int, int], ...] = ()  # changed columns stand for themselves
 
     @property
     def shape(self) -> tuple[Any, int]:

@@ -59,6 +59,8 @@ _SAME_SCALE = 1.5
 """Ratio of the deviations of columns up to which it does not matter whether they are standardised."""
 _OUTLYING, _LIMIT = 8.0, 5.0
 """Standard deviations from which clipping is tried, and where columns are clipped, in robust deviations."""
+_CATEGORY_FACTORS = (0.5, 2.0)
+"""Scales of categories beside that of a standardised column."""
 _WIDE_COLUMNS = 2000
 """Columns from which the Laplacian kernel, whose distances are not matrix products, is not tried but the linear one is."""
 _STREAM_WIDTH, _STREAM_ROWS = 1024, 256
@@ -76,7 +78,8 @@ class Selection:
     kernel : str
         The kernel with its bandwidth.
     columns : str
-        "standardised", "clipped" (at five robust deviations) or "as they are".
+        "standardised", "clipped" (at five robust deviations), "as they are", or standardised with another scale of
+        categories.
     metric : str
         "none", "columns" (a scale of each), "learned" (a matrix) or "given".
     map : str
@@ -174,7 +177,7 @@ def choose(
     searches = bandwidth or len(kernel) > 1
     columns, metrics = (
         _columns(machine, rows, owner, rng, searched=searches),
-        _metrics(machine, owner, searched=bandwidth),
+        _metrics(machine, owner, rows.shape[1], searched=bandwidth),
     )
     maps, width = _maps(machine, rows, owner, kernel[0], begin=begin)
     judged = is_auto(machine.alpha)
@@ -200,6 +203,8 @@ def choose(
         best = search.featured(best, told._replace(kernel=best.kernel), maps, width)
     else:
         best = best._replace(map="exact", width=rows.count())
+    if bandwidth and any(c is not None and c.center is not None for c in columns.values()):  # not of sparse rows
+        best = best._replace(coordinates=(best.coordinates or Coordinates()).bounded(sample.X))
     found = _with_map(
         told._replace(kernel=best.kernel, gamma=told.gamma if not searches else None), best.map, best.width, rows
     )
@@ -279,22 +284,25 @@ def _plain_columns(
             raise ValueError(
                 f"{owner}: standardize='robust' centres columns, and sparse rows stay as they are; use True."
             )
-        return {CLIPPED: Coordinates.robust(seen, _LIMIT)}
+        return {CLIPPED: Coordinates.robust(seen, _LIMIT, rows.blocks)}
     found: dict[str, Coordinates | None] = {STANDARD: standard}
     if np.ptp(np.log(standard.scale)) >= np.log(_SAME_SCALE):
         found[RAW] = None
     if seen is not None and np.abs(standard(seen.astype(np.float64))).max(initial=0.0) > _OUTLYING:
-        found[CLIPPED] = Coordinates.robust(seen, _LIMIT)
+        found[CLIPPED] = Coordinates.robust(seen, _LIMIT, rows.blocks)
+    if rows.blocks and len(rows.blocks) < rows.shape[1]:
+        for factor in _CATEGORY_FACTORS:
+            found[f"standardised, categories x {factor:g}"] = standard.with_blocks(rows.blocks, factor)
     return found
 
 
-def _metrics(machine: Any, owner: str, *, searched: bool) -> tuple[str, ...]:
+def _metrics(machine: Any, owner: str, d: int, *, searched: bool) -> tuple[str, ...]:
     """Metrics to learn, beside none."""
     if not isinstance(machine.metric, str):
         return ()
     check_option(owner, "metric", machine.metric, ("auto", "columns", "learned"))
     if machine.metric == "auto":
-        return ("columns", "learned") if searched else ()
+        return ("columns", "learned") if searched and d <= _WIDE_COLUMNS else ()
     if not searched:
         raise ValueError(
             f"{owner}: metric={machine.metric!r} is learned along with the bandwidth, which is given; leave gamma at "

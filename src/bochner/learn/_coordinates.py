@@ -14,10 +14,15 @@ from scipy import sparse
 from ..approximation import FeatureMap
 from ._row_source import RowSource
 
+_BEYOND = 0.1
+"""Share of the range of a column beyond which rows are clipped: a smooth kernel may extrapolate wildly."""
+_MOST_STRETCHED = 4.0
+"""Largest scale of zeros and ones: that of a level in six of a hundred rows."""
+
 
 @dataclass(frozen=True)
 class Coordinates:
-    r"""New coordinates :math:`z = M^T\,\mathrm{clip}(\mathrm{diag}(s)(x - c))` of rows x.
+    r"""New coordinates :math:`z = M^T\,\mathrm{clip}(\mathrm{diag}(s)(\mathrm{clip}(x) - c))` of rows x.
 
     Sparse rows are never centred, so that they stay sparse; a matrix makes them dense.
 
@@ -31,6 +36,9 @@ class Coordinates:
         M, or the diagonal of it, or None for the identity.
     limit : float or None
         Largest size of the coordinates before M, to which others are clipped; None for no limit.
+    bounds : array (2, d) or None
+        Least and largest value of each column, to which others are clipped, so that predictions beyond the rows of the fit
+        stay what they are at their edge; None for no bounds.  Sparse rows have none.
 
     Examples
     --------
@@ -43,6 +51,7 @@ class Coordinates:
     scale: np.ndarray | None = None
     matrix: np.ndarray | None = None
     limit: float | None = None
+    bounds: np.ndarray | None = None
 
     @classmethod
     def standard(cls, rows: RowSource) -> Coordinates:
@@ -54,19 +63,39 @@ class Coordinates:
             raise ValueError(f"{rows.owner}: squares of the columns overflow; rescale them, or pass standardize=False.")
         tiny = np.finfo(rows.dtype).tiny  # one over less would overflow
         scale = 1 / np.where(deviation > tiny, deviation, 1.0)
+        for first, end in rows.blocks:
+            scale[first:end] = _block_scale(deviation[first:end])
         return cls(None if columns.sparse else columns.mean, scale)
 
     @classmethod
-    def robust(cls, X: np.ndarray, limit: float) -> Coordinates:
+    def robust(cls, X: np.ndarray, limit: float, blocks: tuple[tuple[int, int], ...] = ()) -> Coordinates:
         """Coordinates about the median in units of the spread of the middle half of rows X, clipped at ``limit``.
 
-        A column of which more than half is one number keeps its standard deviation as the unit.
+        A column of which more than half is one number keeps its standard deviation as the unit, and blocks of columns
+        that share a scale theirs.
         """
         X = X.astype(np.float64)
         low, center, high = np.quantile(X, [0.25, 0.5, 0.75], axis=0)
         spread, deviation = (high - low) / 1.349, X.std(axis=0)  # 1.349: of a normal law, in deviations
         unit = np.where(spread > 1e-12 * np.abs(center), spread, deviation)
-        return cls(center, 1 / np.where(unit > np.finfo(np.float64).tiny, unit, 1.0), limit=limit)
+        scale = 1 / np.where(unit > np.finfo(np.float64).tiny, unit, 1.0)
+        for first, end in blocks:
+            scale[first:end] = _block_scale(deviation[first:end])
+        return cls(center, scale, limit=limit)
+
+    def with_blocks(self, blocks: tuple[tuple[int, int], ...], factor: float) -> Coordinates:
+        """These coordinates with blocks of columns, those of categories, times a factor."""
+        assert self.scale is not None
+        scale = self.scale.copy()
+        for first, end in blocks:
+            scale[first:end] *= factor
+        return replace(self, scale=scale)
+
+    def bounded(self, X: np.ndarray) -> Coordinates:
+        """These coordinates for rows in the range of rows X, and a tenth of it beyond."""
+        low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+        room = _BEYOND * (high - low)
+        return replace(self, bounds=np.stack([low - room, high + room]))
 
     def n_columns(self, d: int) -> int:
         """Number of the new coordinates of d columns."""
@@ -81,6 +110,8 @@ class Coordinates:
         if sparse.issparse(X):
             X = X if self.scale is None else (X @ sparse.diags_array(self.scale.astype(X.dtype))).tocsr()
         else:
+            if self.bounds is not None:
+                X = np.clip(X, *self.bounds.astype(X.dtype))
             if self.center is not None:
                 X = X - self.center.astype(X.dtype)
             X = X if self.scale is None else X * self.scale.astype(X.dtype)
@@ -91,6 +122,15 @@ class Coordinates:
         if M.ndim == 1:
             return (X @ sparse.diags_array(M)).tocsr() if sparse.issparse(X) else X * M
         return np.asarray(X @ M)
+
+
+def _block_scale(deviation: np.ndarray) -> float:
+    """Scale of columns of zeros and ones of which one is one: rows of two levels are as far apart as two values of a column.
+
+    A block that is nearly always the same is not stretched any further.
+    """
+    total = float((deviation**2).sum())
+    return min(1 / np.sqrt(total), _MOST_STRETCHED) if total > 0 else 1.0
 
 
 def _product(one: np.ndarray, other: np.ndarray) -> np.ndarray:

@@ -12,13 +12,14 @@ import sklearn
 from joblib import effective_n_jobs
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, check_X_y, validate_data
 
 from .._arrays import is_numpy, is_torch
 from .._validation import as_host_rows, check_count, check_instance
 from ..approximation import Approximation, FeatureMap
 from ..kernels import Kernel
 from ..linalg.engine import available_threads, threads
+from ._cells import Cells
 from ._feature_parameters import FeatureParameters, draw_features
 from ._row_source import RowSource, check_present, check_sizes, check_some_weight, named, rows_in_memory
 from ._state import from_plain, to_plain
@@ -87,10 +88,16 @@ class RowEstimator(BaseEstimator):
         Accepted precisions; rows of other types are converted to the first.
     _target_options : dict
         Options for scikit-learn's check of targets.
+    _reads_cells : bool
+        Whether tables may have categories and gaps.
+    cells_ : Cells or None
+        How the columns of a table with categories or gaps become numbers.
     """
 
     _dtypes: ClassVar[tuple[Any, ...]] = FLOATS
     _target_options: ClassVar[dict[str, Any]] = {}
+    _reads_cells: ClassVar[bool] = False
+    cells_: Cells | None = None
     n_jobs: Any
 
     def _rows(self, X: Any, y: Any = NO_TARGETS, sample_weight: Any = None, *, reset: bool = False) -> RowSource:
@@ -100,16 +107,22 @@ class RowEstimator(BaseEstimator):
         """
         if not reset:
             check_is_fitted(self)
-        owner, options = type(self).__name__, {"accept_sparse": "csr", "dtype": list(self._dtypes), "reset": reset}
-        (X, origin), (y, _) = _in_numpy(owner, X), _in_numpy(owner, y)
-        if getattr(getattr(X, "dtype", None), "kind", "f") in "mM":  # scikit-learn would count seconds or days
-            raise TypeError(f"{owner}: X must hold numbers, got {X.dtype}; encode dates as numbers first.")
+        owner = type(self).__name__
+        if reset and self._reads_cells:
+            self.cells_ = Cells.of(owner, X)
+        read, blocks = X, ()
+        if self.cells_ is not None:
+            validate_data(self, X, skip_check_array=True, reset=reset)  # names and number of the columns of the table
+            read, blocks = self.cells_.numbers(owner, X), self.cells_.blocks
+        (read, origin), (y, _) = _in_numpy(owner, read), _in_numpy(owner, y)
+        if getattr(getattr(read, "dtype", None), "kind", "f") in "mM":  # scikit-learn would count seconds or days
+            raise TypeError(f"{owner}: X must hold numbers, got {read.dtype}; encode dates as numbers first.")
         if isinstance(y, str) and y == NO_TARGETS:
-            return rows_in_memory(owner, validate_data(self, X, **options), origin=origin)
+            return rows_in_memory(owner, self._checked(read, reset=reset), origin=origin, blocks=blocks)
         y = self._dense_targets(y)
         with named(owner):
             check_present([] if y is None else y)
-        X, y = validate_data(self, X, y, **options, **self._target_options)
+        X, y = self._checked(read, y, reset=reset)
         weights = None
         if sample_weight is not None:
             sample_weight, _ = _in_numpy(owner, sample_weight)
@@ -118,10 +131,25 @@ class RowEstimator(BaseEstimator):
         y = self._checked_targets(y)
         with named(owner):
             check_sizes(y, weights)
-        rows = rows_in_memory(owner, X, y, weights, origin=origin)
+        rows = rows_in_memory(owner, X, y, weights, origin=origin, blocks=blocks)
         if weights is not None:
             check_some_weight(rows, float(weights.sum()))
         return rows
+
+    def _checked(self, X: Any, y: Any = NO_TARGETS, *, reset: bool) -> Any:
+        """Check rows, with targets if there are any; the columns of tables that became numbers are checked already."""
+        options: dict[str, Any] = {"accept_sparse": "csr", "dtype": list(self._dtypes)}
+        if self.cells_ is None:
+            targets = {} if isinstance(y, str) else self._target_options
+            return validate_data(self, X, y, **options, **targets, reset=reset)
+        if isinstance(y, str):
+            return check_array(X, **options)
+        return check_X_y(X, y, estimator=self, **options, **self._target_options)
+
+    @property
+    def _n_columns(self) -> int:
+        """Columns of numbers that rows have, beside `n_features_in_`, those of the table."""
+        return int(self.n_features_in_) if self.cells_ is None else self.cells_.n_columns  # type: ignore[attr-defined]
 
     def _other_rows(self, X: Any) -> RowSource:
         """Return checked rows whose columns are not those of the fit."""
@@ -155,6 +183,7 @@ class RowEstimator(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._reads_cells
         return tags
 
 

@@ -251,9 +251,9 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
                 )
             return self.log_marginal_likelihood_value_
         logs = np.log([self.amplitude_]) if theta is None else np.asarray(theta, dtype=np.float64)
-        if logs.shape not in [(1,), (2,), (1 + self.n_features_in_,)]:
+        if logs.shape not in [(1,), (2,), (1 + self._n_columns,)]:
             raise ValueError(
-                f"GaussianProcessClassifier.log_marginal_likelihood: theta must have 1, 2 or {1 + self.n_features_in_} "
+                f"GaussianProcessClassifier.log_marginal_likelihood: theta must have 1, 2 or {1 + self._n_columns} "
                 f"entries, logarithms of amplitude and lengthscales, got shape {logs.shape}."
             )
         rows, targets, _ = self._rows(X, y).gathered()

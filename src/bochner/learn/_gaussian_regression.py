@@ -136,7 +136,7 @@ class GaussianRegression(GaussianEstimator):
         if theta is None:
             return np.log([self.noise_, self.amplitude_])
         given = np.asarray(theta, dtype=np.float64)
-        allowed = (2,) if X is None else (2, 3, 2 + self.n_features_in_)
+        allowed = (2,) if X is None else (2, 3, 2 + self._n_columns)
         if given.shape not in [(k,) for k in allowed]:
             hint = "; lengthscales need X and y, since they change the features" if X is None else ""
             raise ValueError(

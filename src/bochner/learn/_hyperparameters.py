@@ -44,6 +44,7 @@ class GaussianEstimator(Compactable, FeatureEstimator):
     """
 
     _dtypes: ClassVar[tuple[Any, ...]] = (np.float64,)
+    _reads_cells: ClassVar[bool] = True
     known: ClassVar[tuple[str, ...]]
     amplitude: Any
     optimize: Any

@@ -78,6 +78,7 @@ class KernelMachine(Compactable, FeatureEstimator, ABC):
     selection_: Selection | None = None
     _kept: KeptRows | None = None
     _classes_alike: ClassVar[bool] = False
+    _reads_cells: ClassVar[bool] = True
 
     @property
     def coef_(self) -> np.ndarray:
@@ -189,7 +190,7 @@ class KernelMachine(Compactable, FeatureEstimator, ABC):
 
     def _moved_features(self) -> Any:
         """The features of rows as they were given."""
-        return moved_features(self.coordinates_, self.features_, self.n_features_in_)
+        return moved_features(self.coordinates_, self.features_, self._n_columns)
 
     def _drop_statistics(self) -> None:
         """The sums of a weighted average are what it predicts with, and stay."""

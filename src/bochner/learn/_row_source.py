@@ -64,6 +64,8 @@ class RowSource(Protocol):
         Whether rows have weights.
     target_shape : tuple of int
         Shape of the target of one row: () for a number or a class.
+    blocks : tuple of pairs of int
+        First columns, and ends, of what shares a scale: the levels of a category.
     """
 
     owner: str
@@ -71,6 +73,7 @@ class RowSource(Protocol):
     in_memory: bool
     weighted: bool
     target_shape: tuple[int, ...]
+    blocks: tuple[tuple[int, int], ...]
 
     @property
     def shape(self) -> tuple[Any, int]:
@@ -147,14 +150,15 @@ def check_present(y: Any) -> None:
     values = np.asarray(y)
     if values.dtype != object:
         return
-    missing = [i for i, value in enumerate(values.reshape(len(values), -1)) if any(map(_is_missing, value))]
+    missing = [i for i, value in enumerate(values.reshape(len(values), -1)) if any(map(is_missing, value))]
     if missing:
         raise ValueError(
             f"y has no value in row {missing[0]}, and {len(missing)} of {len(values)} rows have none; leave those rows out."
         )
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for none: None, NaN, or a missing value of pandas."""
     return (
         value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
     )
@@ -213,6 +217,7 @@ class _RowsInMemory(ABC):
     """
 
     in_memory = True
+    blocks: tuple[tuple[int, int], ...] = ()
 
     def __init__(
         self, owner: str, X: Any, targets: Any = None, weights: np.ndarray | None = None, *, origin: Any = None
@@ -290,7 +295,11 @@ class _RowsInMemory(ABC):
         shares = w / np.where(weights > 0, weights, 1.0)[home]
         Y = np.asarray(self.targets, dtype=np.float64).reshape(len(home), -1)
         means = np.column_stack([np.bincount(home, shares * column) for column in Y.T])
-        return type(self)(self.owner, self.X[first], means.reshape(-1, *self.target_shape), weights, origin=self.origin)
+        return self._like(self.X[first], means.reshape(-1, *self.target_shape), weights)
+
+    def _like(self, X: Any, targets: Any, weights: Any) -> RowSource:
+        """Other rows with the same columns."""
+        return rows_in_memory(self.owner, X, targets, weights, origin=self.origin, blocks=self.blocks)
 
     def some(self, n: int, rng: np.random.Generator) -> Chunk:
         """Return at most ``n`` rows with targets and weights; sparse ones stay sparse."""
@@ -318,7 +327,7 @@ class _RowsInMemory(ABC):
         X = self.X
         if weights is not None and weights.any() and not weights.all():  # rows of weight zero are as good as absent
             X, targets, weights = (part[weights > 0] for part in (X, targets, weights))
-        return type(self)(self.owner, X, targets, weights, origin=self.origin)
+        return self._like(X, targets, weights)
 
     def reduce(self, work: Callable[[Iterator[Chunk]], T], *, width: int, label: str = "", verbose: Any = 0) -> T:
         """``work`` of all chunks: here one part is all there is."""
@@ -447,8 +456,15 @@ def _mixed(bits: np.ndarray) -> np.ndarray:
 
 
 def rows_in_memory(
-    owner: str, X: Any, targets: Any = None, weights: np.ndarray | None = None, *, origin: Any = None
+    owner: str,
+    X: Any,
+    targets: Any = None,
+    weights: np.ndarray | None = None,
+    *,
+    origin: Any = None,
+    blocks: tuple[tuple[int, int], ...] = (),
 ) -> RowSource:
     """The rows of a checked array or CSR matrix."""
-    kind = SparseRows if sparse.issparse(X) else ArrayRows
-    return kind(owner, X, targets, weights, origin=origin)
+    rows = (SparseRows if sparse.issparse(X) else ArrayRows)(owner, X, targets, weights, origin=origin)
+    rows.blocks = blocks
+    return rows

@@ -13,8 +13,10 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import linalg
 
 from ..kernels import Kernel
+from ..linalg.engine import blas_for
 from ..maps import Landmarks
 from ._coordinates import Coordinates
 from ._feature_parameters import FeatureParameters, draw_features
@@ -160,7 +162,7 @@ class Search:
         self.judged = Judged.of(sample.targets, sample.weights, classes=classes)
         self.tried: list[Trial] = []
         self.with_metric = self.without_metric = math.nan
-        self.screened = False
+        self.screened, self._spans = False, dict[str, np.ndarray]()
         self.begun = time.perf_counter()
 
     def exact(self) -> Trial:
@@ -239,7 +241,7 @@ class Search:
     def _exact_trial(self, kernel: Kernel, columns: str, step: float, n: int) -> Trial:
         """Leave-one-out error of the exact kernel on some rows."""
         coordinates = self.columns[columns]
-        Z = self._moved(coordinates, slice(n))
+        Z = self._close_rows(columns, kernel)[:n]
         kernel = at_median(kernel, Z, step) if self.bandwidth else kernel
         judged = self.judged.taken(slice(n))
         fit = GramFit.of(kernel(Z), judged.targets, judged.weights, intercept=self.intercept)
@@ -248,6 +250,21 @@ class Search:
         )
         self.tried.append(trial)
         return trial
+
+    def _close_rows(self, columns: str, kernel: Kernel) -> np.ndarray:
+        """Rows for trials with the exact kernel: of many columns, coordinates in the span of the rows.
+
+        They have the same products and Euclidean distances, and far fewer columns than TF-IDF.
+        """
+        n, d = self.sample.X.shape
+        if d <= n or d <= _MOST_COLUMNS or kernel.metric == "cityblock":
+            return self._moved(self.columns[columns], slice(EXACT_TRIAL_ROWS))
+        if columns not in self._spans:
+            Z = self._moved(self.columns[columns], slice(EXACT_TRIAL_ROWS))
+            with blas_for(len(Z)):
+                values, U = linalg.eigh(Z @ Z.T, overwrite_a=True, check_finite=False, driver="evd")
+            self._spans[columns] = U * np.sqrt(np.maximum(values, 0))
+        return self._spans[columns]
 
     def _moved(self, coordinates: Coordinates | None, rows: Any) -> np.ndarray:
         X = self.sample.X[rows].astype(np.float64)
@@ -258,9 +275,13 @@ class Search:
         n, d = self.sample.X.shape
         if plain.error < _PERFECT or n < _FEWEST or d < 2:
             return plain
-        folds, Z = _folds(n), self._moved(plain.coordinates, slice(None))
-        before = best = self._held_out(plain, plain.kernel, plain.step, [np.ones(d)] * len(folds), folds, Z)
         self.screened = min(trial.error for trial in self.tried) > _POOR * self.nothing
+        # what few rows do not show at all may still be there
+        folds, Z = (
+            _folds(n, MOST_LEARNED if self.screened else _FIRST_LEARNED),
+            self._moved(plain.coordinates, slice(None)),
+        )
+        before = best = self._held_out(plain, plain.kernel, plain.step, [np.ones(d)] * len(folds), folds, Z)
         path: tuple[Any, ...] = ()
         roots: list[np.ndarray] = []
         for kernel, step in self._metric_kernels(plain):
@@ -491,10 +512,13 @@ class Search:
         return trial
 
 
-def _folds(n: int) -> list[tuple[Any, Any]]:
-    """Rows to learn a metric from and rows to judge it by: one pair of many rows, or halves or thirds of few."""
+def _folds(n: int, most: int) -> list[tuple[Any, Any]]:
+    """Rows to learn a metric from and rows to judge it by: one pair of many rows, or halves or thirds of few.
+
+    At most so many rows of the first part of many are taken.
+    """
     if n >= 2 * EXACT_TRIAL_ROWS:
         m = min(n // 2, MOST_LEARNED)
-        return [(slice(_FIRST_LEARNED), slice(m, min(n, 2 * m + EXACT_TRIAL_ROWS)))]
+        return [(slice(min(most, m)), slice(m, min(n, 2 * m + EXACT_TRIAL_ROWS)))]
     k, index = 2 if n >= EXACT_TRIAL_ROWS else 3, np.arange(n)
     return [(index[index % k != i], index[index % k == i]) for i in range(k)]

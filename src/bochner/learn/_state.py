@@ -11,6 +11,7 @@ from typing import Any
 from ..approximation import FeatureMap
 from ..approximation.files import from_state
 from ..approximation.log_features import KeySums
+from ._cells import Cells
 from ._chooser import Selection
 from ._coordinates import Coordinates
 from ._linear.moments import Moments
@@ -24,8 +25,9 @@ FORMAT = 2
 """Format version that is written; this version and all earlier ones can be read."""
 
 _SCHEMA: dict[str, tuple[Any, str]] = {
+    "Cells": (Cells, "levels fills gaps"),
     "Calibration": (Calibration, "below above"),
-    "Coordinates": (Coordinates, "center scale matrix limit"),
+    "Coordinates": (Coordinates, "center scale matrix limit bounds"),
     "FewRows": (FewRows, "features targets weights"),
     "KeptRows": (KeptRows, "X targets own merged weights"),
     "KernelAverage": (KernelAverage, "options sums"),
