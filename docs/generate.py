@@ -52,6 +52,7 @@ from reproduction_pages import (  # noqa: E402
     training_table,
 )
 from speed_pages import benchmark_page, cases, speed_page, speed_picture  # noqa: E402
+from table_pages import judged_section  # noqa: E402
 
 
 def yes(fact: bool) -> str:
@@ -184,7 +185,11 @@ def pages() -> dict[str, str]:
         "speed.svg": speed_picture(),
         "../lab/src/bochner_lab/known_verdicts.json": known_verdicts(),
         "../lab/BENCHMARKS.md": benchmark_page(number),
-        "learn.md": insert((DOCS / "learn.md").read_text(), "metrics", metric_table(saved_accuracy())),
+        "learn.md": between(
+            insert((DOCS / "learn.md").read_text(), "metrics", metric_table(saved_accuracy())),
+            "judged tables",
+            judged_section(),
+        ),
         "wrong_tool.md": wrong_tool_page(),
         "tutorials/million_rows.md": insert(
             (DOCS / "tutorials" / "million_rows.md").read_text(), "million rows", table_of_saved("1000000 x ")

@@ -443,8 +443,7 @@ def _edges(search: Search, best: Trial) -> tuple[str, ...]:
     """Return what deserves a warning."""
     if len(search.sample.X) < _TOLD:
         return ()
-    doubt = 2 * best.score.standard_error if search.judged.classes else 0.0
-    if best.error > min(_NOTHING * search.nothing, search.nothing - doubt):
+    if best.error > _NOTHING * search.nothing or not search.explains(best):
         return (
             f"the fit explains nothing: its leave-one-out error is {best.error:.3g}, and that of a constant "
             f"{search.nothing:.3g}.",

@@ -376,6 +376,14 @@ class Search:
         mean = self.judged.mean(self.judged.targets)
         return float(self.judged.mean(self.judged.losses(self.judged.targets - mean)))
 
+    def explains(self, best: Trial) -> bool:
+        """Whether classes are told better than by a constant, beyond twice the doubt about the mean difference."""
+        judged, losses = self.judged.taken(best.rows), best.score.losses
+        if not judged.classes or len(losses) != len(judged.targets):
+            return True
+        constant = judged.losses(judged.targets - judged.mean(judged.targets))
+        return bool(judged.mean(constant - losses) > 2 * judged.spread(constant - losses))
+
     def _held_out(
         self, like: Trial, kernel: Kernel, step: float, roots: list[np.ndarray], folds: list[Any], Z: np.ndarray
     ) -> Trial:

@@ -125,6 +125,8 @@ def _cell(table: Table, number: int, size: Profile, folder: Path | None) -> dict
         print(f"{table.name} {number} {method.name}: {cell['methods'][method.name]}", file=sys.stderr)
     if path is not None and split is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():  # another run may have measured other methods meanwhile
+            cell["methods"] = json.loads(path.read_text())["methods"] | cell["methods"]
         partial = path.with_suffix(".part")
         partial.write_text(as_json(cell) + "\n")
         partial.replace(path)
@@ -149,9 +151,11 @@ def saved(folder: Path) -> list[dict[str, Any]]:
 
 
 def errors(cells: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, np.ndarray]]:
-    """Errors by table and method, one per split, in units of that of a constant."""
+    """Errors by table and method, one per split, in units of that of a constant; of cells that are complete."""
     found: dict[str, dict[str, list[float]]] = {}
     for cell in cells:
+        if not {OURS, CONSTANT, BOOSTING} <= cell["methods"].keys():
+            continue
         unit = cell["methods"][CONSTANT]["error"] or 1.0
         for name, numbers in cell["methods"].items():
             found.setdefault(cell["table"], {}).setdefault(name, []).append(numbers["error"] / unit)
@@ -177,6 +181,20 @@ def regret(found: Mapping[str, np.ndarray]) -> float:
     mean = means(found)
     candidates = [error for name, error in mean.items() if name.startswith(CANDIDATE)]
     return mean[OURS] / min(candidates) if candidates else math.nan
+
+
+def regrets_of(cells: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """The `regret` of each table, on the splits on which the candidates were measured."""
+    tried = [cell for cell in cells if any(name.startswith(CANDIDATE) for name in cell["methods"])]
+    return {table: regret(found) for table, found in errors(tried).items()}
+
+
+def p_value(tables: Mapping[str, Mapping[str, float]], rival: str) -> float:
+    """Level of Wilcoxon's signed-rank test over tables of the logarithms of our error over a rival's; NaN for few tables."""
+    from scipy.stats import wilcoxon
+
+    logs = [math.log(mean[OURS] / mean[rival]) for mean in tables.values() if rival in mean]
+    return float(wilcoxon(logs).pvalue) if sum(map(bool, logs)) > 5 else math.nan
 
 
 def t_value(found: Mapping[str, np.ndarray], rival: str) -> float:
@@ -244,7 +262,7 @@ def goals(cells: Sequence[Mapping[str, Any]]) -> Iterator[Result]:
                 if rival == XRFM
                 else measured(case, mean_ratio, "x", f"{len(pairs)} tables")
             )
-        regrets = {t: regret(part[t]) for t in tables if not math.isnan(regret(part[t]))}
+        regrets = regrets_of([cell for cell in cells if cell["half"] == half])
         if regrets:
             value = float(np.exp(np.mean(np.log(list(regrets.values())))))
             most = ", ".join(f"{t} {r:.2f}" for t, r in sorted(regrets.items(), key=lambda p: -p[1])[:5])
