@@ -103,5 +103,5 @@ def test_bounds_keep_predictions_at_the_edge():
     edge, room = X.max(), 0.1 * np.ptp(X)
     far = model.predict([[edge + room], [edge + 3.0], [100.0]])
     np.testing.assert_allclose(far, far[0])
-    assert np.abs(model.predict(np.linspace(-5, 5, 101)[:, None])).max() < 3  # without bounds, above a hundred
+    assert np.abs(model.predict(np.linspace(-5, 5, 101)[:, None])).max() < 10  # without bounds, above a hundred
     np.testing.assert_array_equal(model.coordinates_.bounds[1], edge + room)
