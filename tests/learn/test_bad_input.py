@@ -145,5 +145,6 @@ def test_frames_of_polars_are_served_as_those_of_pandas(estimator):
     method = "predict" if hasattr(models[1], "predict") else "transform"
     theirs, ours = (getattr(model, method)(frame) for model, frame in zip(models, frames, strict=True))
     np.testing.assert_array_equal(np.asarray(theirs), np.asarray(ours))
-    with pytest.raises(ValueError, match=r"expected columns of numbers, got 'b' of type String"):
-        fitted(estimator, polars.DataFrame(X, names).with_columns(b=polars.lit("x")))
+    if isinstance(estimator, RandomFeatures | RandomProjection | AngularHash):  # machines read words, see test_cells.py
+        with pytest.raises(ValueError, match=r"expected columns of numbers, got 'b' of type String"):
+            fitted(estimator, polars.DataFrame(X, names).with_columns(b=polars.lit("x")))

@@ -426,3 +426,44 @@ def test_errors_of_landmarks_are_not_those_of_new_rows():
     assert sums[:, 1].tolist() == [800, 400] and of_new_rows(sums) / 800 == pytest.approx(new, rel=1e-4)
     sums[0, 1] = 3  # too few of them
     assert of_new_rows(sums) / 1200 == pytest.approx(every, rel=1e-4)
+
+
+def test_rare_classes_keep_their_ranking_under_class_weights():
+    from sklearn.metrics import average_precision_score
+
+    rng = np.random.default_rng(4)
+    y = (rng.uniform(size=1600) < 0.05).astype(int)
+    X = rng.standard_normal((1600, 4))
+    X[y == 1] = 0.6 * X[y == 1] + [1.5, -1.0, 1.0, 0.0]
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "error"
+        )  # a class that is ranked well is not unexplained, though few rows are predicted so
+        plain, balanced = (
+            average_precision_score(
+                y[600:], KernelClassifier(class_weight=weight, **PLAIN).fit(X[:600], y[:600]).decision_function(X[600:])
+            )
+            for weight in (None, "balanced")
+        )
+    assert balanced > 0.85 * plain > 0.3  # a constant has 0.05
+
+
+def test_candidates_are_excluded_on_few_rows_and_judged_on_more():
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((1000, 4))
+    model = KernelRidge(metric=None, random_state=0).fit(X, np.sin(2 * X[:, 0]) + 0.1 * rng.standard_normal(1000))
+    rows = model.selection_.candidates["n_rows"]
+    assert rows[0] == 400 and rows[-1] == 800 and set(rows) == {400, 800}
+
+
+def test_the_span_of_wide_rows_keeps_distances():
+    rng = np.random.default_rng(7)
+    X, y = rng.standard_normal((60, 3000)), rng.standard_normal((60, 1))
+    search = _search.Search(
+        "test", Chunk(X, y, None), 60, kernels=(kernels.Gaussian(),), bandwidth=True, columns={_search.RAW: None},
+        metrics=(), classes=False, intercept=True, alphas=None, seed=0,
+    )  # fmt: skip
+    Z = search._close_rows(_search.RAW, kernels.Gaussian())
+    assert Z.shape == (60, 60)
+    np.testing.assert_allclose(kernels.Gaussian(60.0)(Z), kernels.Gaussian(60.0)(X), rtol=1e-10)
+    assert search._close_rows(_search.RAW, kernels.Laplacian()).shape == X.shape
