@@ -108,7 +108,7 @@ def test_dates_are_refused():
     for estimator in (AngularHash(n_bits=8), REGRESSORS[1], CLASSIFIERS[1]):
         with pytest.raises(TypeError, match=r"X must hold numbers, got datetime64\[D\]; encode dates"):
             fitted(estimator, X=np.column_stack([days, days]))
-        with pytest.raises(ValueError, match=r"expected columns of numbers, got 'day' of type datetime64"):
+        with pytest.raises(ValueError, match=r"expected columns of numbers( or words)?, got 'day' of type datetime64"):
             fitted(estimator, X=pandas.DataFrame({"a": Y, "day": days}))
 
 

@@ -81,7 +81,46 @@ def standard_candidates(classifies: bool, n_columns: int, *, impute: bool = Fals
 
 
 def _imputing(candidate: EstimatorCandidate) -> EstimatorCandidate:
-    """Missing numbers become the median of their column in the training rows; boosted trees take them as they are."""
-    if candidate.name == BOOSTED:
     """Missing numbers become the median of their column in the training rows; trees and our machines take them as is."""
     if candidate.name == BOOSTED or candidate.ours:
+        return candidate
+    estimator = make_pipeline(SimpleImputer(strategy="median"), candidate.estimator)
+    return EstimatorCandidate(candidate.name, estimator, candidate.growth, candidate.needed, candidate.ours)
+
+
+def _linear(classifies: bool) -> Any:
+    return LogisticRegression(max_iter=1000) if classifies else RidgeCV(alphas=_ALPHAS)
+
+
+def _boosted(classifies: bool) -> Any:
+    kind: Any = HistGradientBoostingClassifier if classifies else HistGradientBoostingRegressor
+    return kind(random_state=0)
+
+
+def _process() -> EstimatorCandidate:
+    """A Gaussian process, which scales neither columns nor targets by itself.  That for classes takes far longer."""
+    process = make_pipeline(StandardScaler(), GaussianProcess(normalize_y=True, random_state=0))
+    return EstimatorCandidate("GaussianProcess()", process, ours=True)
+
+
+def _sampled(kind: Any, classifies: bool, d: int) -> Any:
+    """Features of scikit-learn's approximations of the Gaussian kernel under a ridge, with a search for the bandwidth."""
+    ridge = RidgeClassifierCV(alphas=_ALPHAS) if classifies else RidgeCV(alphas=_ALPHAS)
+    pipeline = make_pipeline(StandardScaler(), kind(n_components=_WIDTH, random_state=0), ridge)
+    grid = {f"{kind.__name__.lower()}__gamma": _gammas(d, 0.03, 0.1, 0.3)}
+    return GridSearchCV(pipeline, grid, cv=3)
+
+
+def _support_vectors(classifies: bool, d: int) -> Any:
+    grid = {"C": [1.0, 10.0, 100.0], "gamma": _gammas(d, 0.1, 0.3, 1.0)}
+    if classifies:
+        pipeline, prefix = make_pipeline(StandardScaler(), SVC(cache_size=500)), "svc"
+    else:  # the width of its tube, 0.1, is in units of the target
+        regressor = TransformedTargetRegressor(SVR(cache_size=500), transformer=StandardScaler())
+        pipeline, prefix = make_pipeline(StandardScaler(), regressor), "transformedtargetregressor__regressor"
+    return GridSearchCV(pipeline, {f"{prefix}__{name}": values for name, values in grid.items()}, cv=3)
+
+
+def _gammas(d: int, *factors: float) -> list[float]:
+    """Bandwidths around scikit-learn's "scale" for standardised columns, 1/d."""
+    return [float(f"{factor / d:.3g}") for factor in factors]

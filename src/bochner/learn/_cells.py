@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from .._validation import shown
-from ._row_source import is_missing
+from ._row_source import is_missing, named
 
 MOST_LEVELS = 64
 """Levels of a column that have a place of their own: the most frequent ones, of at least two rows."""
@@ -63,7 +63,13 @@ class Cells:
         levels: list[tuple[str, ...] | None] = []
         fills, gaps = np.full(len(columns), np.nan), np.zeros(len(columns), dtype=bool)
         for j, (name, kind, values) in enumerate(columns):
-            numbers = _numbers(values, kind)
+            if np.asarray(values).dtype.kind in "mM":
+                raise ValueError(
+                    f"{owner}: expected columns of numbers or words, got {shown(name)} of type {kind}; encode dates as "
+                    f"numbers first."
+                )
+            with named(f"{owner}: column {shown(name)}"):
+                numbers = _numbers(values, kind)
             if numbers is None:
                 odd = _odd(values)
                 if odd is not None and not hasattr(X, "columns"):
