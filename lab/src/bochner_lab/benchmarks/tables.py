@@ -19,9 +19,8 @@ import numpy as np
 
 from bochner.kernels import Gaussian, Laplacian
 from bochner.learn import KernelRidge
+from bochner.reporting import as_json, environment
 
-from .._environment import environment
-from .._text import as_json
 from ._bench import Result, at_least, at_most, measured
 from ._contenders import Split
 from ._table_methods import BOOSTING, CANDIDATE, CONSTANT, LINEAR, METHODS, OURS, XRFM, Method, error_of
