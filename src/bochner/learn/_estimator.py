@@ -110,7 +110,8 @@ class RowEstimator(BaseEstimator):
         owner = type(self).__name__
         if reset and self._reads_cells:
             self.cells_ = Cells.of(owner, X)
-        read, blocks = X, ()
+        read: Any = X
+        blocks: tuple[tuple[int, int], ...] = ()
         if self.cells_ is not None:
             validate_data(self, X, skip_check_array=True, reset=reset)  # names and number of the columns of the table
             read, blocks = self.cells_.numbers(owner, X), self.cells_.blocks
@@ -149,7 +150,7 @@ class RowEstimator(BaseEstimator):
     @property
     def _n_columns(self) -> int:
         """Columns of numbers that rows have, beside `n_features_in_`, those of the table."""
-        return int(self.n_features_in_) if self.cells_ is None else self.cells_.n_columns  # type: ignore[attr-defined]
+        return int(self.n_features_in_) if self.cells_ is None else self.cells_.n_columns
 
     def _other_rows(self, X: Any) -> RowSource:
         """Return checked rows whose columns are not those of the fit."""
