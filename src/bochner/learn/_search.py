@@ -66,6 +66,8 @@ MOST_LEARNED, _FIRST_LEARNED, _FEWEST = 1024, 512, 30
 """Most rows from which a metric is learned, those of its iterates but the last, and fewest."""
 _FEATURE_STEPS = 5
 """Most bandwidths of a walk with features, or in a metric."""
+_ASTRAY = 1.5
+"""Ratio of leave-one-out errors from which a metric of a fold is better than that of all rows."""
 _MOST_COLUMNS = 1024
 """Most columns of a metric that is a matrix."""
 
@@ -304,7 +306,7 @@ class Search:
         if len(folds) == 1:
             best, root = self._with_more_rows(best, roots[0], folds[0][1], Z)
         else:
-            root = self._learned_root(path, Z)
+            root = self._sound_root([self._learned_root(path, Z), *roots], best, Z)
         coordinates = (plain.coordinates or Coordinates()).followed_by(root)
         kernel = at_median(best.kernel, times(Z, root), best.step)
         return best._replace(kernel=kernel, coordinates=coordinates, metric="columns" if root.ndim == 1 else "learned")
@@ -319,6 +321,20 @@ class Search:
         )  # fmt: skip
         found = [(self._scored(best, p[1], best.step, [p], [(rows, test)], Z), p[0]) for p in islice(path, 2)]
         return min(found, key=lambda pair: pair[0].error)
+
+    def _sound_root(self, roots: list[np.ndarray], best: Trial, Z: np.ndarray) -> np.ndarray:
+        """The root learned from all rows, or one of a fold if it lost its way: nobody has judged the former."""
+        errors = []
+        for root in roots:
+            X = times(Z, root)
+            fit = GramFit.of(
+                at_median(best.kernel, X, best.step)(X),
+                self.judged.targets,
+                self.judged.weights,
+                intercept=self.intercept,
+            )
+            errors.append(fit.score(self.judged, np.array([best.score.alpha])).error)
+        return roots[0] if errors[0] <= _ASTRAY * min(errors) else roots[int(np.argmin(errors))]
 
     def _metric_kernels(self, plain: Trial) -> list[tuple[Kernel, float]]:
         """Kernels in whose fits a metric is learned, with their steps: the best one, and the best of Euclidean distance."""
