@@ -124,14 +124,11 @@ class Score(NamedTuple):
         losses = np.where(bad, np.inf, losses)
         errors = np.where(bad, np.inf, judged.mean(np.where(bad, 0.0, losses)))
         low = int(errors.argmin())
-        share = doubt(len(losses)) * min(
-            1.0, max(0.25, 2.5 / math.sqrt(len(losses)))
-        )  # a hundred rows decide themselves
         close = [
             a
             for a in np.flatnonzero(~bad)
             if alphas[a] >= alphas[low]
-            and errors[a] - errors[low] <= share * judged.spread(losses[:, a] - losses[:, low])
+            and errors[a] - errors[low] <= doubt(len(losses)) * judged.spread(losses[:, a] - losses[:, low]) / 4
         ]
         a = max(close, key=lambda k: alphas[k])
         return cls(float(alphas[a]), float(errors[a]), float(judged.spread(losses[:, a])), losses[:, a])
