@@ -60,7 +60,7 @@ def candidates(kernel: Kernel, d: int) -> Iterator[Approximation]:
     check_count("catalogue.candidates", "d", d)
     rows = [P for P in projections().values() if d <= LARGE_DIMENSION or P.scales]
     for feature_map in maps().values():
-        if not feature_map.serves(kernel):
+        if not feature_map.serves(kernel) or d > (feature_map.largest_dimension or d):
             continue
         for P in rows:
             if feature_map.worth_trying(P):

@@ -17,6 +17,7 @@ from functools import cache, lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy import special
 
 from .._arrays import like, root
 from .._random import RNG, as_generator, opposite_gamma
@@ -79,6 +80,7 @@ class Matern(Radial):
     nu: float
     lengthscale: Lengthscale = 1.0
 
+    has_spectral_density: ClassVar[bool] = True
     references: ClassVar[tuple[str, ...]] = ("rasmussen2006",)
 
     def __post_init__(self) -> None:
@@ -99,6 +101,13 @@ class Matern(Radial):
         """Draw s, the root of nu over a Gamma number of shape nu."""
         gamma = as_generator(rng).standard_gamma(self.nu, shape)
         return np.sqrt(self.nu / np.maximum(gamma, SMALLEST_GAMMA))
+
+    def spectral_density(self, frequencies: np.ndarray) -> np.ndarray:
+        """Return the density of the multivariate t law."""
+        w = np.asarray(frequencies, dtype=np.float64)
+        half = w.shape[-1] / 2
+        log_constant = math.log(special.poch(self.nu, half)) - half * math.log(2 * math.pi * self.nu)
+        return np.asarray(np.exp(log_constant - (self.nu + half) * np.log1p((w**2).sum(axis=-1) / (2 * self.nu))))
 
     def opposite_scales(self, scales: np.ndarray) -> np.ndarray:
         """Return the scales of opposite Gamma numbers."""

@@ -42,6 +42,7 @@ class ShiftInvariant(Kernel):
     shift_invariant: ClassVar[bool] = True
     metric: ClassVar[Literal["euclidean", "cityblock"] | None] = "euclidean"
     has_bandwidth: ClassVar[bool] = True
+    has_spectral_density: ClassVar[bool] = False
     lengthscale: Lengthscale
 
     def __post_init__(self) -> None:
@@ -66,6 +67,28 @@ class ShiftInvariant(Kernel):
                 f"{type(self).__name__}: lengthscale has {len(self.lengthscale)} entries, one for each dimension, "
                 f"got inputs whose last axis is {d}."
             )
+
+    def spectral_density(self, frequencies: np.ndarray) -> np.ndarray:
+        r"""Density of the law of the random rows at unit lengthscale, for kernels that declare ``has_spectral_density``.
+
+        Parameters
+        ----------
+        frequencies : array (..., d)
+            Points :math:`\omega`.
+
+        Returns
+        -------
+        float64 array (...)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bochner.kernels import Matern
+        >>> w = np.linspace(-500, 500, 100_001)[:, None]
+        >>> bool(np.isclose(Matern(1.5).spectral_density(w).sum() * 0.01, 1))
+        True
+        """
+        raise ValueError(f"{type(self).__name__}: its spectral density has no closed form here.")
 
     @property
     def bandwidth(self) -> Bandwidth:
@@ -161,6 +184,7 @@ class Gaussian(Radial):
     lengthscale: Lengthscale = 1.0
 
     name: ClassVar[str] = "gaussian"
+    has_spectral_density: ClassVar[bool] = True
     references: ClassVar[tuple[str, ...]] = ("rahimi2007",)
 
     @classmethod
@@ -171,6 +195,11 @@ class Gaussian(Radial):
     def sample_scales(self, shape: int | tuple[int, ...], rng: RNG) -> np.ndarray:
         """Return ones."""
         return np.ones(shape)
+
+    def spectral_density(self, frequencies: np.ndarray) -> np.ndarray:
+        """Return the density of N(0, I)."""
+        w = np.asarray(frequencies, dtype=np.float64)
+        return np.asarray(np.exp(-0.5 * (w**2).sum(axis=-1)) * (2 * np.pi) ** (-w.shape[-1] / 2))
 
     def profile(self, xp: Any, q: Any) -> Any:
         return xp.exp(-0.5 * q)
@@ -334,12 +363,17 @@ class Laplacian(ShiftInvariant):
     name: ClassVar[str] = "laplacian"
     spectrum: ClassVar[Literal["radial", "product"]] = "product"
     metric: ClassVar[Literal["euclidean", "cityblock"] | None] = "cityblock"
+    has_spectral_density: ClassVar[bool] = True
     references: ClassVar[tuple[str, ...]] = ("rahimi2007",)
 
     def sample_rows(self, d: int, m: int, rng: RNG) -> np.ndarray:
         """Draw m independent rows of d entries for unit lengthscale: a float64 array of shape (m, d)."""
         shape = (check_count("Laplacian", "m", m), check_count("Laplacian", "d", d))
         return as_generator(rng).standard_cauchy(shape)
+
+    def spectral_density(self, frequencies: np.ndarray) -> np.ndarray:
+        """Return the product of Cauchy densities."""
+        return np.asarray(np.prod(1 / (np.pi * (1 + np.asarray(frequencies, dtype=np.float64) ** 2)), axis=-1))
 
     def sample_scales(self, shape: int | tuple[int, ...], rng: RNG) -> NoReturn:
         """Raise a ValueError, since the rows are not Gaussian vectors of random scale."""

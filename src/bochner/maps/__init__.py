@@ -3,7 +3,8 @@
 Each map is an immutable value.  `Trigonometric` works for every shift-invariant kernel, and `DenseExponential` is the
 default for softmax.  `AngularHybrid`, `GaussianHybrid` and `ClusterHybrid` mix several maps; `Poisson`, `Geometric` and
 `Discrete` use powers of the coordinates; `Sign`, `Rectified` and `Identity` are for the angular, arc-cosine and linear
-kernels, `Maclaurin` and `TensorSketch` for polynomial ones; and `Pointwise` applies any function.  `bochner.extending`
+kernels, `Maclaurin` and `TensorSketch` for polynomial ones; `FourierGrid` and
+`HilbertSpace` are deterministic, for at most three columns; and `Pointwise` applies any function.  `bochner.extending`
 has what a map of your own needs.
 """
 
@@ -25,10 +26,12 @@ from ._exponential import ExponentialFeatures as ExponentialFeatures
 from ._features import Features as Features
 from ._features import Quadratic as Quadratic
 from ._features import QuadraticSide as QuadraticSide
+from ._fourier_grid import FourierGrid
 from ._frame import Frame
 from ._framed import Framed
 from ._gaussian_hybrid import GaussianHybrid
 from ._generalized import GeneralizedExponential, OptimalPositive
+from ._hilbert_space import HilbertSpace
 from ._homogeneous import Identity, Pointwise, Rectified, Sign
 from ._hybrid import AngularHybrid, Hybrid
 from ._landmarks import Landmarks
@@ -43,11 +46,13 @@ __all__ = [
     "ComplexExponential",
     "DenseExponential",
     "Discrete",
+    "FourierGrid",
     "Frame",
     "Framed",
     "GaussianHybrid",
     "GeneralizedExponential",
     "Geometric",
+    "HilbertSpace",
     "Hybrid",
     "Hyperbolic",
     "Identity",

@@ -71,6 +71,8 @@ class Map(Catalogued, ABC):
     - ``uses_rows``: whether it uses a matrix W at all;
     - ``keeps_points``: whether its plan holds points of the data, where it is exact, so that it is judged on others;
     - ``from_below``: whether the Gram matrix of the features is never above that of the kernel, in any direction;
+    - ``deterministic``: whether nothing in it is random, so that every draw of a plan is the same;
+    - ``largest_dimension``: the most columns of data that it serves, or None;
     - ``degree``: the degree of a homogeneous map, which only needs uniform directions, or None;
     - ``layout(projection)``: width, symmetry and sign of the features, known without drawing;
     - ``mse(case)``: the error in closed form, if one is known.
@@ -83,6 +85,8 @@ class Map(Catalogued, ABC):
     uses_rows: ClassVar[bool] = True
     keeps_points: ClassVar[bool] = False
     from_below: ClassVar[bool] = False
+    deterministic: ClassVar[bool] = False
+    largest_dimension: ClassVar[int | None] = None
 
     @abstractmethod
     def serves(self, kernel: Kernel | None) -> bool:

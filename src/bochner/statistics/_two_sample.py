@@ -8,7 +8,7 @@ import numpy as np
 
 from .._random import RNG, as_generator
 from .._validation import check_count, check_instance
-from ..approximation import FeatureMap
+from ..approximation import Approximation, FeatureMap
 from ..linalg.engine import multiply
 from ._result import (
     BLOCK,
@@ -20,7 +20,7 @@ from ._result import (
     check_mergeable,
     check_width,
     compared,
-    features_for,
+    kernel_for,
 )
 
 
@@ -94,7 +94,8 @@ def mmd_test(
     rng = as_generator(rng)
     n_features = check_count("mmd_test", "n_features", n_features, 2)
     sample = _both(X, Y, rng)
-    features = features_for("mmd_test", kernel, n_features, sample, rng)
+    spec = Approximation(kernel_for("mmd_test", kernel, sample, rng)).with_width(n_features)
+    features = spec.draw(sample.shape[1], rng)
     test = TwoSampleTest(features, n_permutations=n_permutations, rng=rng)
     mean = sample.mean(axis=0, dtype=np.float64)
     return test.update(centred(X, mean), centred(Y, mean)).result()

@@ -1,0 +1,104 @@
+"""Hilbert-space features: eigenfunctions of the Laplace operator in a box, weighted by the spectral density."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._arrays import array_namespace, like, pad_last
+from ._boxed import BoxedMap, Lattice, at_distances, box_of_steps, images
+from ._features import Features, Scaled
+
+
+@dataclass(frozen=True)
+class HilbertSpace(BoxedMap):
+    r"""Hilbert-space features (HSGP): products of sines that vanish at the walls of a box, for at most three columns.
+
+    Use it where models are written in this basis, as in probabilistic programming: the features do not depend on the
+    lengthscale, only their weights do.  `FourierGrid` has a smaller error with as many features.
+
+    Parameters
+    ----------
+    margin : float, optional
+        Distance, in lengthscales, between the data and their mirror images behind the walls; each wall is half of it away from
+        the data.  By default the one with the smallest bound for the number of features.
+    low, high : sequence of float, optional
+        Corners of the box that holds the data, in lengthscales, filled in by the plan.
+
+    See Also
+    --------
+    FourierGrid : Periodic features.
+
+    Notes
+    -----
+    The walls are at :math:`c_k \pm L_k` around the centre c of the data.  With frequencies
+    :math:`\omega_j = (\pi j_k/(2L_k))_k`, :math:`j_k \ge 1`, and the spectral density p of the kernel,
+
+    .. math:: \phi_j(x) = \sqrt{(2\pi)^d p(\omega_j)} \prod_k L_k^{-1/2} \sin\big(\tfrac{\pi j_k}{2L_k}(x_k - c_k + L_k)\big),
+
+    for the j with the largest weights (solin2020, Equations 20 and 21).  With all of them the estimate is the sum of the kernel
+    over all mirror images of y, with a minus for every reflection; `bound` adds up these images and what is left out.
+
+    References
+    ----------
+    solin2020, riutort2023.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner import Approximation, kernels, maps
+    >>> X = np.linspace(-2, 2, 50)[:, None]
+    >>> phi = Approximation(kernels.Gaussian(), maps.HilbertSpace(), n_projections=24).fit(X)
+    >>> bool(np.abs(phi.gram(X) - kernels.Gaussian()(X)).max() < 1e-6)
+    True
+    """
+
+    margin: Any = None
+    low: Any = None
+    high: Any = None
+    name: ClassVar[str] = "hilbert-space"
+    references: ClassVar[tuple[str, ...]] = ("solin2020", "riutort2023")
+
+    def lattice(self, kernel: Any, m: int, margin: float) -> Lattice:
+        """Positive frequencies in the order of their weights."""
+        spacing = np.pi / (self.extent + margin)
+        steps = box_of_steps(1 / spacing, m, positive=True)
+        weights = kernel.spectral_density(steps * spacing) * (4 * spacing).prod()  # (2 pi)^d p / prod L
+        kept = np.argsort(-weights, kind="stable")[:m]
+        return Lattice(steps[kept], spacing, weights[kept])
+
+    def bound_at(self, kernel: Any, m: int, margin: float) -> float:
+        found, L2, n = self.lattice(kernel, m, margin), self.extent + margin, images(len(self.low))
+        d = len(self.low)
+        everywhere = float(at_distances(kernel, 2 * n * L2).sum())  # of spacing^d p over all integer points
+        on_planes = box_of_steps(L2, m, positive=False)  # one of each pair: those with a zero entry are in no feature
+        on_planes = on_planes[(on_planes == 0).any(axis=1)]
+        planes = kernel.spectral_density(on_planes * found.spacing) * found.spacing.prod()
+        in_features = float(found.weights.sum()) / 2**d
+        left_out = 2.0**d * max(everywhere - float(planes[0] + 2 * planes[1:].sum()) - in_features, 0.0)
+        shifts = np.abs(n) * L2  # even: translated by twice the box, odd: reflected at a wall
+        nearest = np.maximum(shifts - self.extent, 0)[np.any(n != 0, axis=1)]
+        return left_out + float(at_distances(kernel, nearest).sum())
+
+    def features(self, kernel: Any, m: int) -> HilbertSpaceFeatures:
+        found = self.lattice(kernel, m, self.chosen_margin(kernel, m))
+        return HilbertSpaceFeatures(found, np.add(self.low, self.high) / 2, m)
+
+
+class HilbertSpaceFeatures(Features):
+    """Products of sines, one for each frequency of a lattice, then columns of zeros."""
+
+    symmetric, positive = True, False
+
+    def __init__(self, lattice: Lattice, centre: np.ndarray, width: int) -> None:
+        self.lattice, self.centre, self.width = lattice, centre, width
+
+    def scaled(self, X: Any, *, key: bool) -> Scaled:
+        xp, (steps, spacing, weights) = array_namespace(X), self.lattice
+        turned = (X - like(self.centre, X)) * like(spacing, X) + np.pi / 2
+        values = like(np.sqrt(weights), X)
+        for k in range(steps.shape[1]):
+            values = values * xp.sin(turned[..., k : k + 1] * like(steps[:, k].astype(np.float64), X))
+        return pad_last(values, self.width), None
