@@ -113,3 +113,48 @@ def test_probabilities_of_labels_and_streams():
         .partial_fit(X[40:], labels[40:, 0])
     )
     assert log_loss(labels[:, 0], stream.predict_proba(X)) < 0.5
+
+
+def test_intervals_are_wide_where_the_noise_is():
+    """Noise that grows 20 times along a column; coverage in both halves: 5 standard errors of 500 rows are 0.09."""
+    rng = np.random.default_rng(0)
+    rows, new = rng.uniform(-1, 1, (500, 2)), rng.uniform(-1, 1, (2000, 2))
+    y, z = (np.sin(2 * Z[:, 1]) + np.exp(1.5 * Z[:, 0]) * 0.2 * rng.standard_normal(len(Z)) for Z in (rows, new))
+    model = KernelRidge(gamma=0.5, alpha=0.1, map=None, n_components=50, random_state=0).fit(rows, y)
+    _, bounds = model.predict(new, interval=0.9)
+    inside, width = (bounds[:, 0] <= z) & (z <= bounds[:, 1]), bounds[:, 1] - bounds[:, 0]
+    for part in (new[:, 0] < 0, new[:, 0] > 0):
+        assert abs(inside[part].mean() - 0.9) < 0.09
+    calm, noisy = new[:, 0] < -0.5, new[:, 0] > 0.5
+    assert 4 < width[noisy].mean() / width[calm].mean() < 12  # the noise itself: 7
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(new, interval=0.9)[1], bounds)
+
+
+def test_sets_contain_their_share_of_new_classes():
+    """Of 4000 rows, with the doubt of 600 left-out ones: 5 standard errors are 0.06."""
+    rng = np.random.default_rng(0)
+    rows, new = rng.standard_normal((600, 2)), rng.standard_normal((4000, 2))
+    y, z = (1 * (Z[:, 0] + 0.7 * rng.standard_normal(len(Z)) > 0) + (Z[:, 1] > 0.5) for Z in (rows, new))
+    model = KernelClassifier(gamma=0.5, alpha=0.1, map=None, n_components=50, random_state=0).fit(rows, y)
+    for coverage in (0.85, 0.95):
+        found = model.predict_set(new, coverage=coverage)
+        assert found.shape == (4000, 3) and found.dtype == bool
+        assert abs(found[np.arange(4000), z].mean() - coverage) < 0.06
+        assert found[np.arange(4000), model.predict(new)].all()
+    wide = model.predict_set(new, coverage=0.99)
+    assert (wide >= found).all() and wide.sum() > found.sum()
+    np.testing.assert_array_equal(model.compact().predict_set(new, coverage=0.99), wide)
+
+
+def test_sets_are_refused_in_words():
+    given = {"gamma": 0.3, "alpha": 0.1, "map": None, "n_components": 20, "random_state": 0}
+    model = KernelClassifier(**given).fit(X, Y > 0)
+    with pytest.raises(
+        ValueError, match=r"KernelClassifier.predict_set: coverage must be a number between 0 and 1, got 90"
+    ):
+        model.predict_set(X, coverage=90)
+    several = KernelClassifier(**given).fit(X, np.column_stack([Y > 0, X[:, 1] > 0]).astype(int))
+    with pytest.raises(ValueError, match="but rows have several labels"):
+        several.predict_set(X)
+    with pytest.raises(ValueError, match="leaves no rows out"):
+        KernelClassifier(gamma=0.3, n_components=20, method="nadaraya-watson").fit(X, Y > 0).predict_set(X)

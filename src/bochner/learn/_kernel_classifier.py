@@ -241,16 +241,64 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         """
         check_is_fitted(self)
         if self.method == "ridge":
-            found = self.calibration_ if self.calibration_ is not None else self._calibrated()
-            if found is None:
-                raise ValueError(
-                    "KernelClassifier.predict_proba: probabilities need rows that were left out, and this fit keeps none; "
-                    "fit rows in memory, and not by conjugate gradients, or use CalibratedClassifierCV."
-                )
-            work = partial(found.probabilities, several=self._several)
+            work = partial(self._known_calibration("predict_proba").probabilities, several=self._several)
         else:
             work = partial(_shares, several=self._several)
         return self._each(X, self._after(work), (len(self.classes_),))
+
+    def predict_set(self, X: Any, *, coverage: float = 0.9) -> Any:
+        """Return the set of classes that contains the class of a new row with a given probability.
+
+        A class belongs to the set of a row if its probability is at least as high as that which a share ``coverage`` of
+        the left-out rows give to their own classes (split conformal prediction, with at most 2048 rows that are left out
+        in closed form in the place of a calibration set).  Nothing is fitted again.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, d)
+            Data.
+        coverage : float, default 0.9
+            Share of new rows whose class should be in their set.
+
+        Returns
+        -------
+        array (n, k) of bool
+            Members of the set of each row, in the order of ``classes_``.  The most probable class is always one, so that a
+            classifier that errs less often than ``1 - coverage`` covers more.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bochner.learn import KernelClassifier
+        >>> X = np.random.default_rng(0).standard_normal((400, 2))
+        >>> y = np.where((X**2).sum(axis=1) < 1.2, "inside", "outside")
+        >>> model = KernelClassifier("gaussian", random_state=0).fit(X, y)
+        >>> model.predict_set(np.array([[0.0, 0.0], [3.0, 3.0]]), coverage=0.95)
+        array([[ True, False],
+               [False,  True]])
+        """
+        check_is_fitted(self)
+        if not isinstance(coverage, float | np.floating) or not 0 < coverage < 1:
+            raise ValueError(
+                f"KernelClassifier.predict_set: coverage must be a number between 0 and 1, got {shown(coverage)}."
+            )
+        if self.method != "ridge" or self._several:
+            what = "rows have several labels" if self._several else "method='nadaraya-watson' leaves no rows out"
+            raise ValueError(
+                f"KernelClassifier.predict_set: sets are of one class per row, with method='ridge', but {what}."
+            )
+        work = partial(self._known_calibration("predict_set").sets, coverage=float(coverage))
+        return self._each(X, self._after(work), (len(self.classes_),), bool)
+
+    def _known_calibration(self, method: str) -> Calibration:
+        """The one that compact() has kept, or one from the rows that this fit keeps."""
+        found = self.calibration_ if self.calibration_ is not None else self._calibrated()
+        if found is None:
+            raise ValueError(
+                f"KernelClassifier.{method}: probabilities need rows that were left out, and this fit keeps none; fit rows "
+                f"in memory, and not by conjugate gradients, or use CalibratedClassifierCV."
+            )
+        return found
 
     def _calibrated(self) -> Calibration | None:
         """Slopes from scores to probabilities, by rows that are left out."""

@@ -44,6 +44,11 @@ def streams(machine: Any) -> bool:
         raise AttributeError(
             f"{type(machine).__name__}: alpha='loo' looks at every row again, and partial_fit keeps none; use alpha='auto'."
         )
+    if getattr(machine, "loss", "squared") != "squared":
+        raise AttributeError(
+            f"{type(machine).__name__}: loss={machine.loss!r} looks at every row again, and partial_fit keeps none; use "
+            f"loss='squared'."
+        )
     return True
 
 

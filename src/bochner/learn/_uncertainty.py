@@ -1,4 +1,4 @@
-"""Uncertainty of the kernel machines from rows that were left out: class probabilities, and prediction intervals."""
+"""Uncertainty of the kernel machines from rows that were left out: class probabilities, prediction sets and intervals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy.special import expit, softmax
 
 from ..linalg.cholesky import Cholesky
 from ..linalg.engine import blas_for
-from ._linear.leave_one_out import about, gaps_of_one, gaps_of_rows, new_to
+from ._linear.leave_one_out import LEAST_NEW, GramFit, Judged, about, gaps_of_one, gaps_of_rows, new_to
 from ._linear.ridge import RidgeModel
 from ._linear.spectrum import Equations, NormalEquations, plus
 
@@ -19,6 +19,10 @@ KEPT_ROWS = 2048
 """Rows whose left-out errors give probabilities and intervals."""
 _SLOPES = (1e-3, 1e3)
 """Bounds of the slopes from scores to logarithms of probabilities."""
+_SPREAD_ROWS = 1024
+"""Rows from whose errors the local size of errors is learned: a decomposition of half a second."""
+_LEAST_SIZE = 0.1
+"""Share of the median error below which errors count as equal: logarithms of tiny ones say nothing."""
 _BLOCK = 1 << 22
 """Numbers of a block of predictions without each of the kept rows: 32 MB."""
 
@@ -57,10 +61,19 @@ class Calibration(NamedTuple):
     """Slopes from scores to the logarithms of probabilities, which keep the winner: for scores below zero and above it.
 
     With three classes or more there is one slope for all; with several labels per row a pair for each.
+
+    Attributes
+    ----------
+    below, above : arrays (t,) or (1,)
+        The slopes.
+    own : array (n,) or None
+        Probabilities that rows which were left out give to their own classes, in ascending order; None with several
+        labels per row.
     """
 
     below: np.ndarray
     above: np.ndarray
+    own: np.ndarray | None = None
 
     @classmethod
     def of(cls, scores: np.ndarray, signs: np.ndarray, weights: np.ndarray | None, *, several: bool) -> Calibration:
@@ -68,9 +81,15 @@ class Calibration(NamedTuple):
         w = np.ones(len(scores)) if weights is None else weights
         if signs.shape[1] == 1 or several:
             pairs = [_two_slopes(s, c > 0, w) for s, c in zip(scores.T, signs.T, strict=True)]
-            return cls(np.array([p[0] for p in pairs]), np.array([p[1] for p in pairs]))
-        slope = _one_slope(scores, signs > 0, w)
-        return cls(np.array([slope]), np.array([slope]))
+            found = cls(np.array([p[0] for p in pairs]), np.array([p[1] for p in pairs]))
+        else:
+            slope = _one_slope(scores, signs > 0, w)
+            found = cls(np.array([slope]), np.array([slope]))
+        if several:
+            return found
+        home = (signs[:, 0] > 0).astype(int) if signs.shape[1] == 1 else signs.argmax(axis=1)
+        shares = found.probabilities(scores, several=False)
+        return found._replace(own=np.sort(np.take_along_axis(shares, home[:, None], axis=1)[:, 0]))
 
     def probabilities(self, scores: np.ndarray, *, several: bool) -> np.ndarray:
         """Return probabilities (n, k) for scores (n, t)."""
@@ -79,6 +98,17 @@ class Calibration(NamedTuple):
             return np.asarray(softmax(logits, axis=1))
         positive = expit(logits)
         return positive if several else np.hstack([1 - positive, positive])
+
+    def sets(self, scores: np.ndarray, *, coverage: float) -> np.ndarray:
+        """Return which classes (n, k) are as probable as the own classes of a share ``coverage`` of the left-out rows.
+
+        The most probable class is always among them.
+        """
+        assert self.own is not None
+        shares, n = self.probabilities(scores, several=False), len(self.own)
+        rank = int(np.ceil(coverage * (n + 1)))
+        least = self.own[n - rank] if rank <= n else 0.0
+        return np.asarray((shares >= least) | (shares == shares.max(axis=1, keepdims=True)))
 
 
 def _smoothed(member: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -112,13 +142,58 @@ def _root(derivative: Callable[[float], float]) -> float:
     return high if derivative(high) < 0 else float(brentq(derivative, low, high, xtol=1e-13, rtol=1e-14))
 
 
+class Spread(NamedTuple):
+    """Local size of errors: a ridge fit of their logarithms to the features, where it explains them.
+
+    Attributes
+    ----------
+    coefficients, offset : array (D,) and float
+        Of the logarithm.
+    """
+
+    coefficients: np.ndarray
+    offset: float
+
+    @classmethod
+    def of(cls, F: np.ndarray, errors: np.ndarray) -> tuple[Spread | None, np.ndarray]:
+        """Fit to errors (n,) of rows with features F about the mean, and sizes (n,) without each row's own error.
+
+        There is none, and sizes are one, unless rows that are left out are clearly better predicted than by a constant.
+        """
+        n, ones = min(len(F), _SPREAD_ROWS), np.ones(len(F))
+        middle = float(np.median(errors)) if len(errors) else 0.0
+        if n < LEAST_NEW or not middle > 0:
+            return None, ones
+        logs = np.log(np.maximum(errors, _LEAST_SIZE * middle))[:, None]
+        judged = Judged.of(logs[:n], None, classes=False)
+        with blas_for(n):
+            fit = GramFit.of(F[:n] @ F[:n].T, logs[:n], None, intercept=True)
+        score = fit.score(judged)
+        constant = judged.losses((logs[:n] - logs[:n].mean()) * n / (n - 1))
+        gain = constant - score.losses
+        if not float(gain.mean()) > 2 * float(judged.spread(gain)):
+            return None, ones
+        c = fit.coefficients(score.alpha)
+        found = cls((F[:n].T @ c)[:, 0], float(fit.mean[0] - fit.column_mean @ c[:, 0]))
+        left_out = found.size(F)
+        shrunk = fit.values / (fit.values + score.alpha)
+        leverage = fit.vectors**2 @ shrunk + 1 / n
+        inside = logs[:n, 0] - np.log(left_out[:n])
+        left_out[:n] = np.exp(logs[:n, 0] - inside / np.maximum(1 - leverage, 1e-10))
+        return found, left_out
+
+    def size(self, F: np.ndarray) -> np.ndarray:
+        """Sizes (n,) at rows with these features."""
+        return np.asarray(np.exp(F @ self.coefficients + self.offset))
+
+
 class Intervals:
     r"""Jackknife+ intervals of a ridge fit, without fitting again.
 
     Without row i the prediction at x is :math:`f_{-i}(x) = f(x) - w_ig(x, x_i)e_i/(1-h_i)`, with
     :math:`g(x, x_i) = \phi(x)^T(S+\alpha)^{-1}\phi(x_i)`, and the interval has as bounds the quantiles of
-    :math:`f_{-i}(x) \mp |R_i|` with the errors :math:`R_i` of rows that were left out (Barber, Candes, Ramdas
-    and Tibshirani 2021).
+    :math:`f_{-i}(x) \mp |R_i|s(x)/s_{-i}(x_i)` with the errors :math:`R_i` of rows that were left out (Barber, Candes,
+    Ramdas and Tibshirani 2021) and their local size s, see `Spread`, which is one where it is the same everywhere.
     """
 
     def __init__(self, model: RidgeModel, phi: Any, kept: KeptRows, level: float) -> None:
@@ -129,6 +204,11 @@ class Intervals:
         self.phi, self.model, self.level = phi, model, level
         self.residuals = np.abs(kept.targets - kept.merged + gaps)[known]
         self.moves = (w[:, None] * gaps)[known]
+        self.spreads: list[Spread | None] = []
+        for t in range(gaps.shape[1]):
+            spread, sizes = Spread.of(F[known], self.residuals[:, t])
+            self.residuals[:, t] /= sizes
+            self.spreads.append(spread)
         alpha = float(np.median(np.asarray(model.solution.alpha)))
         self.equations: Equations = model.equations
         self.influence = _solved(self.equations, F[known], alpha)
@@ -141,19 +221,20 @@ class Intervals:
 
     def _block(self, X: np.ndarray) -> np.ndarray:
         f, means = self.predict(X), self.model.means if self.model.options.intercept else None
-        F = self.phi.queries(X) if means is None else self.phi.queries(X) - means[0]
+        F = (self.phi.queries(X) if means is None else self.phi.queries(X) - means[0]).astype(np.float64)
         with blas_for(self.equations.order):
-            g = F.astype(np.float64) @ self.influence + self.equations.n_means / self.equations.weight
+            g = F @ self.influence + self.equations.n_means / self.equations.weight
         n = len(self.residuals)
         rank = int(np.ceil(self.level * (n + 1)))
         if rank > n:  # fewer rows than the level asks for
             bounds = np.full((2, *f.shape), np.inf) * np.array([-1, 1])[:, None, None]
             return np.hstack([f, *bounds])
         low, high = np.empty(f.shape), np.empty(f.shape)
-        for t in range(f.shape[1]):
+        for t, spread in enumerate(self.spreads):
             without = f[:, t, None] - g * self.moves[:, t]
-            low[:, t] = np.partition(without - self.residuals[:, t], n - rank, axis=1)[:, n - rank]
-            high[:, t] = np.partition(without + self.residuals[:, t], rank - 1, axis=1)[:, rank - 1]
+            reach = self.residuals[:, t] * (np.ones((len(F), 1)) if spread is None else spread.size(F)[:, None])
+            low[:, t] = np.partition(without - reach, n - rank, axis=1)[:, n - rank]
+            high[:, t] = np.partition(without + reach, rank - 1, axis=1)[:, rank - 1]
         return np.hstack([f, low, high])
 
 

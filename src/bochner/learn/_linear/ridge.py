@@ -27,8 +27,8 @@ SAFE_ALPHA = 1e-3
 _SAMPLE_NUMBERS, _SAMPLE_ROWS = 1 << 25, 2048
 """Features on which a criterion chooses alpha for conjugate gradients, 256 MB in float64, and most rows of them."""
 _NOTHING_KEPT = (
-    "a fit by conjugate gradients keeps no statistics to which rows could be added, and compact() drops them; call fit, "
-    "with solver='primal' if rows are to be added."
+    "a fit by conjugate gradients keeps no statistics to which rows could be added, nor does one with another loss than "
+    "squares, and compact() drops them; call fit, with solver='primal' if rows are to be added."
 )
 
 
