@@ -14,7 +14,8 @@ from support.checks import check_mean
 NAMES = {
     "gaussian", "rbf", "softmax", "arc-cosine-0", "arc-cosine-1", "arc-cosine-2", "angular", "linear", "matern-1/2",
     "matern-3/2", "matern-5/2", "laplacian", "cauchy", "rational-quadratic", "exponential-power-1/2",
-    "exponential-power-3/2", "generalized-cauchy", "generalized-matern", "lp-exponential",
+    "exponential-power-3/2", "generalized-cauchy", "generalized-matern", "lp-exponential", "kummer", "tricomi",
+    "beta",
     "periodic", "locally-periodic", "additive", "gaussian-sum", "first-column",
     "polynomial-2", "polynomial-3", "truncated-exponential",
 }  # fmt: skip

@@ -13,12 +13,14 @@ from bochner.kernels import (
     Additive,
     Angular,
     ArcCosine,
+    Beta,
     Cauchy,
     Columns,
     ExponentialPower,
     Gaussian,
     GeneralizedCauchy,
     GeneralizedMatern,
+    Kummer,
     Laplacian,
     Linear,
     LpExponential,
@@ -28,6 +30,7 @@ from bochner.kernels import (
     RationalQuadratic,
     Softmax,
     Sum,
+    Tricomi,
 )
 from support.checks import check_law, check_mean, probes
 
@@ -53,6 +56,12 @@ RADIAL = [
     GeneralizedCauchy(1.5, 2.0),
     GeneralizedMatern(0.7, 1.0),
     GeneralizedMatern(2.5, 1.6),
+    Kummer(0.3, 2.0),
+    Kummer(1.0, 0.5, 1.3),
+    Tricomi(0.5, 1.5),
+    Tricomi(2.0, 0.4, 1.0),
+    Beta(1.0, 0.3),
+    Beta(0.5, 2.0, 1.7),
 ]
 PRODUCT_LAWS = [
     Laplacian(),

@@ -7,12 +7,13 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import gamma, kv
+from scipy.special import beta, gamma, hyp1f1, hyperu, kv
 
 from bochner.kernels import (
     Additive,
     Angular,
     ArcCosine,
+    Beta,
     Cauchy,
     Columns,
     DotProduct,
@@ -21,6 +22,7 @@ from bochner.kernels import (
     GeneralizedCauchy,
     GeneralizedMatern,
     Kernel,
+    Kummer,
     Laplacian,
     Linear,
     LpExponential,
@@ -31,6 +33,7 @@ from bochner.kernels import (
     RationalQuadratic,
     Softmax,
     Sum,
+    Tricomi,
 )
 
 D = 3  # inputs of the instances with one lengthscale for each dimension
@@ -90,6 +93,21 @@ def generalized_matern(x, y, nu, power, lengthscale):
     return matern(np.array([r]), np.zeros(1, np.longdouble), nu, 1.0)
 
 
+def of_beta_law(function):
+    """A kernel that is a function of two shapes and the distance to a power, by the special functions of SciPy."""
+
+    def reference(x, y, alpha, b, power, lengthscale):
+        t = float(distance(x, y, lengthscale) ** np.longdouble(power))
+        return np.longdouble(function(alpha, b, t))
+
+    return reference
+
+
+kummer = of_beta_law(lambda a, b, t: hyp1f1(a, a + b, -t))
+tricomi = of_beta_law(lambda a, b, t: gamma(a + b) / gamma(b) * hyperu(a, 1 - b, t) if t else 1.0)
+beta_ratio = of_beta_law(lambda a, b, t: beta(a + t, b) / beta(a, b))
+
+
 def lp_exponential(x, y, norm, power, lengthscale):
     z = np.abs(x - y) / np.asarray(lengthscale, np.longdouble)
     return np.exp(-((z ** np.longdouble(norm)).sum() ** (np.longdouble(power) / np.longdouble(norm))))
@@ -144,6 +162,12 @@ REFERENCES: dict[Kernel, Callable] = {
     GeneralizedCauchy(1.5, 3.0, SCALES): lambda x, y: generalized_cauchy(x, y, 1.5, 3.0, SCALES),
     GeneralizedMatern(1.5, 1.0): lambda x, y: generalized_matern(x, y, 1.5, 1.0, 1.0),
     GeneralizedMatern(2.5, 1.6, SCALES): lambda x, y: generalized_matern(x, y, 2.5, 1.6, SCALES),
+    Kummer(0.5, 0.5): lambda x, y: kummer(x, y, 0.5, 0.5, 2.0, 1.0),
+    Kummer(2.0, 1.3, 1.2, SCALES): lambda x, y: kummer(x, y, 2.0, 1.3, 1.2, SCALES),
+    Tricomi(0.5, 1.5): lambda x, y: tricomi(x, y, 0.5, 1.5, 2.0, 1.0),
+    Tricomi(1.0, 0.7, 1.6, 1.7): lambda x, y: tricomi(x, y, 1.0, 0.7, 1.6, 1.7),
+    Beta(1.0, 1.5): lambda x, y: beta_ratio(x, y, 1.0, 1.5, 2.0, 1.0),
+    Beta(3.0, 0.4, 0.8, SCALES): lambda x, y: beta_ratio(x, y, 3.0, 0.4, 0.8, SCALES),
     LpExponential(1.0, 0.7): lambda x, y: lp_exponential(x, y, 1.0, 0.7, 1.0),
     LpExponential(1.3, 1.3, 1.7): lambda x, y: lp_exponential(x, y, 1.3, 1.3, 1.7),
     LpExponential(0.6, 0.4, SCALES): lambda x, y: lp_exponential(x, y, 0.6, 0.4, SCALES),

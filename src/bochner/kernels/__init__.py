@@ -7,7 +7,8 @@ inputs they act on (``scaled``) and its bandwidth (``has_bandwidth``, ``bandwidt
 ``metric``).
 
 - functions of the difference x - y: `Gaussian`, `Matern`, `RationalQuadratic`, `Cauchy`, `Laplacian`, and those of a power
-  of the distance, `ExponentialPower`, `GeneralizedCauchy`, `GeneralizedMatern`, `LpExponential`;
+  of the distance, `ExponentialPower`, `GeneralizedCauchy`, `GeneralizedMatern`, `Kummer`, `Tricomi`, `Beta`,
+  `LpExponential`;
 - kernels made of others: `Periodic`, `Product`, `Sum`, `Columns`, `Additive`;
 - functions of the dot product and the norms: `Softmax`, `Linear`, `Polynomial`, `DotProduct`, `Angular`, `ArcCosine`;
 - base classes for your own kernels: `Radial` (functions of the Euclidean distance), `ShiftInvariant`, `Kernel`;
@@ -16,6 +17,7 @@ inputs they act on (``scaled``) and its bandwidth (``has_bandwidth``, ``bandwidt
 
 from .._facts import publish
 from ._bandwidth import median_distance, resolve_bandwidth
+from ._beta_mixtures import Beta, Kummer, Tricomi
 from ._columnwise import Additive, Columns
 from ._composite import Periodic, Product, Sum
 from ._dot_product import Angular, ArcCosine, Linear, Softmax
@@ -41,6 +43,7 @@ __all__ = [
     "Additive",
     "Angular",
     "ArcCosine",
+    "Beta",
     "Cauchy",
     "Columns",
     "DotProduct",
@@ -48,6 +51,7 @@ __all__ = [
     "Gaussian",
     "GeneralizedCauchy",
     "GeneralizedMatern",
+    "Kummer",
     "Laplacian",
     "Linear",
     "LpExponential",
@@ -58,6 +62,7 @@ __all__ = [
     "RationalQuadratic",
     "Softmax",
     "Sum",
+    "Tricomi",
     "median_distance",
     "resolve_bandwidth",
 ]

@@ -4,6 +4,7 @@
 - `KernelRidge`: regression by ridge or by the Nadaraya-Watson average, with `partial_fit`;
 - `KernelClassifier`: the same for classification;
 - `GaussianProcess`: regression with uncertainty, and hyperparameters chosen by the marginal likelihood;
+- `FourierProcess`: the same for one to three columns and tens of millions of rows;
 - `GaussianProcessClassifier`: classification by Laplace's approximation;
 - `KernelPCA`: principal components, with `partial_fit` and `inverse_transform`;
 - `RandomProjection`: dimensionality reduction with any rotation;
@@ -12,6 +13,7 @@
 
 from .._facts import publish
 from ._angular_hash import AngularHash
+from ._fourier_process import FourierProcess
 from ._gaussian_process import GaussianProcess
 from ._gaussian_process_classifier import GaussianProcessClassifier
 from ._kernel_classifier import KernelClassifier
@@ -21,6 +23,7 @@ from ._transformers import RandomFeatures, RandomProjection
 
 __all__ = [
     "AngularHash",
+    "FourierProcess",
     "GaussianProcess",
     "GaussianProcessClassifier",
     "KernelClassifier",

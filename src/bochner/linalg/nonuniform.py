@@ -2,13 +2,14 @@ r"""Fourier sums over points anywhere: the non-uniform fast Fourier transform in
 
 For angles :math:`\theta_n` and frequencies j in :math:`\{-M, \dots, M\}^d` it computes all
 :math:`\sum_n v_n e^{-ij\cdot\theta_n}`, or the function :math:`\sum_j c_j e^{ij\cdot\theta}` at all angles, in
-:math:`O(n + M^d\log M)` operations: points are spread to a grid of twice the resolution by a window, the grid is transformed,
-and the transform of the window is divided out (barnett2019).  Values are real, so frequencies whose last entry is negative
-are the conjugates of others and are left out.
+:math:`O(n + M^d\log M)` operations: points are spread to a grid of twice the resolution by a window, the grid is
+transformed, and the transform of the window is divided out (barnett2019).  Values are real, so frequencies whose last entry
+is negative are the conjugates of others and are left out.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -24,8 +25,9 @@ _BETA = 2.30 * WIDTH
 """Shape of the window for a grid of twice the resolution (barnett2019, Section 3.2)."""
 _NODES = 64
 """Nodes of the Gauss rule for the transform of the window."""
-_PARTS, _TILE, _BLOCK = 4, 1 << 18, 32
-"""Grids that are added up, points that are sorted at a time, and cells along a side of the blocks that they are sorted by.
+_PARTS, _CELLS, _TILE, _BLOCK = 4, 1 << 26, 1 << 18, 32
+"""Grids that are added up, and their cells at most, points that are sorted at a time, and cells along a side of the blocks
+that they are sorted by.
 The sums do not depend on the number of threads, since that of the grids does not."""
 
 
@@ -67,7 +69,7 @@ class NonuniformTransform:
         return [np.concatenate([np.arange(M + 1), np.arange(-M, 0)]) for M in first] + [np.arange(last + 1)]
 
     def sums(self, angles: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Sums over points of values times :math:`e^{-ij\\cdot\\theta}`.
+        r"""Sums over points of values times :math:`e^{-ij\cdot\theta}`.
 
         Parameters
         ----------
@@ -80,7 +82,8 @@ class NonuniformTransform:
         complex128 array (c, 2 M + 1, ..., M + 1)
         """
         c, n = values.shape[1], len(angles)
-        grids = np.zeros((min(_PARTS, -(-n // _TILE)) or 1, *self._padded(), c))
+        parts = min(_PARTS, -(-n // _TILE), _CELLS // (c * math.prod(self.cells)))
+        grids = np.zeros((max(parts, 1), *self._padded(), c))
 
         def add(start: int, stop: int) -> None:
             for part in range(start, stop):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from abc import abstractmethod
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from ._features import Features
 from ._map import Coupling, Layout, Map
 
 LARGEST_DIMENSION = 3
-_MARGINS = tuple(np.geomspace(0.5, 48.0, 25))
+MARGINS = tuple(np.geomspace(0.5, 48.0, 25))
 """Margins that are tried, in lengthscales: below, images of the data are felt; above, even slow kernels have decayed."""
 _IMAGES = 3
 """Images of the box along each axis that bounds add up."""
@@ -43,7 +44,8 @@ class Lattice(NamedTuple):
 class BoxedMap(Map):
     """Base class of deterministic maps of kernels of the difference, inside a box around data of at most three columns.
 
-    A subclass has the fields ``margin``, ``low`` and ``high`` and implements `lattice`, `bound_at` and `features`.
+    A subclass has the fields ``margin``, ``low`` and ``high`` and implements `lattice`, `left_out`, `from_images` and
+    `features`.
     """
 
     margin: Any
@@ -142,21 +144,28 @@ class BoxedMap(Map):
         -------
         float
         """
-        return self.bound_at(kernel, m, self.chosen_margin(kernel, m))
+        return self._bound_at(kernel, m, self.chosen_margin(kernel, m))
+
+    def _bound_at(self, kernel: Any, m: int, margin: float) -> float:
+        return self.left_out(kernel, m, margin) + self.from_images(kernel, margin)
 
     def chosen_margin(self, kernel: Any, m: int) -> float:
         """The margin, or the one with the smallest bound for m features."""
         if self.margin is not None:
             return float(self.margin)
-        return float(min(_MARGINS, key=lambda margin: self.bound_at(kernel, m, margin)))
+        return _best_margin(self, kernel.with_bandwidth(1.0), m)
 
     @abstractmethod
     def lattice(self, kernel: Any, m: int, margin: float) -> Lattice:
         """The frequencies of m features, those of largest weight, and their weights."""
 
     @abstractmethod
-    def bound_at(self, kernel: Any, m: int, margin: float) -> float:
-        """Largest error of m features inside the box with this margin."""
+    def left_out(self, kernel: Any, m: int, margin: float) -> float:
+        """What all frequencies without a feature can add up to."""
+
+    @abstractmethod
+    def from_images(self, kernel: Any, margin: float) -> float:
+        """What all images of the box can add to the kernel inside of it."""
 
     @abstractmethod
     def features(self, kernel: Any, m: int) -> Features:
@@ -173,6 +182,11 @@ class BoxedMap(Map):
                 f"{type(self).__name__}: it serves data of at most {LARGEST_DIMENSION} columns, got {d}: the number of "
                 f"frequencies of a grid grows exponentially; use Trigonometric() or Landmarks()."
             )
+
+
+@lru_cache(maxsize=256)
+def _best_margin(boxed: BoxedMap, unit: Any, m: int) -> float:
+    return float(min(MARGINS, key=lambda margin: boxed._bound_at(unit, m, margin)))
 
 
 def box_of_steps(periods: np.ndarray, count: float, *, positive: bool) -> np.ndarray:

@@ -73,12 +73,15 @@ class FourierGrid(BoxedMap):
         kept = np.concatenate([[0], 1 + np.argsort(-weights[1:], kind="stable")[: (m - 1) // 2]])
         return Lattice(steps[kept], spacing, weights[kept])
 
-    def bound_at(self, kernel: Any, m: int, margin: float) -> float:
-        found, P, n = self.lattice(kernel, m, margin), self.extent + margin, images(len(self.low))
-        total = float(at_distances(kernel, n * P).sum())  # of all weights, by Poisson's formula at zero
-        left_out = max(total - float(found.weights[0] + 2 * found.weights[1:].sum()), 0.0)
-        nearest = np.maximum(np.abs(n) * P - self.extent, 0)[np.any(n != 0, axis=1)]
-        return left_out + float(at_distances(kernel, nearest).sum())
+    def left_out(self, kernel: Any, m: int, margin: float) -> float:
+        weights = self.lattice(kernel, m, margin).weights
+        total = float(at_distances(kernel, images(len(self.low)) * (self.extent + margin)).sum())  # Poisson, at zero
+        return max(total - float(weights[0] + 2 * weights[1:].sum()), 0.0)
+
+    def from_images(self, kernel: Any, margin: float) -> float:
+        n = images(len(self.low))
+        nearest = np.maximum(np.abs(n) * (self.extent + margin) - self.extent, 0)
+        return float(at_distances(kernel, nearest[np.any(n != 0, axis=1)]).sum())
 
     def features(self, kernel: Any, m: int) -> FourierGridFeatures:
         found = self.lattice(kernel, m, self.chosen_margin(kernel, m))

@@ -64,7 +64,18 @@ def _suite(name: str) -> Callable[[], Iterator[Result]]:
 
 SUITES = {
     name: _suite(name)
-    for name in ("attention", "decode", "families", "hashing", "learn", "optimize", "projections", "tables")
+    name: _suite(name)
+    for name in (
+        "attention",
+        "decode",
+        "families",
+        "hashing",
+        "learn",
+        "low_dimensions",
+        "optimize",
+        "projections",
+        "tables",
+    )
 }
 
 

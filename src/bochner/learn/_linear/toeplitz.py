@@ -1,8 +1,8 @@
 r"""Normal equations of Fourier features on a regular grid of frequencies, which no number of rows makes larger.
 
 For features :math:`\sqrt{w_j}\,e^{ij\cdot\theta}` the sums :math:`\Phi^*\Phi` are :math:`D T D` with
-:math:`D = \mathrm{diag}\sqrt w` and :math:`T_{jk} = \hat t_{j-k}`, :math:`\hat t_j = \sum_n e^{-ij\cdot\theta_n}`: a Toeplitz
-matrix, multiplied by in :math:`O(M\log M)` with Fourier transforms on a grid (greengard2022).
+:math:`D = \mathrm{diag}\sqrt w` and :math:`T_{jk} = \hat t_{j-k}`, :math:`\hat t_j = \sum_n e^{-ij\cdot\theta_n}`: a
+Toeplitz matrix, multiplied by in :math:`O(M\log M)` with Fourier transforms on a grid (greengard2022).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ToeplitzEquations:
     """
 
     def __init__(self, weights: np.ndarray, density: np.ndarray, cross: np.ndarray) -> None:
-        self.root, self.total = np.sqrt(weights), float(density[(0,) * density.ndim].real)
+        self.steps, self.root, self.total = 0, np.sqrt(weights), float(density[(0,) * density.ndim].real)
         self.cross = cross * self.root
         self._axes = tuple(range(1, weights.ndim + 1))
         largest = (*(s // 2 for s in weights.shape[:-1]), weights.shape[-1] - 1)
@@ -68,7 +68,7 @@ class ToeplitzEquations:
         """Inner products of the real features' coefficients, (t,)."""
         return np.asarray(((A.real * B.real + A.imag * B.imag) * self._twice).sum(axis=self._axes))
 
-    def solve(self, ridge: float, tolerance: float, *, plus: Any = 0.0, cross: Any = None) -> np.ndarray:
+    def solve(self, ridge: float, tolerance: float, *, cross: Any = None) -> np.ndarray:
         r"""Coefficients of ridge regression, (t, ...), by conjugate gradients.
 
         Parameters
@@ -79,21 +79,19 @@ class ToeplitzEquations:
             Error of the fit at which it ends, relative to the fit, in the norm of the matrix.
         cross : complex array, optional
             Other right-hand sides than those of the targets, already times :math:`D`.
-        plus : array or 0.0
-            Added to the right-hand sides.
 
         Returns
         -------
         complex128 array
             The coefficients b; those of the function are :math:`D b`.
         """
-        R = (self.cross if cross is None else cross) + plus
+        R = self.cross if cross is None else cross
         inverse = 1 / (self.total * self.root**2 + ridge)  # the diagonal of the matrix
         B, Z = np.zeros_like(R), inverse * R
         P, rz = Z.copy(), self.dot(R, Z)
         energy, lowered = np.zeros(len(R)), deque([np.full(len(R), np.inf)] * _DELAY, maxlen=_DELAY)
         shape = (-1,) + (1,) * len(self._axes)
-        for step in range(MAX_STEPS):
+        for self.steps in range(1, MAX_STEPS + 1):
             Q = self.multiply(P) + ridge * P
             curvature = self.dot(P, Q)
             a = np.where(curvature > 0, rz / np.where(curvature > 0, curvature, 1.0), 0.0)
@@ -115,5 +113,4 @@ class ToeplitzEquations:
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self.steps = step + 1
         return B

@@ -97,7 +97,7 @@ class TestPower(Experiment):
         return list(ALTERNATIVES)
 
     def run(self, part: str, p: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
-        """How often each test rejects at level 0.05, and how much of the exact one's power is lost, simulation by simulation."""
+        """How often each test rejects at level 0.05, and how much of the exact one's power is lost, in pairs."""
         two_samples, found = part.startswith("mmd"), []
         for _ in range(p["simulations"]):
             X, Y = ALTERNATIVES[part](rng)
