@@ -32,7 +32,7 @@ sys.path.insert(0, str(DOCS))
 from accuracy_pages import accuracy_page, accuracy_picture, merged_accuracy, metric_table, rival_rows  # noqa: E402
 from black_box_tables import black_box_tables  # noqa: E402
 from printed_outputs import printed_pages, with_output  # noqa: E402
-from reference_pages import POINTS, known, pair_rows, reference_pages  # noqa: E402
+from reference_pages import known, pair_rows, points_for, reference_pages  # noqa: E402
 from reproduction_pages import (  # noqa: E402
     PAGES,
     absent_table,
@@ -118,7 +118,7 @@ def map_table() -> str:
     for name, m in catalogue.maps().items():
         served = [kernel for kernel in dict.fromkeys(catalogue.kernels().values()) if m.serves(kernel)]
         spec = Approximation(served[0], m, n_projections=8)
-        plan = spec.plan(POINTS, rng=0)
+        plan = spec.plan(points_for(m), rng=0)
         facts = {"symmetric": plan.symmetric, "positive": plan.positive, "plans on data": not spec.planned}
         kinds = ", ".join(dict.fromkeys(type(kernel).__name__ for kernel in served))
         kinds = "every kernel" if len(served) == len(set(catalogue.kernels().values())) else kinds

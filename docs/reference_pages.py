@@ -15,11 +15,18 @@ import numpy as np
 
 import bochner
 from bochner import Approximation, catalogue
+from bochner.extending import Map
 from bochner.kernels import Gaussian
 from bochner.projections import Projection
 
 POINTS = np.random.default_rng(0).standard_normal((50, 4)) / 2
 """On which maps plan their constants for the tables."""
+
+
+def points_for(feature_map: Map) -> np.ndarray:
+    """The points, with as many columns as the map serves."""
+    return POINTS[:, : feature_map.largest_dimension]
+
 
 _ELSEWHERE = {"maps": ("coefficients", "NoClosedForm"), "extending": ()}
 """Names of a module that another page describes."""
@@ -134,11 +141,11 @@ def pair_rows() -> list[list[str]]:
 def known(spec: Approximation, projection: Projection) -> list[str] | None:
     """What holds for a specification with a projection; None if they do not go together."""
     try:
-        plan = replace(spec, projection=projection, n_projections=4).plan(POINTS, rng=0)
+        plan = replace(spec, projection=projection, n_projections=4).plan(points_for(spec.map), rng=0)
     except ValueError:
         return None
     try:
-        plan.mse(POINTS[:1])
+        plan.mse(points_for(spec.map)[:1])
     except bochner.NoClosedForm:
         closed = False
     else:

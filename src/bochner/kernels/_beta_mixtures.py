@@ -274,7 +274,7 @@ def _places(lowest: float, highest: float, shape: float) -> np.ndarray:
     """Equidistant places of a rule, from minus the lowest to the highest."""
     octave = math.ceil(math.log(2) * (shape * shape + 148 * shape + 1600) ** 0.25 / 0.8)  # as for Matern kernels
     step = math.log(2) / octave
-    return step * np.arange(-math.ceil(lowest / step), math.ceil(highest / step) + 1)
+    return np.asarray(step * np.arange(-math.ceil(lowest / step), math.ceil(highest / step) + 1))
 
 
 def _mixture(

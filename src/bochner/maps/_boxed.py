@@ -38,7 +38,7 @@ class Lattice(NamedTuple):
     @property
     def frequencies(self) -> np.ndarray:
         """The frequencies, (p, d)."""
-        return self.steps * self.spacing
+        return np.asarray(self.steps * self.spacing)
 
 
 class BoxedMap(Map):
@@ -174,7 +174,7 @@ class BoxedMap(Map):
     @property
     def extent(self) -> np.ndarray:
         """Sides of the box, (d,)."""
-        return np.subtract(self.high, self.low)
+        return np.asarray(np.subtract(self.high, self.low))
 
     def _check_dimension(self, d: int) -> None:
         if d > LARGEST_DIMENSION:

@@ -113,4 +113,4 @@ class ToeplitzEquations:
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        return B
+        return np.asarray(B)
