@@ -102,30 +102,59 @@ def kernel_table() -> str:
     for kind, names in named.items():
         text = " ".join((kind.__doc__ or "").split())
         formula = re.search(r"Kernel: (?:with .*?, )?:math:`([^`]*k\w*\(x, y\)[^`]*)`", text)
-        use = re.search(r"Use it (.*?)\.(?: |$)", text)
         kernel = catalogue.kernel(names[0].strip("`"))
         served = "any" if kernel.spectrum == "radial" else "independent"
-        said = f"Use it {use[1]}" if use else re.split(r"\.(?: |$)", text)[0]
-        said = re.sub(r":math:`([^`]*)`", r"$\1$", said).replace("``", "`")
         shown = f"${formula[1]}$".replace("|", r"\vert ") if formula else "see the reference"
-        rows.append([f"`{kind.__name__}`", ", ".join(names), shown, served, said])
+        rows.append([f"`{kind.__name__}`", ", ".join(names), shown, served, use_of(kind)])
     return table("kernel | names | formula | rows of its features | what it is, and when to use it", rows)
 
 
 def map_table() -> str:
-    """Every map by name, with its facts, planned on a few points."""
+    """Every map by name, with its feature, its cost, its facts and its use, planned on a few points."""
     rows = []
     for name, m in catalogue.maps().items():
         served = [kernel for kernel in dict.fromkeys(catalogue.kernels().values()) if m.serves(kernel)]
         spec = Approximation(served[0], m, n_projections=8)
         plan = spec.plan(points_for(m), rng=0)
-        facts = {"symmetric": plan.symmetric, "positive": plan.positive, "plans on data": not spec.planned}
+        facts = {
+            "symmetric": plan.symmetric,
+            "positive": plan.positive,
+            "unbiased": plan.unbiased,
+            "biased": not plan.unbiased,
+            "deterministic": m.deterministic,
+            "plans on data": not spec.planned,
+            "closed-form error": "closed form" in (known(spec, spec.projection) or ()),
+        }
         kinds = ", ".join(dict.fromkeys(type(kernel).__name__ for kernel in served))
-        kinds = "every kernel" if len(served) == len(set(catalogue.kernels().values())) else kinds
-        said = ", ".join(fact for fact, holds in facts.items() if holds) or "-"
-        row = [kinds, str(plan.layout.per_row), said, f"`{label(spec.projection)}`", ", ".join(m.references)]
+        kinds = (
+            "every kernel"
+            if len(served) == len(set(catalogue.kernels().values()))
+            else "every kernel of the difference, Softmax"
+            if len(served) > 10
+            else kinds
+        )
+        shown = [f"${text}$".replace("|", r"\vert ") for text in (m.formula, m.cost)]
+        said = ", ".join(fact for fact, holds in facts.items() if holds)
+        row = [
+            kinds,
+            shown[0],
+            str(plan.layout.per_row),
+            shown[1],
+            said,
+            f"`{label(spec.projection)}`",
+            use_of(type(m)),
+        ]
         rows.append([f"`{name}`", f"`{label(m)}`", *row])
-    return table("name | map | kernels | features per row | facts | default projection | references", rows)
+    header = "name | map | kernels | feature, up to a constant | per row | cost of a feature | facts"
+    return table(f"{header} | default projection | use", rows)
+
+
+def use_of(kind: type) -> str:
+    """When to use a class: the sentence of its docstring that says so, or else the first."""
+    text = " ".join((kind.__doc__ or "").split())
+    use = re.search(r"Use (?:it|them) (.*?)\.(?: |$)", text)
+    said = f"Use it {use[1]}" if use else re.split(r"\.(?: |$)", text)[0]
+    return re.sub(r":math:`([^`]*)`", r"$\1$", said).replace("``", "`")
 
 
 def mechanism_table() -> str:
@@ -151,6 +180,30 @@ def family_table() -> str:
     )
 
 
+def low_dimension_table() -> str:
+    """What `bochner-lab bench low_dimensions` measured, from the file that it was saved to."""
+    saved = json.loads((DOCS / "low_dimensions.json").read_text())
+    rows = [
+        [one["case"], f"{one['value']:.3g} {one['unit']}".strip(), one["goal"], yes(one["met"]), one["details"]]
+        for one in saved["results"]
+    ]
+    return table("case | measured | goal | met | details", rows)
+
+
+def rejection_table() -> str:
+    """How often the kernel tests reject, next to the quadratic tests and to random features in place of landmarks."""
+    parts = results().get("ours-test-power", {"parts": {}})["parts"]
+
+    def shown(found: dict | None) -> str:
+        return "-" if found is None else f"{100 * found['mean']:.1f} % ± {100 * found['error']:.1f}"
+
+    rows = [
+        [name, *(shown(part[kind]) for kind in ("features", "quadratic", "random features"))]
+        for name, part in parts.items()
+    ]
+    return table("test and alternative | linear time | quadratic | random features, 400 of the simulations", rows)
+
+
 def insert(page: str, marker: str, table: str) -> str:
     """The page with ``table`` after its marker, in place of what stood there."""
     pattern = re.compile(rf"(<!-- {marker} -->\n)(?:\n?\|[^\n]*\n)*")
@@ -166,12 +219,20 @@ def pages() -> dict[str, str]:
     reproduction = insert(reproduction, "summary", summary())
     papers = {name: paper_page(paper, (DOCS / name).read_text()) for paper, name in PAGES.items()}
     return papers | {
-        "projections.md": insert(projections, "rotations", rotation_table()),
+        "projections.md": between(
+            insert(projections, "rotations", rotation_table()), "slicing", outcome("ours-slicing")
+        ),
         "kernels.md": insert((DOCS / "kernels.md").read_text(), "kernels", kernel_table()),
         "maps.md": insert(insert(page, "pairs", pair_table()), "mechanisms", mechanism_table()),
         "reproduction.md": insert(reproduction, "absent", absent_table()),
         "uptraining.md": insert(uptraining, "text", training_table("crt-table2-text", 1)),
         "frames.md": insert((DOCS / "frames.md").read_text(), "dense", dense_table()),
+        "gaussian_process.md": insert((DOCS / "gaussian_process.md").read_text(), "few columns", low_dimension_table()),
+        "statistics.md": insert(
+            between((DOCS / "statistics.md").read_text(), "power", outcome("ours-test-power")),
+            "rejections",
+            rejection_table(),
+        ),
         "landmarks.md": between(
             (DOCS / "landmarks.md").read_text(), "downstream", outcome("ours-landmarks-downstream")
         ),

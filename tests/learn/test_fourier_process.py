@@ -110,6 +110,8 @@ def test_fits_are_values(seed):
     again = pickle.loads(pickle.dumps(gp))
     np.testing.assert_array_equal(again.predict(Z), gp.predict(Z))
     np.testing.assert_array_equal(again.predict(Z[:5], return_std=True)[1], gp.predict(Z[:5], return_std=True)[1])
+    again.set_params(tolerance=1e-4, kernel=kernels.Gaussian(0.1)).fit(X[:, :1], y)  # a fit starts anew
+    np.testing.assert_array_equal(again.predict(Z[:, :1]), clone(again).fit(X[:, :1], y).predict(Z[:, :1]))
     single = clone(gp).fit(X.astype(np.float32), y).predict(Z.astype(np.float32))
     np.testing.assert_allclose(single, gp.predict(Z), atol=1e-4)
 

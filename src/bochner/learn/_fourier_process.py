@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,9 +33,8 @@ _STREAM = 100
 """Rows of a stream, in units of the first part, that the number of features is chosen for."""
 _SEARCH_ROWS = 1000
 """Rows on which hyperparameters are chosen, at most."""
-_SOLVED, _SPREAD_SOLVED = 0.3, 0.05
-"""Error of conjugate gradients for the mean, in units of ``tolerance``, and for functions that standard deviations are
-estimated from, whose number matters more."""
+_SPREAD_SOLVED = 0.05
+"""Error of conjugate gradients for functions that standard deviations are estimated from: their number matters more."""
 N_FUNCTIONS, _AT_A_TIME = 64, 4
 """Functions of the posterior that standard deviations are estimated from, and how many of them at a time."""
 _FINE = {1: 8, 2: 8, 3: 4}
@@ -77,6 +75,8 @@ class FourierProcess(RegressorMixin, RowEstimator):
         Variances of the noise and of the function.
     features_ : FeatureMap
         The features, `maps.FourierGrid`, whose ridge regression the mean is.
+    box_ : array (2, d)
+        Lowest and highest corner of the region of rows and predictions.
     intercept_ : float
         Prior mean.
     coefficients_ : complex array
@@ -256,13 +256,13 @@ class FourierProcess(RegressorMixin, RowEstimator):
     def _add(self, rows: RowSource) -> FourierProcess:
         """Add the sums of these rows, and solve."""
         X, y, weights = rows.gathered()
-        angles = self._angles(X)
+        angles, transform = self._angles(X), self._transform
         w = np.ones(len(y)) if weights is None else weights
         values = np.column_stack([w, w * y])
-        twice = NonuniformTransform(tuple(2 * M for M in self._transform.largest))
+        twice = NonuniformTransform(tuple(2 * M for M in transform.largest))
         density, cross = twice.sums(angles, values)
         places = np.ix_(
-            *(np.mod(j, s) for j, s in zip(self._transform.frequencies(), (*twice.shape[:-1], 1 << 30), strict=True))
+            *(np.mod(j, s) for j, s in zip(transform.frequencies(), (*twice.shape[:-1], 1 << 30), strict=True))
         )
         self._density = self._density + density
         self._cross = self._cross + cross[places]
@@ -272,7 +272,7 @@ class FourierProcess(RegressorMixin, RowEstimator):
         self.intercept_ = self._target_sum / self.weight_ if self.fit_intercept else 0.0
         about = self._cross - self.intercept_ * self._density[places]
         equations = ToeplitzEquations(self._weights, self._density, about[None])
-        found = equations.solve(self.noise_ / self.amplitude_, _SOLVED * self.tolerance)
+        found = equations.solve(self.noise_ / self.amplitude_, self.tolerance)
         self.coefficients_, self.n_steps_ = (equations.root * found)[0], equations.steps
         self.__dict__.pop("_drawn_functions", None)
         return self
@@ -297,7 +297,7 @@ class FourierProcess(RegressorMixin, RowEstimator):
             self._drawn_functions = np.concatenate(found)
         return self._drawn_functions
 
-    @cached_property
+    @property
     def _transform(self) -> NonuniformTransform:
         steps = np.abs(self.features_.features.lattice.steps)  # type: ignore[attr-defined]
         return NonuniformTransform(tuple(np.maximum(steps.max(axis=0), 1).tolist()))

@@ -51,16 +51,22 @@ _SCHEMA: dict[str, tuple[Any, str]] = {
 """Kind in files -> its class, and its fields in files; ``field=attribute`` where the class calls it otherwise."""
 
 _ATTRIBUTES = {
+    "_cross": "sums_of_targets",
     "_decoder": "decoder",
+    "_density": "sums_of_rows",
+    "_drawn_functions": "posterior_functions",
     "_dtype": "dtype_of_rows",
+    "_histogram": "histogram",
     "_index": "hash_index",
     "_kept": "kept_rows",
     "_log_weights": "log_weights",
     "_n_tables": "n_hash_tables",
     "_one_dimensional": "targets_were_vector",
     "_ratio": "noise_ratio",
+    "_seed": "seed",
     "_several": "several_labels",
     "_single_target": "single_target",
+    "_target_sum": "sum_of_targets",
     "_unit_rows": "unit_rows",
 }
 """Private attributes of estimators -> their names in files; public attributes are stored under their own names."""

@@ -28,6 +28,7 @@ class Trigonometric(Map):
 
     These are the classical random Fourier features, and the default for every shift-invariant kernel.  m projections
     give 2m features.
+    Use it for every kernel of the difference in more than three columns.
 
     Parameters
     ----------
@@ -69,6 +70,7 @@ class Trigonometric(Map):
     name: ClassVar[str] = "trigonometric"
     family: ClassVar[str] = "cosines"
     requirement: ClassVar[str] = "a shift-invariant or softmax kernel, since it is a mean of cosines of differences"
+    formula: ClassVar[str] = r"\cos(w_i\cdot x),\; \sin(w_i\cdot x)"
     references: ClassVar[tuple[str, ...]] = ("rahimi2007", "hrf", "crt")
 
     def __post_init__(self) -> None:
@@ -170,6 +172,7 @@ class Positive(_PlainExponential):
 
     The estimates are never negative, as attention requires.  `OptimalPositive` has a lower variance if there is data to
     choose its constant from.
+    Use it for attention if there are no data to choose constants from.
 
     See Also
     --------
@@ -199,6 +202,7 @@ class Positive(_PlainExponential):
     """
 
     name: ClassVar[str] = "positive"
+    formula: ClassVar[str] = r"e^{w_i\cdot x - c|x|^2}"
     references: ClassVar[tuple[str, ...]] = ("choromanski2021", "hrf", "simrf")
     antithetic: ClassVar[bool] = False
 
@@ -213,6 +217,7 @@ class Hyperbolic(_PlainExponential):
     r"""The ++ features of HRF: antithetic exponentials at w and at -w, two per projection.
 
     The default coupling is orthogonal: antithetic pairs cancel the gain of a simplex.
+    Use it for positive features without data, where large values of the kernel matter less than small ones.
 
     See Also
     --------
@@ -239,5 +244,6 @@ class Hyperbolic(_PlainExponential):
     """
 
     name: ClassVar[str] = "hyperbolic"
+    formula: ClassVar[str] = r"e^{\pm w_i\cdot x - c|x|^2}"
     references: ClassVar[tuple[str, ...]] = ("hrf",)
     antithetic: ClassVar[bool] = True

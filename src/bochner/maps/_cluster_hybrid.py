@@ -102,6 +102,7 @@ class ClusterHybrid(HybridMap):
     diagonals: tuple[tuple[tuple[complex, ...], ...], ...] | None = None
     light_pairs: tuple[tuple[int, int], ...] | None = None
     name: ClassVar[str] = "cluster-hybrid"
+    formula: ClassVar[str] = r"\sum_{ij}\hat\lambda_{ij}\,\hat k_{A_{ij}}"
 
     def __post_init__(self) -> None:
         for name in ("n_query_clusters", "n_key_clusters"):

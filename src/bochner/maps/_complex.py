@@ -26,6 +26,8 @@ _Tuple = _Entry | tuple[_Entry, ...] | tuple[tuple[_Entry, ...], ...]
 class ComplexExponential(ExponentialMap):
     r"""Complex exponential features (HRF Section 2.3): exact where the two transformed points cancel.
 
+    Use it as a base of hybrids, where pairs of points near a known relation matter most.
+
     Parameters
     ----------
     A : complex, sequence of complex, or square matrix
@@ -63,6 +65,7 @@ class ComplexExponential(ExponentialMap):
 
     A: _Tuple
     antithetic: bool = False
+    formula: ClassVar[str] = r"e^{w_i\cdot Ax - (Ax)^2/2}"
     references: ClassVar[tuple[str, ...]] = ("hrf",)
 
     def __post_init__(self) -> None:

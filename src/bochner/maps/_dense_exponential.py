@@ -29,6 +29,7 @@ class DenseExponential(InFrame):
     The default for the softmax kernel.  These positive features have the smallest mean log second moment among all frames
     and constants.  Use them for attention, softmax sampling and Nadaraya-Watson averages.  `Approximation.plan` fits the
     frame and the constants.
+    Use it for attention, softmax sampling and Nadaraya-Watson averages, if there are data to fit it to.
 
     Parameters
     ----------
@@ -82,6 +83,8 @@ class DenseExponential(InFrame):
     A: tuple[complex, ...] | None = None
     s: tuple[int, ...] | None = None
     frame: Frame | None = None
+    formula: ClassVar[str] = r"e^{\sum_k A_kw_{ik}^2 + B_kw_{ik}x_k' - s_kx_k'^2/2}"
+    cost: ClassVar[str] = r"O(d)\text{, and }O(d^2)\text{ per point}"
     references: ClassVar[tuple[str, ...]] = ("likhosherstov2023",)
 
     def __post_init__(self) -> None:

@@ -190,6 +190,8 @@ def _numbers(owner: str, values: Any, name: str = "shift") -> tuple[float, ...]:
 class Poisson(DiscreteMap):
     r"""Poisson features (PoisRF): products of powers of the coordinates, with Poisson exponents.
 
+    Use it for sparse or non-negative data of moderate dimension.
+
     Parameters
     ----------
     positive : bool
@@ -239,6 +241,8 @@ class Poisson(DiscreteMap):
     shift: tuple[float, ...] | None = None
     separate: bool = False
     name: ClassVar[str] = "poisson"
+    formula: ClassVar[str] = r"\prod_k x_k^{n_{ik}}/\sqrt{n_{ik}!\,p(n_{ik})}"
+    cost: ClassVar[str] = r"O(d)"
     parameter_name: ClassVar[str] = "rate"
 
     def __post_init__(self) -> None:
@@ -291,6 +295,8 @@ class Poisson(DiscreteMap):
 class Geometric(DiscreteMap):
     r"""Geometric features (GeomRF): products of powers of the coordinates, with geometric exponents.
 
+    Use it for sparse or non-negative data with many small entries.
+
     Parameters
     ----------
     positive : bool
@@ -336,6 +342,8 @@ class Geometric(DiscreteMap):
     success: float | None = None
     shift: tuple[float, ...] | None = None
     name: ClassVar[str] = "geometric"
+    formula: ClassVar[str] = r"\prod_k x_k^{n_{ik}}/\sqrt{n_{ik}!\,p(n_{ik})}"
+    cost: ClassVar[str] = r"O(d)"
     parameter_name: ClassVar[str] = "success"
 
     def __post_init__(self) -> None:

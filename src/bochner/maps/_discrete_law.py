@@ -27,6 +27,8 @@ _REACH = 1.5
 class Discrete(DiscreteMap):
     r"""Discrete features with any law of the exponents; by default the best law for the data, coordinate by coordinate.
 
+    Use it for sparse or non-negative data of moderate dimension, if there are data to choose its law from.
+
     Parameters
     ----------
     positive : bool
@@ -76,6 +78,8 @@ class Discrete(DiscreteMap):
     weights: tuple[Any, ...] | None = None
     shift: tuple[float, ...] | None = None
     name: ClassVar[str] = "discrete"
+    formula: ClassVar[str] = r"\prod_k x_k^{n_{ik}}/\sqrt{n_{ik}!\,p(n_{ik})}"
+    cost: ClassVar[str] = r"O(d)"
     parameter_name: ClassVar[str] = "weights"
 
     def __post_init__(self) -> None:

@@ -63,6 +63,8 @@ class FourierGrid(BoxedMap):
     low: Any = None
     high: Any = None
     name: ClassVar[str] = "fourier-grid"
+    formula: ClassVar[str] = r"\sqrt{w_j}\,\cos(\omega_j\cdot x),\; \sqrt{w_j}\,\sin(\omega_j\cdot x)"
+    cost: ClassVar[str] = r"O(d)"
     references: ClassVar[tuple[str, ...]] = ("greengard2022",)
 
     def lattice(self, kernel: Any, m: int, margin: float) -> Lattice:

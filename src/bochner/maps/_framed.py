@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -140,6 +140,7 @@ class Framed(InFrame):
     An exact change of coordinates that keeps the estimate unbiased and positive features positive, and makes the vectors
     whose length determines the error, :math:`x + y` for positive features, as short as possible.  It costs :math:`O(d^2)`
     per row, and is worthwhile for positive features if the data are not centred, or if queries and keys differ in scale.
+    Use it for positive features of data that are not centred, or whose queries and keys differ in scale.
 
     Parameters
     ----------
@@ -180,6 +181,8 @@ class Framed(InFrame):
     center: bool = True
     balance: bool = True
     frame: Frame | None = None
+    formula: ClassVar[str] = r"\phi'_i(Tx - a)\,e^{b\cdot x - a\cdot b/2}"
+    cost: ClassVar[str] = r"O(d)\text{, and }O(d^2)\text{ per point}"
 
     def __post_init__(self) -> None:
         check_instance("Framed", "map", self.map, Map, "maps.OptimalPositive()")

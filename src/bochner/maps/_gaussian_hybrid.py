@@ -26,6 +26,8 @@ from .coefficients import GaussianCoefficient, NormalizedGaussianCoefficient
 class GaussianHybrid(HybridMap):
     r"""Gaussian hybrid features: exact at x = y, or around chosen relations x = -M_k y.
 
+    Use it for softmax where points near each other, or near a known relation, matter most.
+
     Parameters
     ----------
     n_coefficients : int
@@ -76,6 +78,7 @@ class GaussianHybrid(HybridMap):
     default: Map | None = None
     shared: bool = True
     name: ClassVar[str] = "gaussian-hybrid"
+    formula: ClassVar[str] = r"\sum_k\hat\lambda_k\,\hat k_k, \lambda_k\text{ Gaussian}"
 
     def __post_init__(self) -> None:
         n = check_count("GaussianHybrid", "n_coefficients", self.n_coefficients)

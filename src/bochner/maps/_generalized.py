@@ -28,6 +28,7 @@ class GeneralizedExponential(ExponentialMap):
 
     This family contains `Trigonometric`, `Positive` and `OptimalPositive`.  With ``A="optimal"`` the parameter is
     chosen from the data.
+    Use it to study the family, or with a constant of your own; `OptimalPositive` is its best positive member.
 
     Parameters
     ----------
@@ -74,6 +75,7 @@ class GeneralizedExponential(ExponentialMap):
     A: complex | str
     s: int | None = None
     antithetic: bool = False
+    formula: ClassVar[str] = r"D\,e^{A|w_i|^2 + B\,w_i\cdot x + C|x|^2}"
     references: ClassVar[tuple[str, ...]] = ("crt",)
 
     def __post_init__(self) -> None:
@@ -160,6 +162,7 @@ class OptimalPositive(ExponentialMap):
     r"""Optimal positive features (OPRF), the features of FAVOR++: positive features of smallest variance for the data.
 
     The default for Nadaraya-Watson averages of the Gaussian kernel.  `Approximation.plan` chooses A from the data.
+    Use it for attention and averages where O(d) per row matters more than the last part of the error.
 
     Parameters
     ----------
@@ -205,6 +208,7 @@ class OptimalPositive(ExponentialMap):
     antithetic: bool = False
     A: float | None = None
     name: ClassVar[str] = "optimal-positive"
+    formula: ClassVar[str] = r"D\,e^{A|w_i|^2 + B\,w_i\cdot x + C|x|^2}"
     references: ClassVar[tuple[str, ...]] = ("crt",)
 
     def __post_init__(self) -> None:

@@ -61,6 +61,8 @@ class HilbertSpace(BoxedMap):
     low: Any = None
     high: Any = None
     name: ClassVar[str] = "hilbert-space"
+    formula: ClassVar[str] = r"\sqrt{S(\omega_j)}\prod_k\sin(\omega_{jk}(x_k + L_k))/\sqrt{L_k}"
+    cost: ClassVar[str] = r"O(d)"
     references: ClassVar[tuple[str, ...]] = ("solin2020", "riutort2023")
 
     def lattice(self, kernel: Any, m: int, margin: float) -> Lattice:

@@ -66,6 +66,8 @@ class HomogeneousMap(Map):
 class Sign(HomogeneousMap):
     r"""Sign features :math:`m^{-1/2}\,\mathrm{sgn}(w_i\cdot x)` of the angular kernel :math:`1 - 2\theta/\pi`.
 
+    Use it for angles, and for hashes of one bit per row.
+
     Notes
     -----
     :math:`E\,\mathrm{sgn}(w\cdot x)\,\mathrm{sgn}(w\cdot y) = 1 - 2\theta/\pi` for any uniform direction.  The variance
@@ -85,6 +87,7 @@ class Sign(HomogeneousMap):
     name: ClassVar[str] = "sign"
     family: ClassVar[str] = "signs"
     requirement: ClassVar[str] = "the angular kernel, which its products of signs have as their mean"
+    formula: ClassVar[str] = r"\mathrm{sgn}(w_i\cdot x)"
     references: ClassVar[tuple[str, ...]] = ("goemans1995", "charikar2002", "hrf")
     even: ClassVar[bool] = True
 
@@ -113,6 +116,8 @@ class Sign(HomogeneousMap):
 @dataclass(frozen=True)
 class Rectified(HomogeneousMap):
     r"""Features :math:`\sqrt{2/m}\,\max(0, w_i\cdot x)^b` of the arc-cosine kernel of order b = 0, 1, 2.
+
+    Use it for the arc-cosine kernels of infinitely wide layers.
 
     Parameters
     ----------
@@ -143,6 +148,7 @@ class Rectified(HomogeneousMap):
     order: int
     family: ClassVar[str] = "positive parts"
     requirement: ClassVar[str] = "the arc-cosine kernel of the same order"
+    formula: ClassVar[str] = r"\max(0, w_i\cdot x)^b"
     references: ClassVar[tuple[str, ...]] = ("cho2009", "qbf")
     constant: ClassVar[float] = 2.0
 
@@ -186,6 +192,8 @@ class Rectified(HomogeneousMap):
 class Identity(HomogeneousMap):
     r"""Projections :math:`m^{-1/2} w_i\cdot x` as features of the linear kernel: dimensionality reduction.
 
+    Use it to reduce dimensions while dot products and distances are kept.
+
     Notes
     -----
     This is the Johnson-Lindenstrauss transform or, with orthogonal rows of fixed length, the orthogonal one (OJLT),
@@ -209,6 +217,7 @@ class Identity(HomogeneousMap):
     name: ClassVar[str] = "identity"
     family: ClassVar[str] = "projections"
     requirement: ClassVar[str] = "the linear kernel"
+    formula: ClassVar[str] = r"w_i\cdot x"
     references: ClassVar[tuple[str, ...]] = ("johnson1984", "omc")
     even: ClassVar[bool] = True
 

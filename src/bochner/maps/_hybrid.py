@@ -263,6 +263,7 @@ class AngularHybrid(HybridMap):
     r"""Angular hybrid features: `Hyperbolic` for large angles, `Trigonometric` for small ones.
 
     Accurate for small and for large angles, while each of its bases is accurate at one end only.
+    Use it for softmax where both small and large values of the kernel matter.
 
     Parameters
     ----------
@@ -296,6 +297,9 @@ class AngularHybrid(HybridMap):
     n_coefficients: int = 8
     shared: bool = True
     name: ClassVar[str] = "angular-hybrid"
+    formula: ClassVar[str] = (
+        r"\hat\lambda\,\hat k_{\cosh} + (1-\hat\lambda)\,\hat k_{\cos}, \hat\lambda\text{ from signs}"
+    )
 
     def __post_init__(self) -> None:
         n = check_count("AngularHybrid", "n_coefficients", self.n_coefficients)

@@ -38,6 +38,7 @@ class Landmarks(Map):
     They depend on the data and work for every kernel.  If the spectrum of the Gram matrix decays quickly they need far
     fewer features than random features; if it is flat, random features are better.  The error of a plan is not random,
     so `Approximation.mse` is exact.
+    Use it where the spectrum of the Gram matrix decays quickly, and for kernels that have no other map.
 
     Parameters
     ----------
@@ -95,6 +96,8 @@ class Landmarks(Map):
     uses_rows: ClassVar[bool] = False
     keeps_points: ClassVar[bool] = True
     from_below: ClassVar[bool] = True
+    formula: ClassVar[str] = r"L^{-1}k_S(x)"
+    cost: ClassVar[str] = r"O(d + m)"
     references: ClassVar[tuple[str, ...]] = ("williams2001", "chen2025", "epperly2024")
 
     def __post_init__(self) -> None:

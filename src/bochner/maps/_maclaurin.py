@@ -32,6 +32,7 @@ class Maclaurin(Map):
 
     The default for polynomial kernels.  Low degrees, whose monomials fit in the width, are exact; the rest of the width is
     divided among the other degrees so that the error is smallest for unit vectors.
+    Use it for polynomial kernels of dense rows.
 
     Parameters
     ----------
@@ -75,6 +76,8 @@ class Maclaurin(Map):
     name: ClassVar[str] = "maclaurin"
     family: ClassVar[str] = "polynomials"
     requirement: ClassVar[str] = "a polynomial kernel or another power series of the dot product"
+    formula: ClassVar[str] = r"\sqrt{c_n}\,x^\alpha,\; \sqrt{c_n}\prod_{j\le n} w_{ij}\cdot x"
+    cost: ClassVar[str] = r"O(nd)\text{ in degree }n\text{, or }O(n\log d)"
     references: ClassVar[tuple[str, ...]] = ("kar2012", "wacker2024", "hamid2014")
 
     def __post_init__(self) -> None:

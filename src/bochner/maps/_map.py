@@ -71,6 +71,7 @@ class Map(Catalogued, ABC):
     - ``uses_rows``: whether it uses a matrix W at all;
     - ``keeps_points``: whether its plan holds points of the data, where it is exact, so that it is judged on others;
     - ``from_below``: whether the Gram matrix of the features is never above that of the kernel, in any direction;
+    - ``formula`` and ``cost``: a feature, up to its constant, and its operations, for the tables of the documentation;
     - ``deterministic``: whether nothing in it is random, so that every draw of a plan is the same;
     - ``largest_dimension``: the most columns of data that it serves, or None;
     - ``degree``: the degree of a homogeneous map, which only needs uniform directions, or None;
@@ -81,6 +82,8 @@ class Map(Catalogued, ABC):
     """
 
     requirement: ClassVar[str]
+    formula: ClassVar[str] = ""
+    cost: ClassVar[str] = r"O(d)\text{, or }O(\log d)"
     family: ClassVar[str] = ""
     uses_rows: ClassVar[bool] = True
     keeps_points: ClassVar[bool] = False

@@ -53,6 +53,8 @@ class TensorSketch(Map):
     name: ClassVar[str] = "tensor-sketch"
     family: ClassVar[str] = "polynomials"
     requirement: ClassVar[str] = "a polynomial kernel"
+    formula: ClassVar[str] = r"\mathrm{FFT}^{-1}\prod_j\mathrm{FFT}\,C_jx"
+    cost: ClassVar[str] = r"O(p\,\mathrm{nnz}/m + p\log m)"
     references: ClassVar[tuple[str, ...]] = ("pham2013",)
     uses_rows: ClassVar[bool] = False
 

@@ -7,8 +7,8 @@ Toeplitz matrix, multiplied by in :math:`O(M\log M)` with Fourier transforms on 
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections import deque
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from ...linalg.engine import available_threads
 from ...linalg.nonuniform import NonuniformTransform
 
 MAX_STEPS, _DELAY = 2000, 8
-"""Steps of conjugate gradients at most, and by how many of them the estimate of the error lags behind."""
+"""Steps of conjugate gradients at most, and by how many of them, at least, the estimate of the error lags behind."""
 
 
 class ToeplitzEquations:
@@ -41,7 +41,7 @@ class ToeplitzEquations:
         self._axes = tuple(range(1, weights.ndim + 1))
         largest = (*(s // 2 for s in weights.shape[:-1]), weights.shape[-1] - 1)
         self.cells = tuple(fft.next_fast_len(4 * M + 1, real=True) for M in largest)
-        self._places = self._within(NonuniformTransform(largest).frequencies())
+        self._kept = _slices(largest)
         spectrum = np.zeros(self._half, np.complex128)
         spectrum[self._within(NonuniformTransform(tuple(2 * M for M in largest)).frequencies())] = density
         self._density = fft.irfftn(spectrum, s=self.cells, workers=available_threads())
@@ -57,12 +57,18 @@ class ToeplitzEquations:
     def multiply(self, B: np.ndarray) -> np.ndarray:
         """Return the products of the sums of squares with coefficients (t, ...): on a grid, T multiplies by a function."""
         spectrum = np.zeros((len(B), *self._half), np.complex128)
-        spectrum[(slice(None), *self._places)] = self.root * B
+        scaled = self.root * B
+        for part in self._kept:
+            spectrum[part] = scaled[part]
         options: dict[str, Any] = {"axes": self._axes, "workers": available_threads()}
         values = fft.irfftn(spectrum, s=self.cells, norm="forward", overwrite_x=True, **options)
         values *= self._density
         product = fft.rfftn(values, overwrite_x=True, **options)
-        return np.asarray(product[(slice(None), *self._places)] * self.root)
+        found = np.empty_like(scaled)
+        for part in self._kept:
+            found[part] = product[part]
+        found *= self.root
+        return found
 
     def dot(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         """Inner products of the real features' coefficients, (t,)."""
@@ -89,7 +95,7 @@ class ToeplitzEquations:
         inverse = 1 / (self.total * self.root**2 + ridge)  # the diagonal of the matrix
         B, Z = np.zeros_like(R), inverse * R
         P, rz = Z.copy(), self.dot(R, Z)
-        energy, lowered = np.zeros(len(R)), deque([np.full(len(R), np.inf)] * _DELAY, maxlen=_DELAY)
+        energy, lowered = np.zeros(len(R)), [np.full(len(R), np.inf)] * _DELAY
         shape = (-1,) + (1,) * len(self._axes)
         for self.steps in range(1, MAX_STEPS + 1):
             Q = self.multiply(P) + ridge * P
@@ -99,7 +105,10 @@ class ToeplitzEquations:
             R = R - a.reshape(shape) * Q
             lowered.append(a * rz)
             energy += a * rz
-            error = np.sqrt(sum(lowered) / np.maximum(energy, np.finfo(float).tiny))
+            last = sum(
+                lowered[-max(_DELAY, self.steps // 3) :]
+            )  # where convergence is slow, few steps show little of it
+            error = np.sqrt(last / np.maximum(energy, np.finfo(float).tiny))
             if not (error > tolerance).any():
                 break
             Z = inverse * R
@@ -114,3 +123,9 @@ class ToeplitzEquations:
                 stacklevel=3,
             )
         return np.asarray(B)
+
+
+def _slices(largest: tuple[int, ...]) -> list[tuple[slice, ...]]:
+    """Frequencies up to the largest in a larger spectrum, part by part: the same slices in both."""
+    axes = [(slice(0, M + 1), slice(-M, None)) for M in largest[:-1]]
+    return [(slice(None), *signs, slice(0, largest[-1] + 1)) for signs in itertools.product(*axes)]
