@@ -68,7 +68,7 @@ class ToeplitzEquations:
         for part in self._kept:
             found[part] = product[part]
         found *= self.root
-        return found
+        return np.asarray(found)
 
     def dot(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         """Inner products of the real features' coefficients, (t,)."""
