@@ -64,7 +64,6 @@ def _suite(name: str) -> Callable[[], Iterator[Result]]:
 
 SUITES = {
     name: _suite(name)
-    name: _suite(name)
     for name in (
         "attention",
         "decode",
