@@ -1,9 +1,9 @@
 """Writes the generated parts of the documentation: ``python docs/generate.py``.
 
 Tables of facts come from the catalogue, verdicts and figures of experiments from ``lab/results/``, the table of speeds from
-a run of ``bochner-lab bench --json`` on the machine at hand, only with ``--speed`` (``--accuracy``, ``--decode`` and
-``--hashing`` for the others; ``--accuracy`` with names of data sets, or "speed", measures only these), and printed output
-in tutorials from a run of their code, only with ``--printed``.
+a run of ``bochner-lab bench --json`` on the machine at hand, only with ``--speed`` (``--accuracy``, ``--decode``,
+``--families`` and ``--hashing`` for the others; ``--accuracy`` with names of data sets, or "speed", measures only
+these), and printed output in tutorials from a run of their code, only with ``--printed``.
 A test holds the written facts to the code.
 """
 
@@ -31,6 +31,7 @@ sys.path.insert(0, str(DOCS))
 
 from accuracy_pages import accuracy_page, accuracy_picture, merged_accuracy, metric_table, rival_rows  # noqa: E402
 from black_box_tables import black_box_tables  # noqa: E402
+from family_pages import family_page  # noqa: E402
 from printed_outputs import printed_pages, with_output  # noqa: E402
 from reference_pages import known, pair_rows, points_for, reference_pages  # noqa: E402
 from reproduction_pages import (  # noqa: E402
@@ -238,6 +239,7 @@ def pages() -> dict[str, str]:
         ),
         "attention.md": attention_page(),
         "hugging_face.md": insert((DOCS / "hugging_face.md").read_text(), "families", family_table()),
+        "families.md": family_page(json.loads((DOCS / "families.json").read_text())),
         "errata.md": errata(),
         "optimization.md": optimization_page(),
         "references.md": references(),
@@ -411,7 +413,19 @@ def measure_accuracy(names: list[str]) -> None:
         (DOCS / "accuracy.svg").write_text(accuracy_picture(found))
 
 
+def measure_families() -> None:
+    """Convert every class of attention of the installed transformers."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        main(["bench", "families", "--json"])
+    found = json.loads(out.getvalue())
+    rows = [result["numbers"] for result in found["results"] if result["numbers"]]
+    (DOCS / "families.json").write_text(as_json({"environment": found["environment"], "rows": rows}) + "\n")
+
+
 if __name__ == "__main__":
+    if "--families" in sys.argv[1:]:
+        measure_families()
     if "--accuracy" in sys.argv[1:]:
         measure_accuracy([name for name in sys.argv[1:] if not name.startswith("--")])
     if "--printed" in sys.argv[1:]:

@@ -166,3 +166,34 @@ def test_plans_for_all_attention_of_a_model():
     assert list(plans) == ["model.layers.1.self_attn"]  # the other layer slides
     plan = plans["model.layers.1.self_attn"]
     assert len(plan) == 4 and plan.window == 3 and {head.kept for head in plan.heads} == {7}
+
+
+def test_attention_that_changes_what_its_cache_returns():
+    """Latent attention expands what it holds; a cache of codes or sums would serve it wrongly."""
+    from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3Attention
+    from transformers.models.diffllama.modeling_diffllama import DiffLlamaAttention
+    from transformers.models.llama.modeling_llama import LlamaAttention
+
+    from bochner.nn._families import changes_cached
+
+    assert (
+        changes_cached(DiffLlamaAttention)
+        and changes_cached(DeepseekV3Attention)
+        and not changes_cached(LlamaAttention)
+    )
+
+
+@pytest.mark.parametrize(
+    "name, match", [("BigBirdPegasus", "is causal by its mask alone"), ("Doge", "makes a mask of its own")]
+)
+def test_masks_that_a_module_needs_are_not_taken_away(name, match):
+    options = {
+        "d_model": 32,
+        "decoder_attention_heads": 4,
+        "decoder_layers": 1,
+        "decoder_ffn_dim": 32,
+        "num_hidden_layers": 1,
+    }
+    model = built(name, **options)
+    with pytest.raises(ValueError, match=match):
+        replace_attention(model, PLAN)

@@ -20,6 +20,7 @@ from ..linalg.compiled.coding import append_codes, decode_coded
 from ._attention_features import grouped
 from ._coded_module import CodedAttention, exact
 from ._coded_remainder import Gathered
+from ._families import changes_cached
 from ._hugging_face import ATTRIBUTE, LAYER
 from ._key_codes import KeyCodes, packed
 from ._threads import run_all
@@ -77,13 +78,14 @@ class CodedCache(Cache):
         config: Any = getattr(model, "config", None)
         if not hasattr(config, "get_text_config"):
             raise TypeError(f"{_OWNER}: model must be one of transformers, got {shown(type(model))}.")
-        places = coded_layers(model)
+        usual = DynamicCache(config=config).layers
+        # a layer of another kind holds something else besides, such as the state of a convolution; its attention is exact
+        places = coded_layers(model) & {i for i, layer in enumerate(usual) if type(layer) is DynamicLayer}
         if not places or config.is_encoder_decoder:
             raise ValueError(
                 f"{_OWNER}: {type(model).__name__} has no decoder with coded attention that uses a cache; convert it by "
                 f"replace_attention(model, calibrate(model, batches, cost=128)), or use the usual cache."
             )
-        usual = DynamicCache(config=config).layers
         super().__init__(layers=[CodedLayer() if i in places else layer for i, layer in enumerate(usual)])
 
 
@@ -94,6 +96,7 @@ def coded_layers(model: nn.Module) -> set[int]:
         for module in model.modules()
         if isinstance(getattr(module, ATTRIBUTE, None), CodedAttention)
         and (place := getattr(module, "layer_idx", None)) is not None
+        and not changes_cached(type(module))  # type: ignore[arg-type]  # classes are hashable
     }
 
 

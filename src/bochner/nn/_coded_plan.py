@@ -13,7 +13,7 @@ from .._validation import check_count, check_instance, shown
 from ..approximation import Approximation
 from ..maps import Frame
 from ..projections import Orthogonal, Projection
-from ._families import family_of, sizes, slides
+from ._families import family_of, refusal, sizes, slides
 
 EXACT_BELOW = 1 << 30
 """Keys below which whole sequences are exact: all of them, by default.
@@ -148,7 +148,8 @@ class CodedPlan:
         dict of CodedPlan
             By the names of modules, as `replace_attention` takes it.
         """
-        found = {name: sizes(m) for name, m in model.named_modules() if family_of(m) is not None and not slides(m)}
+        known = {name: m for name, m in model.named_modules() if family_of(m) is not None and not slides(m)}
+        found = {name: sizes(m) for name, m in known.items() if refusal(m, coded=True) is None}
         return {name: cls([CodedHead(_as_it_is(d), kept)] * heads, **options) for name, (heads, d) in found.items()}
 
     def __len__(self) -> int:

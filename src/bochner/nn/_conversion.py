@@ -18,7 +18,7 @@ from ._attention_checks import check_generator
 from ._attention_plain import levels_to_the_caller
 from ._coded_module import CodedAttention
 from ._coded_plan import CodedPlan
-from ._families import FAMILIES, family_of, looks_like_attention, refusal, slides
+from ._families import FAMILIES, family_of, is_cross, looks_like_attention, refusal, slides
 from ._head_spec import HeadSpec, head_spec
 from ._hugging_face import ATTRIBUTE, HeadAttention, attach, make_masks_linear, reads_models
 from ._layer_plan import near
@@ -222,7 +222,13 @@ def _find(model: nn.Module, spec: Any, select: Callable[..., bool] | None) -> di
 
         check_recordable(_OWNER, model)
     for name, module in found.items():
-        reason = None if isinstance(_of(spec, name), CodedPlan) else refusal(module)  # codes compute it exactly
+        reason = refusal(module, coded=isinstance(_of(spec, name), CodedPlan))
+        if (
+            getattr(module, "is_decoder", False) is True
+            and not getattr(module, "is_causal", True)
+            and not is_cross(name)
+        ):
+            reason = "is causal by its mask alone, and does not say so in is_causal; keep it exact"
         if reason is not None:
             raise ValueError(f"{_OWNER}: {name or 'the model'} ({type(module).__name__}) {reason}.")
     return found

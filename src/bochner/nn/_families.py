@@ -9,6 +9,7 @@ convert too if they call that function, and have their sizes under one of the us
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from functools import cache
 from operator import attrgetter
@@ -154,6 +155,19 @@ def calls_interface(kind: Any) -> bool:
         return False
 
 
+@cache
+def changes_cached(kind: Any) -> bool:
+    """Whether modules of a class compute the keys or values of their attention from what their cache returns.
+
+    Latent attention expands what it holds, and others halve it: a cache that holds codes or sums must not serve these.
+    """
+    try:
+        _, update, after = inspect.getsource(kind.forward).rpartition(".update(")
+    except (OSError, TypeError, AttributeError):
+        return False
+    return bool(update and re.search(r"^ *(?:(?:key|value)(?:_states?\d*)?|k|v)(?:, *\w+)* *= ", after, re.MULTILINE))
+
+
 def _any_family(module: nn.Module) -> Family | None:
     """The family of a class that is not in the table; None where its sizes cannot be found."""
     heads, width = (next((path for path in paths if _number(module, path)), "") for paths in (_HEADS, _WIDTHS))
@@ -224,7 +238,9 @@ def slides(module: nn.Module) -> bool:
     return family is not None and bool(family.window) and attrgetter(family.window)(module) is not None
 
 
-def refusal(module: nn.Module) -> str | None:
-    """What keeps an attention of a known family from being converted, in words."""
+def refusal(module: nn.Module, *, coded: bool = False) -> str | None:
+    """What keeps an attention of a known family from being converted, to features or to codes, in words."""
     family = family_of(module)
-    return None if family is None else family.refuses(module)
+    if family is not None and hasattr(module, "prepare_dynamic_mask"):
+        return "makes a mask of its own from the one that is made for its attention function; keep it exact"
+    return None if family is None or coded else family.refuses(module)  # codes compute what features cannot

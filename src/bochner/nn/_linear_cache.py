@@ -15,7 +15,7 @@ from transformers import Cache, DynamicCache, EncoderDecoderCache, GenerationMix
 from transformers.cache_utils import DynamicLayer
 
 from .._validation import check_instance, shown
-from ._families import is_cross
+from ._families import changes_cached, is_cross
 from ._hugging_face import ATTRIBUTE, HeadAttention
 from ._linear_layer import OWNER, LinearLayer
 
@@ -117,16 +117,19 @@ def serve_generate() -> None:
 
 def _own_cache(model: Any) -> Any:
     """A new cache for a model whose attention was converted, to codes or to features; None for any other."""
-    from ._coded_cache import CodedCache, coded_layers
+    from ._coded_cache import CodedCache
+    from ._coded_module import CodedAttention
 
-    if coded_layers(model):
-        return None if model.config.is_encoder_decoder else CodedCache(model)  # sums hold no keys, which codes find
-    parts = (getattr(module, ATTRIBUTE, None) for module in model.modules())
-    if not any(isinstance(part, HeadAttention) for part in parts):
+    parts = [part for module in model.modules() if (part := getattr(module, ATTRIBUTE, None)) is not None]
+    coded, whole = any(isinstance(part, CodedAttention) for part in parts), model.config.is_encoder_decoder
+    if not any(isinstance(part, HeadAttention) for part in parts) or (coded and whole):  # sums hold no keys for codes
         return None
     try:
-        return LinearCache.encoder_decoder(model) if model.config.is_encoder_decoder else LinearCache(model)
-    except (TypeError, ValueError):  # what is converted uses no cache, such as an encoder of images
+        return CodedCache(model) if coded else LinearCache.encoder_decoder(model) if whole else LinearCache(model)
+    except (
+        TypeError,
+        ValueError,
+    ):  # what is converted uses no cache, such as an encoder of images, or changes what it holds
         return None
 
 
@@ -175,12 +178,17 @@ def _layers(model: Any, *, cross: bool, encoder: bool = False) -> list[Any]:
     places = {
         module.layer_idx
         for name, module in decoder.named_modules()
-        if hasattr(module, ATTRIBUTE) and getattr(module, "layer_idx", None) is not None and is_cross(name) == cross
+        if hasattr(module, ATTRIBUTE)
+        and getattr(module, "layer_idx", None) is not None
+        and is_cross(name) == cross
+        and not changes_cached(type(module))  # type: ignore[arg-type]  # classes are hashable
     }
+    usual = DynamicCache(config=config).layers
+    if not cross:  # other layers hold more than keys, such as the state of a convolution
+        places &= {i for i, layer in enumerate(usual) if type(layer) is DynamicLayer}
     if not places and not (cross or encoder):
         raise ValueError(
             f"{OWNER}: no attention of {type(model).__name__} that uses a cache is converted; call replace_attention "
             f"first, or use the usual cache."
         )
-    usual = DynamicCache(config=config).layers
     return [LinearLayer() if i in places else DynamicLayer() if cross else layer for i, layer in enumerate(usual)]

@@ -182,11 +182,29 @@ def small(config: Any) -> Any:
             setattr(config, name, 3 + sum(map(ord, name)) % 50)
         elif name in ("eos_token_id", "bos_token_id", "pad_token_id") and (value is None or isinstance(value, list)):
             setattr(config, name, _SIZES[name])
-        elif name == "layer_types" and isinstance(value, list):
+        elif name.endswith("layer_types") and isinstance(value, list):
             setattr(config, name, _layer_types(value))
+        elif name == "stage_names" and isinstance(value, list):
+            config.stage_names, config._out_features, config._out_indices = (
+                ["stem", "stage1", "stage2"],
+                ["stage2"],
+                [2],
+            )
+        elif name in ("rope_parameters", "rope_scaling") and isinstance(value, dict):
+            _smaller_sections(value)
+        elif name == "sliding_window" and value is None:
+            continue
         elif name == "image_size" and isinstance(value, list | tuple):
             setattr(config, name, type(value)(32 for _ in value))
     return config
+
+
+def _smaller_sections(rope: dict[str, Any]) -> None:
+    """Parts of rotary positions that fit a head of the small width."""
+    for part in (rope, *(value for value in rope.values() if isinstance(value, dict))):
+        if "rope_type" in part or "rope_theta" in part:
+            half = int(_WIDTH // _HEADS // 2 * part.get("partial_rotary_factor", 1))
+            part["mrope_section"] = [half - 2 * (half // 3), half // 3, half // 3]
 
 
 def _layer_types(types: list[str]) -> list[str]:
@@ -269,10 +287,13 @@ def _tried(family: str, kind: Any, waiting: set[str], cross: bool) -> list[Outco
         plans = CodedPlan.uncalibrated(model, kept=4096, window=4, exact_below=0)
         named = dict(model.named_modules())
         for name in plans:
-            named[name].register_forward_hook(lambda module, *_: called.add(type(module).__name__))
-        replace_attention(model, plans)
+            named[name].register_forward_pre_hook(lambda module, *_: called.add(type(module).__name__))
+        if plans:
+            replace_attention(model, plans)
     except Exception as error:
         return [Outcome(family, name, kind.__name__, reason=_words(error)) for name in there]
+    if not plans:
+        return [Outcome(family, name, kind.__name__, reason="stays exact: it sees a sliding window") for name in there]
     converted = {type(named[name]).__name__ for name in plans}
     result: dict[str, dict[str, Any]] = {name: {"converts": name in converted} for name in there}
     reasons = {name: "" if name in converted else "sizes are not found, or it slides" for name in there}
@@ -295,7 +316,7 @@ def _tried(family: str, kind: Any, waiting: set[str], cross: bool) -> list[Outco
             result[name] |= {"agrees": agrees, "saves": saves, "generates": generated}
             reasons[name] = reason
         else:
-            reasons[name] = "not called by a small input of this model"
+            reasons[name] = reason or "not called by a small input of this model"
     return [Outcome(family, name, kind.__name__, **result[name], reason=reasons[name]) for name in there]
 
 
