@@ -50,10 +50,10 @@ class Split:
         )
 
 
-def load_split(name: str, most_rows: int | None = None) -> Split:
-    """A fixed random split: a tenth for the test, a tenth of the rest for validation (Table 1 of CRT has L of 90%)."""
+def load_split(name: str, most_rows: int | None = None, seed: int = 0) -> Split:
+    """A random split: a tenth for the test, a tenth of the rest for validation (Table 1 of CRT has L of 90%)."""
     loaded = dataset(DATA[name])
-    order = np.random.default_rng(0).permutation(len(loaded.X))[:most_rows]
+    order = np.random.default_rng(seed).permutation(len(loaded.X))[:most_rows]
     X, y = np.asarray(loaded.X, dtype=np.float64)[order], np.unique(loaded.y, return_inverse=True)[1][order]
     n = len(X)
     test, valid = slice(0, n // 10), slice(n // 10, n // 10 + 9 * n // 100)
@@ -67,19 +67,35 @@ def accuracies(
     spec: Approximation, split: Split, sigma: float, draws: int, rng: np.random.Generator, *, on: str = "test"
 ) -> np.ndarray:
     """Accuracies of independent draws: the class with the largest sum of kernel values of its training rows."""
+    return paired_accuracies({"": spec}, split, sigma, draws, rng, on=on)[""]
+
+
+def paired_accuracies(
+    specs: Mapping[str, Approximation],
+    split: Split,
+    sigma: float,
+    draws: int,
+    rng: np.random.Generator,
+    *,
+    on: str = "test",
+) -> dict[str, np.ndarray]:
+    """Accuracies of several mechanisms, draw by draw from the same seeds, so that differences are paired."""
     rows, truth = (split.test, split.test_y) if on == "test" else (split.valid, split.valid_y)
     keys, queries = sigma * split.train, sigma * rows
-    plan = spec.plan(queries, keys, rng)
-    found = []
+    plans = {name: spec.plan(queries, keys, rng) for name, spec in specs.items()}
+    found: dict[str, list[float]] = {name: [] for name in specs}
     with np.errstate(
         over="ignore", invalid="ignore"
     ):  # large exponents of poor mechanisms: such rows are counted as wrong
         for _ in range(draws):
-            phi = plan.draw(keys.shape[1], rng)
-            scores = phi.queries(queries) @ (phi.keys(keys).T @ split.labels)
-            known = np.isfinite(scores).all(axis=1)
-            found.append((known & (np.where(known[:, None], scores, 0.0).argmax(axis=1) == truth)).mean())
-    return np.array(found)
+            seed = int(rng.integers(2**63))
+            for name, plan in plans.items():
+                phi = plan.draw(keys.shape[1], seed)
+                scores = phi.queries(queries) @ (phi.keys(keys).T @ split.labels)
+                known = np.isfinite(scores).all(axis=1)
+                right = known & (np.where(known[:, None], scores, 0.0).argmax(axis=1) == truth)
+                found[name].append(float(right.mean()))
+    return {name: np.array(values) for name, values in found.items()}
 
 
 def exact_accuracy(spec: Approximation, split: Split, sigma: float) -> float:
@@ -89,11 +105,16 @@ def exact_accuracy(spec: Approximation, split: Split, sigma: float) -> float:
 
 
 def tune(
-    spec: Approximation, split: Split, sigmas: Sequence[float], draws: int, rng: np.random.Generator
+    spec: Approximation,
+    split: Split,
+    sigmas: Sequence[float],
+    draws: int,
+    rng: np.random.Generator,
+    most: Sequence[int] | None = None,
 ) -> tuple[float, list[float]]:
-    """The sigma of the best mean accuracy on validation rows (at most 1000 to train and 100 to test), and all of them."""
-    small = split.small(1000, 100)
-    found = [float(accuracies(spec, small, sigma, draws, rng, on="valid").mean()) for sigma in sigmas]
+    """The sigma of the best mean accuracy on the validation rows, and all of them; ``most`` rows to train and validate."""
+    chosen = split if most is None else split.small(*most)
+    found = [float(accuracies(spec, chosen, sigma, draws, rng, on="valid").mean()) for sigma in sigmas]
     return float(sigmas[int(np.argmax(found))]), found
 
 

@@ -12,7 +12,7 @@ from ..._experiment import Experiment, Results, Row, by_profile, printed, statem
 from ..._figures import curve, legend
 from ..._verdicts import Finding, equal, interval, mostly_superior, not_worse, together
 from .._kernel_regression import DATA
-from ._accuracies import OWN_SPLIT, TABLES, accuracy, stacked, tuned
+from ._accuracies import OWN_SPLIT, TABLES, compared, gain, stacked, tuned
 from ._couplings import LABELS
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class FastRotations(Experiment):
     methods = COMPARED
     deviations = OWN_SPLIT
     profiles = TABLES
-    seconds = by_profile(smoke=1, full=250)
+    seconds = by_profile(smoke=1, full=300)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per data set."""
@@ -46,29 +46,28 @@ class FastRotations(Experiment):
         split, sigma, found = tuned(part, p)
         split = split.padded()
         d = split.train.shape[1]
-        return found | {name: accuracy(split, sigma, name, d, p["draws"], rng) for name in COMPARED}
+        return found | compared(split, sigma, COMPARED, d, p["draws"], rng)
 
-    @statement("Fast ORFs differ from ORFs by at most 0.01 on every data set (95 % intervals).")
+    @statement("Fast ORFs differ from ORFs by at most 0.01 on every data set (95 % intervals of paired draws).")
     def fast_orthogonal(self, results: Results) -> Finding:
         """The largest difference."""
         return self._equal(results, "orthogonal", "hadamard")
 
-    @statement("Fast SimRFs differ from SimRFs by at most 0.01 on every data set (95 % intervals).")
+    @statement("Fast SimRFs differ from SimRFs by at most 0.01 on every data set (95 % intervals of paired draws).")
     def fast_simplex(self, results: Results) -> Finding:
         """The largest difference."""
         return self._equal(results, "simplex", "fast-simplex")
 
     @statement(
         "SimRFs are more accurate than ORFs on more than half of the data sets, and on none less accurate by more than 0.01 "
-        "(95 % intervals)."
+        "(95 % intervals of paired draws)."
     )
     def simplex_wins(self, results: Results) -> Finding:
         """Count the data sets."""
-        orthogonal, simplex = self._of(results, "orthogonal"), self._of(results, "simplex")
-        gain = simplex.over(orthogonal)
-        low, high = interval(gain)
+        gains = gain(results, results.parameters["data"], "simplex", "orthogonal")
+        low, high = interval(gains)
         text = f"More accurate on {share(low > 0)}, less on {share(high < 0)}."
-        return together([mostly_superior(gain, ""), not_worse(gain, 0.01, "")], text)
+        return together([mostly_superior(gains, ""), not_worse(gains, 0.01, "")], text)
 
     def comparison(self, results: Results) -> list[Row]:
         """Every entry of the table."""
@@ -92,6 +91,5 @@ class FastRotations(Experiment):
         return stacked(results, results.parameters["data"], name)
 
     def _equal(self, results: Results, one: str, other: str) -> Finding:
-        a, b = self._of(results, one), self._of(results, other)
-        difference = a.over(b)
+        difference = gain(results, results.parameters["data"], one, other)
         return equal(difference, 0.01, f"The largest difference is {np.abs(difference.mean).max():.4f}.")
