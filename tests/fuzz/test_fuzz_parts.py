@@ -183,6 +183,7 @@ ALL_KERNELS = [
 ALL_ROTATIONS = [
     *(rotations.Haar(), rotations.Hadamard(2), rotations.MultiHadamard(2), rotations.Kac()),
     rotations.UnpaddedHadamard(),
+    rotations.UnpaddedButterfly(),
     *(rotations.StructuredGivens(), rotations.Butterfly("tree", mix=False)),
 ]
 ALL_PROJECTIONS = [

@@ -16,7 +16,7 @@ def variants_of(module):
 
 
 NAMES = {  # of version 0.1.0: code and saved files use them
-    rotations: "butterfly haar hadamard kac multi-hadamard structured-givens unpadded-hadamard",
+    rotations: "butterfly haar hadamard kac multi-hadamard structured-givens unpadded-butterfly unpadded-hadamard",
     geometries: "orthogonal simplex simplex+ simplex-vertices",
     radii: "coupled fixed kernel spherical-radial",
     projections: "butterfly fast-orthogonal fast-orthoplex fast-simplex gauss-hermite hadamard halton iid kac "

@@ -93,6 +93,16 @@ def equal(difference: Estimate, margin: float, evidence: str) -> Finding:
     )
 
 
+def mostly_equal(difference: Estimate, margin: float, evidence: str, *, share: float) -> Finding:
+    """Judge that a difference is within a margin at a share of the points; undecided ones count for neither side."""
+    low, high = interval(difference)
+    n, inside = difference.mean.size, (low > -margin) & (high < margin)
+    outside = (high < -margin) | (low > margin)
+    return Finding(
+        _decided(inside.sum() >= share * n, outside.sum() > (1 - share) * n), evidence, smallest_effect(difference)
+    )
+
+
 def not_worse(gain: Estimate, margin: float, evidence: str) -> Finding:
     """Judge that nothing is lost beyond a margin, at every point where there are several."""
     return superior(gain, evidence, least=-margin)

@@ -6,7 +6,8 @@ messages and the common tests iterate over it.  Use `register` to add your own c
 
 >>> from bochner import catalogue
 >>> sorted(catalogue.rotations())
-['butterfly', 'haar', 'hadamard', 'kac', 'multi-hadamard', 'structured-givens', 'unpadded-hadamard']
+['butterfly', 'haar', 'hadamard', 'kac', 'multi-hadamard', 'structured-givens', \
+'unpadded-butterfly', 'unpadded-hadamard']
 >>> catalogue.projection("fast-simplex")
 Simplex(rotation=Hadamard(blocks=3), radii='kernel')
 """

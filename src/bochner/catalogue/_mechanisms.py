@@ -9,7 +9,7 @@ from ..approximation import Approximation
 from ..approximation._names import kernels, look_up, map, projection
 from ..kernels import Kernel
 from ..projections import Orthogonal, Projection, Quadrature
-from ..rotations import Butterfly, Haar, Hadamard, Kac, MultiHadamard, StructuredGivens
+from ..rotations import Butterfly, Haar, Hadamard, Kac, MultiHadamard, StructuredGivens, UnpaddedButterfly
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ _MECHANISMS: dict[str, Mechanism] = {
     "sgp": Mechanism("trigonometric", Orthogonal(StructuredGivens("uniform", mix=False)), "gaussian", "omc"),
     "bfly": Mechanism("trigonometric", Orthogonal(Butterfly("uniform", mix=False)), "gaussian", "omc"),
     "qbf-h": Mechanism("trigonometric", "quadrature", "gaussian", "qbf"),
-    "qbf-b": Mechanism("trigonometric", Quadrature(Butterfly("tree", mix=False, products=3)), "gaussian", "qbf"),
+    "qbf-b": Mechanism("trigonometric", Quadrature(UnpaddedButterfly()), "gaussian", "qbf"),
     "simrf": Mechanism("positive", "simplex", "gaussian", "simrf"),
     "simrf+": Mechanism("positive", "simplex+", "gaussian", "simrf"),
     "fast-simrf": Mechanism("positive", "fast-simplex", "gaussian", "simrf"),

@@ -32,7 +32,7 @@ from ._stages import (
     hd_block as hd_block,
 )
 from ._unpadded import FoldedWalsh as FoldedWalsh
-from ._unpadded import UnpaddedHadamard
+from ._unpadded import UnpaddedButterfly, UnpaddedHadamard
 
 __all__ = [
     "Butterfly",
@@ -41,6 +41,7 @@ __all__ = [
     "Kac",
     "MultiHadamard",
     "StructuredGivens",
+    "UnpaddedButterfly",
     "UnpaddedHadamard",
 ]
 

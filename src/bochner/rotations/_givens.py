@@ -192,9 +192,13 @@ class Butterfly(AngledRotation):
         for _ in range(self.products):
             stages += self._levels(dim, n_blocks, rng, shared=True)
             if self.products > 1:  # (B P)^T = P^T B^T: the butterfly acts first, then the permutation
-                order = rng.permuted(np.tile(np.arange(dim, dtype=np.int32), (n_blocks, 1)), axis=1)
-                stages.append(Permutation(order))
+                stages.append(Permutation(random_orders(dim, n_blocks, rng)))
         return stages
+
+
+def random_orders(dim: int, n_blocks: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw a random order of the coordinates for each block."""
+    return rng.permuted(np.tile(np.arange(dim, dtype=np.int32), (n_blocks, 1)), axis=1)
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ class SignedWalsh(Stage):
             walsh_levels(lanes, dim, self.low, self.high)
 
 
-class _Angles(Stage):
+class AngledStage(Stage):
     """A stage made of plane rotations: angles in float64, their cosines and sines kept in the precision in use."""
 
     angles: np.ndarray
@@ -125,7 +125,7 @@ class _Angles(Stage):
         return {name: value for name, value in self.__dict__.items() if name != "_tables"}
 
 
-class GivensLevel(_Angles):
+class GivensLevel(AngledStage):
     r"""Rotations of all pairs of coordinates that differ in one index bit: :math:`F^j` of OMC Eq. 4.
 
     Parameters
@@ -167,7 +167,7 @@ class GivensLevel(_Angles):
         givens_level(lanes, dim, 2**self.level, c[block], s[block], back)
 
 
-class GivensWalk(_Angles):
+class GivensWalk(AngledStage):
     """A sequence of rotations of single pairs of coordinates: Kac's random walk, OMC Eq. 1.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Hadamard rotations in dimensions that are not powers of two, without padding."""
+"""Hadamard and butterfly rotations in dimensions that are not powers of two, without padding."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._arrays import array_namespace, like
-from .._validation import check_flag
+from .._validation import check_count, check_flag
 from ..linalg import references
+from ._givens import Butterfly, random_orders
 from ._hadamard import Hadamard
 from ._rotation import Directions, FastRotation, check_factors
-from ._stages import Stage, levels_of, rademacher, require_valid, stored_numbers
+from ._stages import AngledStage, Permutation, Stage, levels_of, rademacher, require_valid, stored_numbers
 
 
 class FoldedWalsh(Stage):
@@ -145,3 +146,134 @@ class UnpaddedHadamard(FastRotation):
         if not dim & (dim - 1):
             return Hadamard(self.blocks).stages(dim, n_blocks, rng)
         return [FoldedWalsh(rademacher(rng, n_blocks, dim), last=k % 2 == 1) for k in range(2 * self.blocks)]
+
+
+class CutLevel(AngledStage):
+    r"""One level of a butterfly without the pairs whose second coordinate is beyond the dimension (QBF Section 9.1).
+
+    Parameters
+    ----------
+    level : int
+        Pairs are ``2**level`` apart.
+    angles : float64 array (n_blocks, groups)
+        One angle for every group of ``2**(level + 1)`` coordinates that has a pair.
+    dim : int
+        Dimension; coordinates without a partner stay as they are.
+    """
+
+    numbers: ClassVar[tuple[str, ...]] = ("angles",)
+
+    def __init__(self, level: int, angles: np.ndarray, dim: int) -> None:
+        self.level, self.dim = check_count("CutLevel", "level", level, 0), check_count("CutLevel", "dim", dim, 2)
+        self.angles = stored_numbers("CutLevel", "angles", angles, 2, np.float64)
+        half = 1 << self.level
+        first = np.arange(self.dim - half, dtype=np.int32) if half < self.dim else np.empty(0, np.int32)
+        self._first = first[(first & half) == 0]
+        self._group = self._first >> (self.level + 1)
+        require_valid("CutLevel", self, self.dim)
+        paired = np.concatenate([self._first, self._first + half])
+        alone = np.setdiff1d(np.arange(self.dim), paired)
+        self._alone, self._order = alone, np.argsort(np.concatenate([paired, alone]))
+
+    def valid(self, dim: int) -> bool:
+        """There are pairs, and one angle for every group that has some."""
+        return self.dim == dim and self._first.size > 0 and self.angles.shape[1] == self._group[-1] + 1
+
+    def flops(self, dim: int) -> int:
+        """Four multiplications and two additions for each pair."""
+        return 6 * self._first.size
+
+    def cost(self, dim: int) -> float:
+        """Pairs are rotated one after the other, as in a walk."""
+        return 22.0 * self._first.size / dim
+
+    def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
+        c, s = (like(table[blocks][:, self._group], x) for table in self._table(np.dtype(np.float64)))
+        a, b = x[..., self._first], x[..., self._first + (1 << self.level)]
+        a, b = (c * a + s * b, c * b - s * a) if back else (c * a - s * b, s * a + c * b)
+        xp = array_namespace(x)
+        alone = xp.broadcast_to(x[..., self._alone], (*a.shape[:-1], len(self._alone)))
+        return xp.concat([a, b, alone], axis=-1)[..., self._order]
+
+    def lanes(self, lanes: np.ndarray, block: int, dim: int, *, back: bool) -> None:
+        from ..linalg.compiled.lanes import givens_walk
+
+        c, s = (table[block][self._group] for table in self._table(lanes.dtype))
+        givens_walk(lanes, self._first, self._first + np.int32(1 << self.level), c, s, back)
+
+
+@dataclass(frozen=True)
+class UnpaddedButterfly(FastRotation):
+    r"""Butterfly rotations of any dimension by deletion: products :math:`BPBPBP` with random permutations, method B of QBF.
+
+    Use them for quadrature rules (`projections.Quadrature`) where d is not a power of two: a rule has d + 1 vertices, not
+    those of a padded dimension, so whole rules fit in the width that the paper gives them.
+
+    Parameters
+    ----------
+    products : int
+        Number of independent butterflies that are multiplied, each with a random permutation if there are several.
+
+    See Also
+    --------
+    Butterfly : The same in powers of two; other dimensions are padded with zeros.
+
+    Notes
+    -----
+    Every level has the pairs :math:`(i, i + 2^j)` of the next power of two without those that leave the d coordinates; a
+    coordinate without a partner stays as it is.  Angles are those of a uniform point on the sphere of d coordinates (QBF
+    Section 3, corrected): uniform at the leaves, above them :math:`\mathrm{atan2}` of the norms of the two halves, which
+    are independent chi variables with as many degrees of freedom as the halves have coordinates.  In powers of two this is
+    ``Butterfly("tree", mix=False, products=products)``.
+
+    A single butterfly made by deletion has zeros (QBF Figure 4), and its rows are not uniform; the product of three is
+    dense.  Its rows are nearly uniform: the bias of the trigonometric estimate at :math:`|z|` = 2 along an axis was at most
+    0.016 (d = 5, the last axis), and at most 0.006 from d = 12 on.
+
+    References
+    ----------
+    QBF Sections 3 and 9.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner.rotations import UnpaddedButterfly
+    >>> R = UnpaddedButterfly().sample(15, rng=0).to_dense()[0]
+    >>> bool(np.allclose(R @ R.T, np.eye(15))), int((np.abs(R) < 1e-12).sum())
+    (True, 0)
+    """
+
+    products: int = 3
+    powers_of_two: ClassVar[bool] = False
+    name: ClassVar[str] = "unpadded-butterfly"
+    references: ClassVar[tuple[str, ...]] = ("qbf",)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "products", check_factors("UnpaddedButterfly", "products", self.products))
+
+    @property
+    def uniform_directions(self) -> Directions:
+        return "none"
+
+    def stages(self, dim: int, n_blocks: int, rng: np.random.Generator) -> Sequence[Stage]:
+        """Return the levels and the permutation of each product."""
+        if not dim & (dim - 1):
+            return Butterfly("tree", mix=False, products=self.products).stages(dim, n_blocks, rng)
+        stages: list[Stage] = []
+        for _ in range(self.products):
+            for level in range((dim - 1).bit_length()):
+                stages.append(CutLevel(level, _cut_angles(level, dim, n_blocks, rng), dim))
+            if self.products > 1:
+                stages.append(Permutation(random_orders(dim, n_blocks, rng)))
+        return stages
+
+
+def _cut_angles(level: int, dim: int, n_blocks: int, rng: np.random.Generator) -> np.ndarray:
+    """Angles of the groups of a level that have a pair, from the norms of two halves of a uniform point."""
+    half = 1 << level
+    starts = np.arange(0, dim - half, 2 * half)  # of the groups
+    if level == 0:
+        return rng.uniform(0, 2 * np.pi, (n_blocks, len(starts)))
+    right = np.minimum(dim - starts - half, half)
+    shape = (n_blocks, len(starts))
+    return np.arctan2(np.sqrt(rng.chisquare(right, shape)), np.sqrt(rng.chisquare(half, shape)))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bochner.rotations import UnpaddedButterfly
+
 from ..._experiment import Experiment, Results, by_profile, statement
 from ..._verdicts import Finding
 
@@ -15,16 +17,13 @@ if TYPE_CHECKING:
 
 
 class ButterflySparsity(Experiment):
-    """Butterflies made by deletion, as the supplement does it, with uniform angles."""
+    """Butterflies made by deletion, as the supplement does it."""
 
     name = "qbf-fig4"
     paper = "qbf"
     item = "Figure 4"
     claim = "For d = 15 a butterfly matrix has columns with zeros, which the product BPBPBP does not have."
     methods = ("B", "BPBPBP")
-    deviations = (
-        "Our mechanism qbf-b pads to a power of two, which leaves no zeros; deletion is done here for the figure only."
-    )
     profiles = by_profile(smoke={"d": (15, 16), "draws": 10}, full={"d": (15, 16), "draws": 1000})
     seconds = by_profile(smoke=0.2, full=3)
 
@@ -35,8 +34,7 @@ class ButterflySparsity(Experiment):
     def run(self, part: str, p: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         """Numbers of zeros, how far the matrices are from orthogonal, and one pattern of each."""
         d = int(part[2:])
-        singles = [butterfly(d, rng) for _ in range(p["draws"])]
-        products = [permuted_product(d, rng) for _ in range(p["draws"])]
+        singles, products = (UnpaddedButterfly(k).sample(d, p["draws"], rng).to_dense() for k in (1, 3))
         both = np.array([*singles, *products])
         return {
             "zeros of B": [int((np.abs(B) < 1e-14).sum()) for B in singles],
@@ -70,30 +68,3 @@ class ButterflySparsity(Experiment):
         for ax, (name, kind) in zip(figure.subplots(1, len(cases)), cases, strict=True):
             ax.spy(np.array(results.parts[name][f"pattern of {kind}"]), markersize=4)
             ax.set_title(f"{kind}, {name}", fontsize="small")
-
-
-def butterfly(d: int, rng: np.random.Generator) -> np.ndarray:
-    """The product of factors of 2^k dimensions without their last rows and columns; a lone cosine becomes one."""
-    levels = (d - 1).bit_length()
-    B = np.eye(d)
-    for level in range(levels):
-        half = 1 << level
-        F = np.zeros((1 << levels, 1 << levels))
-        for start in range(0, 1 << levels, 2 * half):
-            c, s = np.cos(angle := rng.uniform(0, 2 * np.pi)), np.sin(angle)
-            for i in range(start, start + half):
-                F[i, i] = F[i + half, i + half] = c
-                F[i, i + half], F[i + half, i] = -s, s
-        for i in range(d):
-            if np.count_nonzero(F[:d, i]) == 1:
-                F[i, i] = 1.0  # its sine was deleted
-        B = F[:d, :d] @ B
-    return B
-
-
-def permuted_product(d: int, rng: np.random.Generator, factors: int = 3) -> np.ndarray:
-    """The product of so many butterflies, each with a random permutation of its columns."""
-    M = np.eye(d)
-    for _ in range(factors):
-        M = M @ butterfly(d, rng)[:, rng.permutation(d)]
-    return M
