@@ -1,4 +1,4 @@
-"""The features that HRF Figure 4 compares, and the FLOPs that they take."""
+"""FLOPs of hybrid and plain features (HRF Section L), and the features that Figure 4 compares."""
 
 from __future__ import annotations
 
@@ -35,3 +35,20 @@ def flops_of(method: str, d: int) -> int:
     if isinstance(spec.map, AngularHybrid):
         return 2 * (m + spec.map.n_coefficients) * d + 2 * 4 * m + width + 2 * width
     return 2 * m * d + 2 * m + 2 * width
+
+
+def creation_flops(rows: int, d: int, *, signs: int | None = None) -> int:
+    """FLOPs that create the features of one vector: of trigonometric features, or of an angular hybrid with ``signs``.
+
+    A projection takes 2d - 1, a cosine, sine or exponential one each.  The hybrid has m + n projections, four base features
+    per row, and its 4 m (n + 1) features are products of these with the signs and one constant.
+    """
+    if signs is None:
+        return rows * (2 * d - 1) + 2 * rows
+    return (rows + signs) * (2 * d - 1) + 4 * rows + 4 * rows * (signs + 1)
+
+
+def equal_flops(rows: int, d: int, signs: int) -> int:
+    """The largest m of an angular hybrid with so many signs that takes at most the FLOPs of trigonometric features."""
+    budget, fixed = creation_flops(rows, d), creation_flops(0, d, signs=signs)
+    return (budget - fixed) // (creation_flops(1, d, signs=signs) - fixed)
