@@ -88,7 +88,9 @@ class PowerCheck:
 def statement(
     sentence: str, *, ours: bool = False
 ) -> Callable[[Callable[[Any, Results], Finding]], Callable[[Any, Results], Finding]]:
-    """Declare a method to be the test of a statement, which is thereby fixed before the full profile is run.
+    """Declare a method to be the test of a statement.
+
+    Statements are fixed, and committed, before the full profile is run; ``deviations`` names those that were changed later.
 
     Parameters
     ----------

@@ -81,8 +81,8 @@ class TailBounds(Experiment):
         return self._bounded(results, "corrected")
 
     @statement(
-        "With orthogonal rows, the frequency of errors of at least eps is nowhere above exp(-M L(K + eps)) by more than "
-        "two standard errors, and L is positive."
+        "With orthogonal rows, the frequency of errors of at least eps is nowhere above exp(-M L(K + eps)) (not beyond its "
+        "95 % interval), and L is positive."
     )
     def orthogonal(self, results: Results) -> Finding:
         """Find violations."""
@@ -91,7 +91,7 @@ class TailBounds(Experiment):
             if "share" in part:
                 share, bound = np.array(part["share"]), np.exp(np.array(part["bound"]))
                 error = np.sqrt(bound * (1 - bound) / results.parameters["draws"])
-                true &= bool((share <= bound + 2 * error).all() and (bound < 1).all())
+                true &= bool((share <= bound + 1.96 * error).all() and (bound < 1).all())
                 shown.append(f"{case}: {float((share / bound).max()):.3f}")
         return Finding(true, f"Largest frequency over the bound, {'; '.join(shown)}.")
 

@@ -47,7 +47,7 @@ class KernelErrors(Experiment):
     )
     profiles = by_profile(
         smoke={"data": ("boston", "wine"), "points": 40, "blocks": (1, 2), "draws": 30},
-        full={"data": tuple(DATA), "points": 100, "blocks": (1, 2, 3, 4, 6, 8), "draws": 400},
+        full={"data": tuple(DATA), "points": 100, "blocks": (1, 2, 3, 4, 6, 8), "draws": 200},
     )
     seconds = by_profile(smoke=2, full=200)
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..._estimates import Estimate
 from ..._experiment import Experiment, Results, Row, by_profile, statement
 from ..._figures import curve, legend
-from ..._verdicts import Finding
+from ..._verdicts import Finding, superior
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -90,27 +90,29 @@ class LongContext(Experiment):
         return measure(*(plain_model if part == PLAIN else look_up_model)(p, seed), p, seed)
 
     @statement(
-        "With 64 rows, a window of 16 and the first token, the bits of the plain model increase by at most 5 % (mean)."
+        "With 64 rows, a window of 16 and the first token, the bits of the plain model increase "
+        "by at most 5 % (95 % interval)."
     )
     def near_and_far(self, results: Results) -> Finding:
         """Compare with the goal."""
         return _within(results, PLAIN, MOST[:1])
 
     @statement(
-        "With 128 rows, a window of 64 and the first token, the bits of the plain model increase by at most 2.5 % (mean)."
+        "With 128 rows, a window of 64 and the first token, the bits of the plain model increase "
+        "by at most 2.5 % (95 % interval)."
     )
     def wider(self, results: Results) -> Finding:
         """Compare with the goal."""
         return _within(results, PLAIN, MOST[1:2])
 
-    @statement("After 100 steps of distillation, these increase by at most 0.5 % (mean).")
+    @statement("After 100 steps of distillation, these increase by at most 0.5 % (95 % interval).")
     def distilled(self, results: Results) -> Finding:
         """Compare with the goal."""
         return _within(results, PLAIN, MOST[2:])
 
     @statement(
         "In the plain model the window of 16 alone, the same with the first token, and 64 rows alone each increase the bits "
-        "by more than all together, beyond two standard errors."
+        "by more than all together (95 % intervals)."
     )
     def all_needed(self, results: Results) -> Finding:
         """Compare with the controls."""
@@ -118,7 +120,7 @@ class LongContext(Experiment):
 
     @statement(
         "In the plain model 64 rows and a window of 16 increase the bits by less than a window of 64 without rows, which "
-        "costs no more, each with the first token, beyond two standard errors."
+        "costs no more, each with the first token (95 % interval)."
     )
     def equal_cost(self, results: Results) -> Finding:
         """Compare with the longest window that has no more keys than there are keys and rows."""
@@ -126,7 +128,7 @@ class LongContext(Experiment):
         window, m = p["goals"][0]
         both, longer = _cell(results, PLAIN, window, 1, m), max(w for w in p["alone"] if w <= window + m)
         alone = _cell(results, PLAIN, longer, 1, 0)
-        return Finding(bool(both.below(alone)), f"{_percent(both)}; window {longer} alone {_percent(alone)}.")
+        return superior(alone.over(both), f"{_percent(both)}; window {longer} alone {_percent(alone)}.")
 
     @statement("The model that looks up its context keeps within the same three bounds.")
     def look_up(self, results: Results) -> Finding:
@@ -139,30 +141,32 @@ class LongContext(Experiment):
         return _needed(results, LOOK_UP)
 
     @statement(
-        "The perplexity of words increases by at most 0.3 % with 64 rows, a window of 32 and the first token (mean)."
+        "The perplexity of words increases by at most 0.3 % with 64 rows, a window of 32 and the first token "
+        "(95 % interval)."
     )
     def words_with_window(self, results: Results) -> Finding:
         """Compare with the goal."""
         found = Estimate.of(results.parts[WORDS]["window"])
-        return Finding(bool(found.mean <= 0.003), f"{_percent(found)}; FAVOR++ {results.parts[WORDS]['favor++']:+.1%}.")
+        text = f"{_percent(found)}; FAVOR++ {results.parts[WORDS]['favor++']:+.1%}."
+        return superior(_below(found, 0.003), text)
 
-    @statement("The perplexity of words increases by at most 1.5 % with 64 rows alone (mean).")
+    @statement("The perplexity of words increases by at most 1.5 % with 64 rows alone (95 % interval).")
     def words_without(self, results: Results) -> Finding:
         """Compare with the goal."""
         found = Estimate.of(results.parts[WORDS]["features"])
-        return Finding(bool(found.mean <= 0.015), f"{_percent(found)}.")
+        return superior(_below(found, 0.015), f"{_percent(found)}.")
 
     @statement(
         "What attention_report recommends for a tolerance of 2 % of the loss increases the loss by at most 2 % on test data "
-        "(mean over new draws)."
+        "(95 % interval over new draws)."
     )
     def recommendation(self, results: Results) -> Finding:
         """Compare with the tolerance."""
         part = results.parts[WORDS]
         found, chosen = Estimate.of(part["recommended"]), ", ".join(part["chosen"]) or "exact attention"
-        return Finding(bool(found.mean <= results.parameters["tolerance"]), f"{_percent(found)} with {chosen}.")
+        return superior(_below(found, results.parameters["tolerance"]), f"{_percent(found)} with {chosen}.")
 
-    @statement("The accuracy on images is at least 0.90 with 64 calibrated rows (mean).")
+    @statement("The accuracy on images is at least 0.90 with 64 calibrated rows (95 % interval).")
     def accuracy(self, results: Results) -> Finding:
         """Compare with the goal."""
         part = results.parts[IMAGES]
@@ -171,7 +175,7 @@ class LongContext(Experiment):
             f"{name} {np.mean(part[key]):.3f}" for name, key in (("softmax", "softmax"), ("FAVOR++", "favor++"))
         )
         text = f"{found.mean:.3f} +- {found.error:.3f} over {len(part['calibrated'])} models; {others}."
-        return Finding(bool(found.mean >= 0.90), text)
+        return superior(found, text, least=0.90)
 
     def comparison(self, results: Results) -> list[Row]:
         """Both tables, in percent of the bits per character; 0 rows are exact keys alone."""
@@ -230,8 +234,8 @@ def _within(results: Results, part: str, most: tuple[tuple[str, float], ...]) ->
         "distilled": _estimate(results.parts[part]["distilled"]),
     }
     found = [values[name] for name, _ in most]
-    holds = all(one.mean <= bound for one, (_, bound) in zip(found, most, strict=True))
-    return Finding(bool(holds), f"{', '.join(_percent(one) for one in found)}.")
+    below = Estimate.stack(_below(one, bound) for one, (_, bound) in zip(found, most, strict=True))
+    return superior(below, f"{', '.join(_percent(one) for one in found)}.")
 
 
 def _needed(results: Results, part: str) -> Finding:
@@ -244,7 +248,13 @@ def _needed(results: Results, part: str) -> Finding:
         f"{m} rows alone": _cell(results, part, 0, 0, m),
     }
     words = ", ".join(f"{name} {_percent(found)}" for name, found in alone.items())
-    return Finding(all(bool(both.below(found)) for found in alone.values()), f"{words}; all {_percent(both)}.")
+    gain = Estimate.stack(found.over(both) for found in alone.values())
+    return superior(gain, f"{words}; all {_percent(both)}.")
+
+
+def _below(found: Estimate, bound: float) -> Estimate:
+    """How far an estimate is below a bound."""
+    return Estimate(bound - found.mean, found.error, found.samples)
 
 
 def _facts(found: Mapping[str, Any]) -> dict[str, float]:

@@ -35,7 +35,7 @@ class Downstream(Experiment):
     )
     profiles = by_profile(
         smoke={"data": {"Powerplant": (300, 3), "LETTER": (300, 3)}, "n": (1, 3)},
-        full={"data": {"Powerplant": (9568, 20), "LETTER": (3000, 8), "USPS": (2000, 5)}, "n": (1, 2, 3)},
+        full={"data": {"Powerplant": (9568, 12), "LETTER": (2000, 6), "USPS": (1500, 5)}, "n": (1, 2, 3)},
     )
     seconds = by_profile(smoke=4, full=600)
 

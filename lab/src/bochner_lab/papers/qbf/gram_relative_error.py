@@ -52,10 +52,10 @@ class GramRelativeError(Experiment):
         smoke={"data": {"Powerplant": (100, 8, 3), "LETTER": (100, 8, 3)}, "n": (1, 3)},
         full={
             "data": {
-                "Powerplant": (550, 100, 5),
-                "LETTER": (550, 100, 5),
-                "USPS": (550, 20, 5),
-                "MNIST": (550, 6, 3),
+                "Powerplant": (550, 60, 5),
+                "LETTER": (550, 60, 5),
+                "USPS": (550, 10, 3),
+                "MNIST": (550, 6, 2),
                 "LEUKEMIA": (10, 10, 1),
             },
             "n": (1, 2, 3, 4, 5),
