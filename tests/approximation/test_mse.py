@@ -42,6 +42,10 @@ KNOWN = [
     Approximation(SOFTMAX, maps.GaussianHybrid(4, sigma=0.8, radius=1.1, shared=False), IID(), 31),
     Approximation(GAUSSIAN, maps.Trigonometric(), Quadrature(Haar()), 8),
     Approximation(SOFTMAX, maps.Trigonometric(), Quadrature(Haar(), "orthoplex"), 6),
+    *(
+        Approximation(GAUSSIAN, maps.Trigonometric(), Quadrature(Haar(), v), m)
+        for v, m in (("simplex", 6), ("orthoplex", 5))
+    ),
     *(Approximation(k, maps.Trigonometric(), IID(), 31) for k in (kernels.Matern(1.5, 2.0), kernels.Laplacian(1.5))),
     Approximation(kernels.Cauchy((1.0, 2.0, 3.0)), maps.Trigonometric(), IID(), 31),
     Approximation(kernels.Angular(), maps.Sign(), IID(), 31),
@@ -80,7 +84,7 @@ UNKNOWN = [
     (Approximation(SOFTMAX, maps.AngularHybrid(4), Simplex()), r"the nearest that has one is shared=False"),
     (Approximation(SOFTMAX, maps.GeneralizedExponential(0.1j, antithetic=True), IID()), r"leave antithetic out"),
     (Approximation(kernels.Matern(1.5), maps.Trigonometric(), Orthogonal()), r"the nearest that has one is IID\(\)"),
-    (Approximation(GAUSSIAN, maps.Trigonometric(), Quadrature(), 9), r"whole rules of 4 rows"),
+    (Approximation(GAUSSIAN, maps.Trigonometric(), Quadrature(StructuredGivens())), r"nearest .* Quadrature\(Haar\(\)"),
     (Approximation(kernels.ArcCosine(2), maps.Rectified(2), IID()), r"the nearest is order 1"),
     (spec_of(POINTWISE), r"no closed form is known for the error of Pointwise"),
     (

@@ -86,6 +86,45 @@ def test_largest_variance_golden():
     assert spherical_radial_variance_bound(8) == pytest.approx(0.667, abs=5e-4)
 
 
+@pytest.mark.parametrize("vertices", ("simplex", "orthoplex"))
+@pytest.mark.parametrize("d, m", ((2, 2), (4, 7), (8, 30)))
+def test_incomplete_rules_against_draws(d, m, vertices):
+    """Directions and radii drawn here; 20000 draws, far away, where cut rules lose most, and near."""
+    rng = np.random.default_rng([d, m])
+    if vertices == "simplex":
+        V = np.eye(d + 1) - 1 / (d + 1)
+        V = np.linalg.svd(V)[0][:, :d] * np.sqrt((d + 1) / d)  # centred unit vectors, in their own span
+    else:
+        V = np.eye(d)
+    draws, size = 20_000, len(V)
+    squares = np.array([0.25, 9.0])
+    mean = np.zeros((draws, 2))
+    for start in range(0, m, size):
+        rows = V[: min(size, m - start)]
+        first = rng.standard_normal((draws, d))
+        first /= np.linalg.norm(first, axis=1, keepdims=True)  # Q^T e_1, all that a distance along e_1 needs
+        rho = np.sqrt(rng.chisquare(d + 2, (draws, len(rows))))
+        angles = (rho * (first @ rows.T))[..., None] * np.sqrt(squares)
+        mean += (d / rho[..., None] ** 2 * (np.cos(angles) - 1)).sum(axis=1) / m
+    errors = (1 + mean - np.exp(-squares / 2)) ** 2
+    z = (errors.mean(0) - theory.spherical_radial_variance(squares, d, vertices, rows=m)) / (
+        errors.std(0) / np.sqrt(draws)
+    )
+    assert (np.abs(z) < 5).all()
+
+
+def test_whole_rules_are_rows():
+    for vertices, size in (("simplex", 9), ("orthoplex", 8)):
+        for V in (0.3, 4.0):
+            rows, rules = (
+                theory.spherical_radial_variance(V, 8, vertices, rows=3 * size),
+                theory.spherical_radial_variance(V, 8, vertices, n_rules=3),
+            )
+            np.testing.assert_allclose(rows, rules, rtol=1e-12)
+    with pytest.raises(ValueError, match="rows must be a multiple of 9, got 10"):
+        theory.spherical_radial_variance(1.0, 8, radii="shared", rows=10)
+
+
 def test_impossible_rules_are_refused():
     with pytest.raises(ValueError, match="orthoplex vertices need radii='own'"):
         theory.spherical_radial_variance(1.0, 4, "orthoplex", "shared")

@@ -70,7 +70,7 @@ def log_features(features: Features, X: Any, *, key: bool) -> LogFeatures:
         return LogFeatures(None, xp.broadcast_to(log, shape) + 0.0 if tuple(log.shape) != shape else log)
     if log is None:
         log = xp.zeros_like(mantissa)
-    return LogFeatures(mantissa, xp.where(mantissa == 0, xp.full_like(mantissa, -np.inf), xp.broadcast_to(log, shape)))
+    return LogFeatures(mantissa, xp.where(mantissa == 0, -np.inf, xp.broadcast_to(log, shape)))
 
 
 def stabiliser(keys: LogFeatures, floor: Any = None) -> Any:

@@ -97,7 +97,7 @@ class Trigonometric(Map):
         return ExponentialFeatures(nodes, 0, -1, norm_coefficient(kernel, 0.0), offset)
 
     def mse(self, case: ErrorCase) -> np.ndarray:
-        """Error with independent rows for any spectral law, and with coupled Gaussian rows and whole quadrature rules."""
+        """Error with independent rows for any spectral law, and with coupled Gaussian rows and quadrature rules."""
         error = self._of_pairs(case)
         return error + case.of_gaussian(1 / (2 * case.m**2)) if self.single_last else error
 
@@ -126,11 +126,10 @@ class Trigonometric(Map):
             case.require_time(Trigonometric())
             Z = pad_last(case.X[:, None, :] - case.Y[None], case.dim)
             return case.of_gaussian(theory.sign_rows_mse(Z, case.m))
-        rules = case.rules
-        if rules is not None:
-            polytope, n_rules = rules
+        polytope = case.polytope
+        if polytope is not None:
             return case.of_gaussian(
-                theory.spherical_radial_variance(case.pairs.minus, case.d, polytope, "own", n_rules)
+                theory.spherical_radial_variance(case.pairs.minus, case.d, polytope, "own", rows=case.m)
             )
         return case.of_differences()
 

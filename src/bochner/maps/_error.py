@@ -61,18 +61,17 @@ class ErrorCase:
         return theory.Pairs.of(self.X[:, None, :], self.Y[None])
 
     @property
-    def rules(self) -> tuple[str, int] | None:
-        """Polytope and number of whole rules of a spherical-radial quadrature; None for other projections."""
+    def polytope(self) -> str | None:
+        """Vertices of the rules of a spherical-radial quadrature; None for other projections."""
         rows = self.projection
         if not isinstance(rows, Quadrature):
             return None
-        size = rows.rows_per_rule(self.d)
-        if self.m % size or not rows.unbiased or rows.rotation.uniform_directions != "all":
+        if not rows.unbiased or rows.rotation.uniform_directions != "all":
             raise NoClosedForm(
-                f"no closed form is known for the error with {rows!r} and {self.m} rows; the nearest that has one is "
-                f"Quadrature(Haar(), {rows.vertices!r}) with whole rules of {size} rows."
+                f"no closed form is known for the error with {rows!r}; the nearest that has one is "
+                f"Quadrature(Haar(), {rows.vertices!r})."
             )
-        return rows.vertices, self.m // size
+        return rows.vertices
 
     @property
     def coupling(self) -> str:

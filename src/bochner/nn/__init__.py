@@ -19,6 +19,7 @@ from ._coded_attention import coded_attention
 from ._coded_plan import CodedHead, CodedPlan
 from ._conversion import replace_attention
 from ._distillation import distill
+from ._elementwise import ElementwiseFeatures
 from ._hugging_face import register_with_transformers as _register_with_transformers
 from ._key_codes import KeyCodes
 from ._layer_plan import LayerPlan
@@ -40,6 +41,7 @@ __all__ = [
     "CodedHead",
     "CodedPlan",
     "DenominatorWarning",
+    "ElementwiseFeatures",
     "KeyCodes",
     "LayerPlan",
     "RandomFeatureAttention",

@@ -59,6 +59,7 @@ def linear_attention(  # type: ignore[misc]  # the options of both forms are tho
     causal: bool = False,
     key_mask: Tensor | None = None,
     scale: float | Tensor | None = None,
+    normalize: bool = False,
     state: AttentionState | None = None,
     chunk_size: int | None = None,
     prefix_lengths: Tensor | None = None,
@@ -100,6 +101,9 @@ def linear_attention(  # type: ignore[misc]  # the options of both forms are tho
         minus infinity for padding; gradients flow to them.
     scale : float or Tensor, optional
         The scale s > 0, by default :math:`d^{-1/2}`.
+    normalize : bool
+        Whether queries and keys are divided by their lengths first, as HRF Section K does: the exponents are then at most s,
+        which bounds the error of the features; a larger ``scale`` makes up for it.
     state : AttentionState, optional
         Keys of earlier calls, which all queries attend to.  It is not changed.
     chunk_size : int, optional
@@ -163,6 +167,7 @@ def linear_attention(  # type: ignore[misc]  # the options of both forms are tho
     """
     check_call(causal, nonpositive, chunk_size, window, anchors, engine)
     check_flag(OWNER, "enable_gqa", enable_gqa)
+    check_flag(OWNER, "normalize", normalize)
     check_flag(OWNER, "return_state", return_state)
     k, v = _of_state(q, k, v, state)
     shared, given = SharedKeys(1, causal), q
@@ -177,6 +182,8 @@ def linear_attention(  # type: ignore[misc]  # the options of both forms are tho
         else:
             k, v, key_mask = (grouped(q, x, name) for x, name in ((k, "k"), (v, "v"), (key_mask, "key_mask")))
     bias = check_tensors(q, k, v, key_mask)
+    if normalize:
+        q, k = (torch.nn.functional.normalize(x, dim=-1) for x in (q, k))
     if features is None:
         source = torch.Generator().manual_seed(0) if generator is None else generator
         features = AttentionFeatures(spec, n_projections, generator=source)

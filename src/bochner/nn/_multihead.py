@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .._validation import check_count, check_flag, check_positive, shown
+from .._validation import check_count, check_flag, check_option, check_positive, shown
 from ..approximation import Approximation
 from ._attention_checks import check_generator, check_state_type
 from ._attention_state import AttentionState
@@ -50,6 +50,12 @@ class RandomFeatureAttention(nn.Module):
         Factor of the dot products, by default :math:`d^{-1/2}` with d the width of a head.
     learned_scale : bool
         Whether each head learns its scale, starting from ``scale``.
+    normalize : bool
+        Whether queries and keys are divided by their lengths first, as in `linear_attention`.
+    constants : {"first", "input"}
+        Whether constants that a map chooses from data are those of the first batch, or are chosen again from the queries and
+        keys of every call, as FAVOR++ does (CRT Section 4); then without causal masks and states, which would see the
+        future, or other constants, through them.
     rotary : callable, optional
         Position embedding such as `Rotary`: ``rotary(x, start)`` rotates queries and keys x (batch, heads, length, d)
         at positions from ``start`` on, without changing their lengths.
@@ -104,17 +110,21 @@ class RandomFeatureAttention(nn.Module):
         per_head: bool = False,
         scale: float | None = None,
         learned_scale: bool = False,
+        normalize: bool = False,
+        constants: str = "first",
         rotary: Callable[[Tensor, int], Tensor] | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         flags = {"bias": bias, "batch_first": batch_first, "per_head": per_head, "learned_scale": learned_scale}
-        flags |= {"add_bias_kv": add_bias_kv, "add_zero_attn": add_zero_attn}
+        flags |= {"add_bias_kv": add_bias_kv, "add_zero_attn": add_zero_attn, "normalize": normalize}
         check_options(embed_dim, num_heads, dropout, kdim, vdim, **flags)
         if rotary is not None and not callable(rotary):
             raise TypeError(
                 f"{OWNER}: rotary must be callable, such as Rotary({embed_dim // num_heads}), got {shown(rotary)}."
             )
+        check_option(OWNER, "constants", constants, ("first", "input"))
+        self.normalize, self.constants = normalize, constants
         check_generator(OWNER, generator)
         drawn = head_spec(OWNER, spec)
         check_heads(OWNER, drawn, num_heads)
@@ -262,6 +272,11 @@ class RandomFeatureAttention(nn.Module):
         for name, flag in flags.items():
             check_flag(OWNER, name, flag)
         causal = is_causal_mask(attn_mask, is_causal)
+        if self.constants == "input" and (causal or state is not None):
+            raise ValueError(
+                f'{OWNER}: constants="input" are chosen from all keys of a call, which causal attention and a state must '
+                f'not see; use constants="first".'
+            )
         if need_weights and state is not None:
             raise ValueError(f"{OWNER}: weights of keys in a state are not known; pass need_weights=False.")
         warn_of_dropout(self.dropout, self.training)
@@ -269,8 +284,9 @@ class RandomFeatureAttention(nn.Module):
         extra = self._extra_keys()
         start = 0 if state is None else max(state.length - (0 if extra is None else extra[0].shape[-2]), 0)
         q, k, v = (self._heads(self._batched(x), part, start) for part, x in enumerate((query, key, value)))
-        if self.features.waits:
-            self.features.fit_call(q, k, mask, self.current_scale(), alone=not self.window)
+        waits = self.features.waits
+        if waits or self.constants == "input":
+            self.features.fit_call(q, k, mask, self.current_scale(), alone=waits and not self.window)
         bias = key_bias(key_padding_mask)
         call = HeadCall(self, q, k, extra, causal, mask if bias is None else bias, state)
         out = self.out_proj(call.of(v).transpose(1, 2).flatten(2))
@@ -288,7 +304,7 @@ class RandomFeatureAttention(nn.Module):
         if not found:
             return None
         keys, values = (torch.cat(parts, dim=1) for parts in zip(*found, strict=True))
-        return self._split(keys), self._split(values)
+        return self._normalized(self._split(keys)), self._split(values)
 
     def _batched(self, x: Tensor) -> Tensor:
         """An input with a batch axis, and it first."""
@@ -305,7 +321,14 @@ class RandomFeatureAttention(nn.Module):
         """Projection of query (0), key (1) or value (2), (batch, heads, length, d); turned where it has a position."""
         bias = None if self.in_proj_bias is None else self.in_proj_bias.chunk(3)[part]
         heads = self._split(functional.linear(x, self._weights()[part], bias))
-        return heads if self.rotary is None or part == 2 else self.rotary(heads, start)
+        if part == 2:
+            return heads
+        heads = self._normalized(heads)
+        return heads if self.rotary is None else self.rotary(heads, start)
+
+    def _normalized(self, heads: Tensor) -> Tensor:
+        """Queries or keys, divided by their lengths if that is asked for."""
+        return functional.normalize(heads, dim=-1) if self.normalize else heads
 
     def _split(self, x: Tensor) -> Tensor:
         heads: Tensor = x.unflatten(-1, (self.num_heads, self.head_dim))

@@ -34,8 +34,8 @@ def _radial_loss(t: np.ndarray, d: int) -> np.ndarray:
     return np.asarray((1 - F) / a)
 
 
-def _series(d: int, own: float, cross: float, vertices: str, radii: str) -> np.ndarray:
-    """Coefficients of the variance in powers of V = 2t; the first four vanish."""
+def _series(d: int, own: float, cross: float, square: float, vertices: str, radii: str, exact: int) -> np.ndarray:
+    """Coefficients of the variance in powers of V = 2t; the first ``exact`` vanish."""
     k = np.arange(N_TERMS)
     a, factorial = (d - 2) / 2, np.cumprod(np.maximum(k, 1.0))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -45,14 +45,14 @@ def _series(d: int, own: float, cross: float, vertices: str, radii: str) -> np.n
     c = -1 / d if vertices == "simplex" else 0.0
     h11_own = (2.0**k * even_coefficients(N_TERMS, d, c) - 2) / d**2
     h11 = h11_own if radii == "own" else h11_shared
-    coefficients = own * h2 + cross * h11 - (2.0**k - 2)
+    coefficients = own * h2 + cross * h11 - square * (2.0**k - 2)
     coefficients *= (-0.5) ** k / factorial
-    coefficients[:4] = 0.0  # the rule is exact to degree 3
+    coefficients[:exact] = 0.0
     return np.asarray(coefficients)
 
 
 def spherical_radial_variance(
-    minus: Any, d: int, vertices: str = "simplex", radii: str = "own", n_rules: int = 1
+    minus: Any, d: int, vertices: str = "simplex", radii: str = "own", n_rules: int = 1, rows: int | None = None
 ) -> np.ndarray:
     r"""Variance of randomly rotated spherical-radial quadrature rules for the Gaussian kernel.
 
@@ -68,6 +68,8 @@ def spherical_radial_variance(
         Whether each vertex has its own radius, or all vertices of a rule share one.  Orthoplex rules need "own".
     n_rules : int, default 1
         Number of independent rules that are averaged.
+    rows : int, optional
+        Number of vertices in place of ``n_rules``, whose last rule may be incomplete, with radii of their own.
 
     Returns
     -------
@@ -88,6 +90,10 @@ def spherical_radial_variance(
     treats the summands as independent although they share the rotation.  Below V = 1 the variance is computed as a
     series whose first four terms vanish: :math:`\mathrm{Var} \approx V^4/(24d)` for large d, and less for small d.
 
+    With m rows in rules of :math:`r_b` vertices each, some of them incomplete, every row is a rule of its own, and
+    :math:`\mathrm{Var} = \frac{d^2}{m}h_2 + \frac{d^2}{m^2}\sum_b r_b(r_b-1)\,h_{11} - \frac{\sum_b r_b^2}{m^2}(1-k)^2`:
+    an incomplete rule is exact to degree one only, and its error falls as :math:`V^2`.
+
     Examples
     --------
     >>> from bochner.theory import spherical_radial_variance
@@ -100,14 +106,23 @@ def spherical_radial_variance(
         raise ValueError("spherical_radial_variance: orthoplex vertices need radii='own', got radii='shared'.")
     V, d = check_squares("spherical_radial_variance", "minus", minus), check_count("spherical_radial_variance", "d", d)
     n_rules = check_count("spherical_radial_variance", "n_rules", n_rules)
-    own, cross = (d**2 / (d + 1), d**3 / (d + 1)) if vertices == "simplex" else (float(d), float(d * (d - 1)))
+    size = d + 1 if vertices == "simplex" else d
+    m = n_rules * size if rows is None else check_count("spherical_radial_variance", "rows", rows)
+    if m % size and radii == "shared":
+        raise ValueError(
+            f"spherical_radial_variance: rules with a shared radius are whole; rows must be a multiple of {size}, got {m}."
+        )
+    whole, last = divmod(m, size)
+    square = (whole * size**2 + last**2) / m**2
+    own, cross = d**2 / m, d**2 * (square - 1 / m)  # sum_b r_b (r_b - 1) / m^2
     near = np.minimum(V, SERIES_BELOW)
-    result = np.array(np.polynomial.polynomial.polyval(near, _series(d, own, cross, vertices, radii)))
+    exact = 2 if last else 4  # a whole rule is exact to degree three
+    result = np.array(np.polynomial.polynomial.polyval(near, _series(d, own, cross, square, vertices, radii, exact)))
     far = V >= SERIES_BELOW
     if np.any(far):
         h2, h11 = second_moments(V[far], d, vertices, radii)
-        result[far] = own * h2 + cross * h11 - np.expm1(-V[far] / 2) ** 2
-    return result / n_rules
+        result[far] = own * h2 + cross * h11 - square * np.expm1(-V[far] / 2) ** 2
+    return result
 
 
 def second_moments(V: Any, d: int, vertices: str = "simplex", radii: str = "own") -> tuple[np.ndarray, np.ndarray]:
