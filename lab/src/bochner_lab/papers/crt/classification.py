@@ -67,9 +67,9 @@ class Classification(Experiment):
             "m": 128,
             "sigmas": (0.01, 10.0, 12),
             "tuning_rows": (4000, 4000),
-            "tuning_draws": 4,
+            "tuning_draws": 3,
             "folds": 5,
-            "draws": 6,
+            "draws": 5,
         },
     )
     seconds = by_profile(smoke=3, full=600)
