@@ -182,3 +182,42 @@ def test_hadamard_block_mean_is_a_mean_over_signs():
     for values, positive in ((np.cos(rows @ z), False), (np.exp(rows @ z), True)):
         error = values.std() / np.sqrt(len(values))
         assert abs(values.mean() - hadamard_block_mean(z, positive=positive)) < 5 * error
+
+
+@pytest.mark.parametrize("vertices", ("simplex", "orthoplex"))
+@pytest.mark.parametrize("d", (1, 2, 8))
+def test_the_slope_of_a_rule_has_mean_square_at_most_one(d, vertices):
+    """The frame bound that the uniform bound rests on, at the steepest of many points of each draw."""
+    rng = np.random.default_rng(d)
+    polytope = np.linalg.svd(np.eye(d + 1) - 1 / (d + 1))[0][:, :d] * np.sqrt((d + 1) / d)
+    polytope = polytope if vertices == "simplex" else np.eye(d)
+    Z, found = 3 * rng.standard_normal((200, d)), []
+    for _ in range(300):
+        U = polytope @ np.linalg.qr(rng.standard_normal((d, d)))[0]
+        rho = np.sqrt(rng.chisquare(d + 2, len(U)))
+        slopes = (np.sin(rho * (Z @ U.T)) * (d / (len(U) * rho))) @ U
+        found.append([(slopes**2).sum(axis=1).max(), d / len(U) * (1 / rho**2).sum()])
+    steepest, bound = np.array(found).T
+    assert (steepest <= bound + 1e-12).all()
+    assert abs(bound.mean() - 1) < 5 * bound.std() / np.sqrt(len(bound)) or d == 1  # 1/rho^4 has no mean for d = 1
+
+
+def test_uniform_bound_is_above_simulated_errors():
+    """One dimension, where a grid gives the supremum and few rules make the bound say something."""
+    rng = np.random.default_rng(0)
+    draws, rules, R, epsilon = 200, 400, 1.0, np.array([0.2, 0.3, 0.5])
+    rho = np.sqrt(rng.chisquare(3, (draws, rules, 2)))  # the two vertices of a simplex are +1 and -1
+    z = np.linspace(0, R, 101)[:, None, None, None]
+    estimate = 1 + ((np.cos(rho * z) - 1) / rho**2).mean(axis=(-1, -2))
+    largest = np.abs(estimate - np.exp(-(z[..., 0, 0] ** 2) / 2)).max(axis=0)
+    bound = np.exp(theory.log_quadrature_uniform_bound(epsilon, R, 1, rules))
+    assert ((largest[:, None] >= epsilon).mean(axis=0) <= bound).all()
+    assert bound[-1] < 0.5
+
+
+def test_uniform_bound_falls_with_error_and_rules():
+    bounds = theory.log_quadrature_uniform_bound([0.1, 0.2, 0.4], 2.0, 4, 10, "orthoplex")
+    assert bounds.shape == (3,) and (np.diff(bounds) < 0).all()
+    assert (theory.log_quadrature_uniform_bound([0.1, 0.2, 0.4], 2.0, 4, 1000, "orthoplex") < bounds).all()
+    with pytest.raises(ValueError, match="log_quadrature_uniform_bound: epsilon must be positive"):
+        theory.log_quadrature_uniform_bound(0.0, 1.0, 3)

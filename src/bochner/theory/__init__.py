@@ -23,7 +23,8 @@ and ``d`` the dimension.
 - smoothed gradients and discrepancy: `smoothing_gradient_mse`, `fixed_length_gradient_mse`, `uniform_mmd` and its result
   `UniformDiscrepancy`, `log_uniform_similarity`;
 - bounds: `log_tail_bound`, `log_orthogonal_tail_bound`, `log_uniform_tail_bound` and `uniform_projections` of bounded
-  positive features, `log_max_angular_error_bound`; and `errata`, the table of errors in the published formulas.
+  positive features, `log_quadrature_uniform_bound`, `log_max_angular_error_bound`;
+  and `errata`, the table of errors in the published formulas.
 
 `bochner.extending` has the parts of these formulas, for the closed forms of other maps.
 """
@@ -78,6 +79,7 @@ from ._polynomial_errors import tensor_sketch_variance as tensor_sketch_variance
 from ._quadrature import fixed_norm_bias, spherical_radial_variance
 from ._quadrature import grid_mse as grid_mse
 from ._quadrature import origin_weight as origin_weight
+from ._quadrature_uniform import log_quadrature_uniform_bound
 from ._sampled_blocks import SampledBlocks as SampledBlocks
 from ._sampled_blocks import sampled_positive_log_relative_mse
 from ._sign_rows import sign_rows_mse as sign_rows_mse
@@ -102,6 +104,7 @@ __all__ = [
     "log_conformity",
     "log_max_angular_error_bound",
     "log_orthogonal_tail_bound",
+    "log_quadrature_uniform_bound",
     "log_tail_bound",
     "log_uniform_similarity",
     "log_uniform_tail_bound",

@@ -228,6 +228,18 @@ def _proposition_21() -> tuple[float, float]:
     return bound, float(spherical_radial_variance((2 * l) ** 2, d))
 
 
+@Entry(
+    "qbf",
+    "Sec. 12.2",
+    r"$E L_g^2 \le 2d\sigma_p^2/(d + 1)$, by independent summands at a fixed point",
+    r"neither is the case; $E L_g^2 \le 2(1 + e^{-1/2})^2$, since a rule is a tight frame",
+    "bound on the mean squared Lipschitz constant in (x, y), Gaussian kernel, d = 8",
+)
+def _lipschitz() -> tuple[float, float]:
+    d = 8  # sigma_p^2 = E |w|^2 = d; slopes in x and in y are those in x - y
+    return 2 * d * d / (d + 1), 2 * (1 + math.exp(-0.5)) ** 2
+
+
 ENTRIES = (
     _eq_9,
     _eq_67,
@@ -244,4 +256,5 @@ ENTRIES = (
     _proposition_21,
     _resampling,
     _feature_count,
+    _lipschitz,
 )
