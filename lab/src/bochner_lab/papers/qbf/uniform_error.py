@@ -30,8 +30,8 @@ class UniformError(Experiment):
     methods = ("G", "H")
     deviations = (
         "The proof of Section 12 takes the summands of a rule for independent, and the point of the steepest slope for "
-        "fixed; our bound avoids both. Largest errors are those over 1200 differences, which bounds the supremum from below, for "
-        "both methods alike."
+        "fixed; our bound avoids both. Largest errors are those over 1200 differences, which bounds the supremum from "
+        "below, for both methods alike."
     )
     profiles = by_profile(
         smoke={"d": (2, 8), "radii": (1.0,), "rules": 2, "draws": 30, "epsilon": (0.2, 0.5)},
@@ -92,7 +92,10 @@ class UniformError(Experiment):
     def printed(self, results: Results) -> Finding:
         """Compare with the simulation; a bound above one says nothing."""
         bounds, seen = (np.array([part[key] for part in results.parts.values()]) for key in ("printed", "frequency"))
-        text = f"The smallest printed bound is {bounds.min():.2g}; below one, where it says something, in {share(bounds < 1)} cases."
+        useful = share(bounds < 1)
+        text = (
+            f"The smallest printed bound is {bounds.min():.2g}; below one, where it says something, in {useful} cases."
+        )
         return Finding(bool((bounds >= seen).all()) if (bounds < 1).any() else None, text)
 
     @statement(
