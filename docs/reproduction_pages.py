@@ -185,10 +185,13 @@ def experiment_table() -> str:
     found = results()
     rows = [
         [f"`{name}`", f"{one.paper.upper()} {one.item}", escape(one.claim),
-         *(f"{one.seconds[profile]:g} s" for profile in ("smoke", "full")), verdict(name, found)]
+         f"{one.seconds['smoke']:g} s", f"{experiments.recorded_seconds(one, found.get(name)):,.0f} s",
+         experiments.needs(one), verdict(name, found)]
         for name, one in experiments.experiments().items()
     ]  # fmt: skip
-    return table("name | item | claim | smoke | full | verdict", rows)
+    total = sum(experiments.recorded_seconds(one, found.get(name)) for name, one in experiments.experiments().items())
+    shown = table("name | item | claim | smoke | full | needs | verdict", rows)
+    return f"{shown}\n\nThe full profiles took {total / 3600:.1f} hours of one core together, as recorded in their results."
 
 
 def absent_table() -> str:

@@ -173,6 +173,7 @@ def test_command_line_lists_runs_plots_and_reports(tmp_path, capsys):
     assert main(["list", "--paper", "simrf", *out]) == 0
     listed = capsys.readouterr().out
     assert "simrf-fig6" in listed and "holds" in listed and "simrf-fig9 cannot be run here" in listed
+    assert "BOCHNER_DATA" in listed and "Full profiles together: " in listed
     assert main(["list", "--json"]) == 0
     assert "simrf-fig6" in [entry["name"] for entry in json.loads(capsys.readouterr().out)]
     assert main(["report", *out]) == 0

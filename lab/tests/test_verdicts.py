@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 
 import bochner_lab as lab
-from bochner_lab import Estimate, Finding, PowerCheck, equal, mostly_superior, not_worse, superior, superior_somewhere
+from bochner_lab import (
+    Estimate,
+    Finding,
+    PowerCheck,
+    equal,
+    mostly_equal,
+    mostly_superior,
+    not_worse,
+    superior,
+    superior_somewhere,
+)
 from bochner_lab._runner import plain
 from bochner_lab._verdicts import interval, smallest_effect, together, verdict_of
 
@@ -161,3 +171,19 @@ def test_our_statements_do_not_count():
     )
     counted = [Finding(s["holds"], "") for s in result["statements"] if not s["ours"]]
     assert verdict_of(counted) == result["verdict"] and any(s["ours"] for s in result["statements"])
+
+
+@pytest.mark.parametrize(
+    "means, holds",
+    [([0.0] * 10, True), ([0.0] * 9 + [9.0], True), ([0.0] * 7 + [9.0] * 3, False), ([0.0] * 8 + [2.9] * 2, None)],
+)
+def test_mostly_equal_counts_points(means, holds):
+    """Within 3 at nine tenths of the points; 2.9 with an error of one is undecided."""
+    assert mostly_equal(estimate(means, [1.0] * 10), 3.0, "", share=0.9).holds is holds
+
+
+def test_noise_is_not_mostly_equal():
+    """Differences of pure noise that is as large as the margin, again and again: never called equal."""
+    rng = np.random.default_rng(0)
+    found = [mostly_equal(Estimate.of(rng.standard_normal((4, 10))), 0.5, "", share=0.9).holds for _ in range(200)]
+    assert not any(found)

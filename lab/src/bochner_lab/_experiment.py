@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from ._verdicts import Finding, without_power
 from .datasets import load
+from .datasets._load import EMBEDDED, VARIABLE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,6 +31,10 @@ PAPERS: dict[str, str] = {
     "omc": "Unifying Orthogonal Monte Carlo Methods",
     "ours": "Questions of our own",
 }
+
+
+REJUDGED = "Statements were judged anew after the run, by 95 % intervals and margins in place of two standard errors."
+"""What ``deviations`` says of results whose numbers are older than their rule."""
 
 
 def by_profile(*, smoke: T, full: T) -> Mapping[str, T]:
@@ -207,6 +212,25 @@ class Experiment:
             f"Holds if all {count - ours} statements below are true, in part if some are true and some false, does not hold "
             f"if some are false and none is true, and is undecided if none is false and some are undecided.{apart}"
         )
+
+
+def recorded_seconds(one: Experiment, result: Mapping[str, Any] | None) -> float:
+    """The time of the full profile: that of a result of it, or the one that the experiment declares."""
+    recorded = result is not None and result["profile"] == "full" and "wall_seconds" in result
+    return float(result["wall_seconds"]) if result is not None and recorded else float(one.seconds["full"])
+
+
+def needs(one: Experiment) -> str:
+    """What an experiment needs beyond the package: a folder of data sets, and extras.
+
+    Examples
+    --------
+    >>> from bochner_lab import experiment, needs
+    >>> needs(experiment("simrf-fig6")), needs(experiment("simrf-fig8"))
+    ('nothing', 'BOCHNER_DATA')
+    """
+    folder = [VARIABLE] if set(one.data) - set(EMBEDDED) else []
+    return ", ".join([*folder, *one.extras]) or "nothing"
 
 
 @dataclass(frozen=True)

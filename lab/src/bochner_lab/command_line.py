@@ -165,16 +165,28 @@ def _list(options: argparse.Namespace) -> int:
     missing = [one for one in lab.absent().values() if options.paper in (None, one.paper)]
     if options.json:
         fields = ("name", "paper", "item", "claim", "rule", "data", "methods", "seconds")
-        print(as_json([{key: getattr(one, key) for key in fields} for one in chosen]))
+        more = {"recorded_seconds": lab.recorded_seconds, "needs": lambda one, _: lab.needs(one)}
+        print(
+            as_json(
+                [
+                    {key: getattr(one, key) for key in fields}
+                    | {key: find(one, results.get(one.name)) for key, find in more.items()}
+                    for one in chosen
+                ]
+            )
+        )
         return 0
     rows, known = [], known_verdicts()
     for one in chosen:
         found = results.get(one.name)
         verdict = known.get(one.name, "-") if found is None else found["verdict"]
         verdict += " (smoke)" if found is not None and found["profile"] == "smoke" else ""
-        times = [f"{one.seconds[profile]:,.0f} s" for profile in ("smoke", "full")]
-        rows.append([one.name, one.item, *times, ", ".join(one.data) or "none", verdict])
-    print(format_table(["experiment", "item", "smoke", "full", "data", "verdict"], rows))
+        took = lab.recorded_seconds(one, found)
+        times = [f"{one.seconds['smoke']:,.0f} s", f"{took:,.0f} s"]
+        rows.append([one.name, one.item, *times, lab.needs(one), ", ".join(one.data) or "none", verdict])
+    print(format_table(["experiment", "item", "smoke", "full", "needs", "data", "verdict"], rows))
+    total = sum(lab.recorded_seconds(one, results.get(one.name)) for one in chosen)
+    print(f"\nFull profiles together: {total / 3600:.1f} h of one core, as recorded where there is a result.")
     print()
     for one in chosen:
         print(f"{one.name}: {one.claim}")

@@ -12,7 +12,7 @@ from bochner.approximation import Approximation
 from bochner.kernels import Gaussian
 from bochner.maps import GeneralizedExponential
 
-from ..._experiment import Experiment, Results, by_profile, statement
+from ..._experiment import REJUDGED, Experiment, Results, by_profile, statement
 from ..._figures import legend, panels
 from ..._verdicts import Finding
 
@@ -34,7 +34,7 @@ class TailBounds(Experiment):
     deviations = (
         "Independent rows: exact probabilities in place of a simulation, at M = 1, x = y = 0 and eps >= 1, where only "
         "the upper tail remains.  Orthogonal rows: frequencies in independent draws, at eps that are quantiles of the "
-        "positive errors of as many other draws."
+        "positive errors of as many other draws. " + REJUDGED
     )
     profiles = by_profile(
         smoke={

@@ -13,7 +13,7 @@ from bochner.extending import Map
 from bochner.maps import AngularHybrid, GaussianHybrid
 
 from ..._estimates import Estimate, share
-from ..._experiment import Experiment, Results, by_profile, statement
+from ..._experiment import REJUDGED, Experiment, Results, by_profile, statement
 from ..._verdicts import Finding
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class HybridVariance(Experiment):
     )
     deviations = (
         "Sharing is compared in simulated errors. A previous rule compared closed forms only, for the angular hybrid "
-        "only, where Eq. 46 cannot fail by construction; Theorem 3.1 says it of every bipolar hybrid."
+        "only, where Eq. 46 cannot fail by construction; Theorem 3.1 says it of every bipolar hybrid. " + REJUDGED
     )
     methods = tuple(MAPS)
     profiles = by_profile(smoke={"d": 4, "draws": 500}, full={"d": 4, "draws": 30_000})

@@ -13,7 +13,7 @@ from bochner.approximation import Approximation
 from bochner.projections import Orthogonal
 
 from ..._estimates import Estimate, share
-from ..._experiment import Experiment, Results, by_profile, statement
+from ..._experiment import REJUDGED, Experiment, Results, by_profile, statement
 from ..._figures import panels
 from ..._verdicts import Finding, interval, superior
 
@@ -35,6 +35,7 @@ class Theorems(Experiment):
         "Kac's walk beats independent rows for the Gaussian kernel with C d log d rotations."
     )
     methods = ("HMD", "KAC", "IID")
+    deviations = REJUDGED
     profiles = by_profile(
         smoke={
             "matrices": 4000,

@@ -11,7 +11,7 @@ from bochner import kernels, maps, projections
 from bochner.approximation import Approximation
 
 from ..._estimates import Estimate
-from ..._experiment import Experiment, Results, Row, by_profile, dataset, statement
+from ..._experiment import REJUDGED, Experiment, Results, Row, by_profile, dataset, statement
 from ..._figures import curve
 from ..._verdicts import Finding, interval, superior
 
@@ -46,7 +46,7 @@ class AttentionConversion(Experiment):
         "orthogonal for attention, and independent on cpu_act, where the mean square error has a closed form. cpu_act has "
         "outliers of thirty standard deviations: the mean square error over draws and pairs is dominated by the rarest "
         "draws and the farthest pairs, and says little about a single draw, so both are judged. The smoke profile has the "
-        "digits of scikit-learn."
+        "digits of scikit-learn. " + REJUDGED
     )
     profiles = by_profile(
         smoke={

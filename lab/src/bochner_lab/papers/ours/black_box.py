@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._estimates import BEYOND, Estimate
-from ..._experiment import Experiment, Results, by_profile, statement
+from ..._experiment import REJUDGED, Experiment, Results, by_profile, statement
 from ..._figures import MARKERS, legend, panels
 from ..._verdicts import Finding, interval, not_worse, superior
 from ._searches import COUPLINGS, DENSE, METHODS, absent, search
@@ -57,7 +57,7 @@ class BlackBox(Experiment):
         "one rotated instance that is not reported: width and learning rate at once for ours and OpenES, the initial "
         "deviation for CMA-ES and NGOpt.  Ours and OpenES have equal populations, ranks, Adam and a learning rate that "
         "falls to zero.  NGOpt takes most of the time and has three instances where the others have five.  Haar rotations "
-        "run in d = 100 only."
+        "run in d = 100 only. " + REJUDGED
     )
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:

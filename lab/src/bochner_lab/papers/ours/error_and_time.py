@@ -13,7 +13,7 @@ from bochner.approximation import Approximation
 from bochner.kernels import Gaussian
 
 from ..._estimates import Estimate
-from ..._experiment import Experiment, Results, by_profile, dataset, statement
+from ..._experiment import REJUDGED, Experiment, Results, by_profile, dataset, statement
 from ..._verdicts import Finding, superior, together
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class ErrorAndTime(Experiment):
     data = ("mnist",)
     methods = (*MECHANISMS, *LANDMARKS, *PEERS)
     timed = True
+    deviations = REJUDGED
     profiles = by_profile(
         smoke={"rows": 500, "evaluated": 100, "widths": (128, 512), "draws": 3},
         full={"rows": 8000, "evaluated": 500, "widths": (256, 512, 1024), "draws": 5},

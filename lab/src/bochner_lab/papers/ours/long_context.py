@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._estimates import Estimate
-from ..._experiment import Experiment, Results, Row, by_profile, statement
+from ..._experiment import REJUDGED, Experiment, Results, Row, by_profile, statement
 from ..._figures import curve, legend
 from ..._verdicts import Finding, superior
 
@@ -54,7 +54,7 @@ class LongContext(Experiment):
         "converted with the layer exact that `calibrate` finds to need it most. Images were first judged on one model, "
         "which stayed below the goal (0.898); it is the first of the three here, and the mean of the three is within one "
         "standard error of the goal. Increases are of the bits per character, of the perplexity of words, and accuracies "
-        "of images. The smoke profile has the digits of scikit-learn."
+        "of images. The smoke profile has the digits of scikit-learn. " + REJUDGED
     )
     profiles = by_profile(
         smoke={

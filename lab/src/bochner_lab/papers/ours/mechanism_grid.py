@@ -15,7 +15,7 @@ from bochner.kernels import Gaussian, Softmax
 from bochner.maps import Framed
 
 from ..._estimates import Estimate
-from ..._experiment import Experiment, Results, by_profile, dataset, statement
+from ..._experiment import REJUDGED, Experiment, Results, by_profile, dataset, statement
 from ..._figures import panels
 from ..._verdicts import Finding, interval, not_worse
 
@@ -68,7 +68,7 @@ class MechanismGrid(Experiment):
         "Columns are standardised, MNIST's pixels divided by 255.  Constants, frames and landmarks are fitted to up to "
         "2000 rows; errors are measured between other rows.  Lengthscales are multiples of the median distance, scales "
         "of softmax give the products of two rows that standard deviation.  Maps with the same rows share their draws, and "
-        "differences are of pairs of draws."
+        "differences are of pairs of draws. " + REJUDGED
     )
     profiles = by_profile(
         smoke={

@@ -10,7 +10,7 @@ import numpy as np
 from bochner import catalogue
 
 from ..._estimates import Estimate
-from ..._experiment import Experiment, Results, by_profile, statement
+from ..._experiment import REJUDGED, Experiment, Results, by_profile, statement
 from ..._verdicts import Finding, superior
 from ._couplings import COUPLINGS, LABELS
 
@@ -29,6 +29,7 @@ class PairDensities(Experiment):
         "for ORFs, and less again for SimRFs."
     )
     methods = COUPLINGS
+    deviations = REJUDGED
     profiles = by_profile(smoke={"d": 6, "blocks": 3000}, full={"d": 6, "blocks": 200_000})
     seconds = by_profile(smoke=0.5, full=15)
 
