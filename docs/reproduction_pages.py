@@ -191,7 +191,7 @@ def experiment_table() -> str:
     ]  # fmt: skip
     total = sum(experiments.recorded_seconds(one, found.get(name)) for name, one in experiments.experiments().items())
     shown = table("name | item | claim | smoke | full | needs | verdict", rows)
-    return f"{shown}\n\nThe full profiles took {total / 3600:.1f} hours of one core together, as recorded in their results."
+    return f"{shown}\n\nThe full profiles took {total / 3600:.1f} hours together, as recorded in their results."
 
 
 def absent_table() -> str:

@@ -186,7 +186,7 @@ def _list(options: argparse.Namespace) -> int:
         rows.append([one.name, one.item, *times, lab.needs(one), ", ".join(one.data) or "none", verdict])
     print(format_table(["experiment", "item", "smoke", "full", "needs", "data", "verdict"], rows))
     total = sum(lab.recorded_seconds(one, results.get(one.name)) for one in chosen)
-    print(f"\nFull profiles together: {total / 3600:.1f} h of one core, as recorded where there is a result.")
+    print(f"\nFull profiles together: {total / 3600:.1f} h, as recorded where there is a result.")
     print()
     for one in chosen:
         print(f"{one.name}: {one.claim}")
