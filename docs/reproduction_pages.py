@@ -190,8 +190,9 @@ def experiment_table() -> str:
         for name, one in experiments.experiments().items()
     ]  # fmt: skip
     total = sum(experiments.recorded_seconds(one, found.get(name)) for name, one in experiments.experiments().items())
-    shown = table("name | item | claim | smoke | full | needs | verdict", rows)
-    return f"{shown}\n\nThe full profiles took {total / 3600:.1f} hours together, as recorded in their results."
+    rows.append(["all", "", "", f"{sum(one.seconds['smoke'] for one in experiments.experiments().values()):.0f} s",
+                 f"{total / 3600:.1f} h", "", ""])  # fmt: skip
+    return table("name | item | claim | smoke | full | needs | verdict", rows)
 
 
 def absent_table() -> str:
