@@ -52,11 +52,11 @@ class GramRelativeError(Experiment):
         smoke={"data": {"Powerplant": (100, 8, 3), "LETTER": (100, 8, 3)}, "n": (1, 3)},
         full={
             "data": {
-                "Powerplant": (550, 40, 5),
-                "LETTER": (550, 40, 5),
-                "USPS": (550, 6, 3),
-                "MNIST": (550, 4, 2),
-                "LEUKEMIA": (10, 6, 1),
+                "Powerplant": (550, 30, 5),
+                "LETTER": (550, 30, 5),
+                "USPS": (550, 5, 2),
+                "MNIST": (550, 3, 2),
+                "LEUKEMIA": (10, 5, 1),
             },
             "n": (1, 2, 3, 4, 5),
         },
