@@ -47,7 +47,7 @@ class Classification(Experiment):
     deviations = (
         "The appendix with the grid of sigma, the splits and the preparation is not available: columns are "
         "standardised; five folds, whose test rows, a tenth, are disjoint; sigma is tuned for each mechanism and fold on "
-        "all validation rows, a tenth of the others, with at most 4000 training rows. Previous results had one split, 1000 "
+        "all validation rows, a tenth of the others, with at most 1500 training rows. Previous results had one split, 1000 "
         "training rows and 100 validation rows to tune, and intervals over draws only."
     )
     profiles = by_profile(
@@ -66,10 +66,10 @@ class Classification(Experiment):
             "rows": None,
             "m": 128,
             "sigmas": (0.01, 10.0, 12),
-            "tuning_rows": (4000, 4000),
-            "tuning_draws": 3,
+            "tuning_rows": (1500, 4000),
+            "tuning_draws": 2,
             "folds": 5,
-            "draws": 5,
+            "draws": 3,
         },
     )
     seconds = by_profile(smoke=3, full=600)

@@ -35,7 +35,7 @@ class Downstream(Experiment):
     )
     profiles = by_profile(
         smoke={"data": {"Powerplant": (300, 3), "LETTER": (300, 3)}, "n": (1, 3)},
-        full={"data": {"Powerplant": (9568, 12), "LETTER": (1500, 5), "USPS": (1000, 4)}, "n": (1, 2, 3)},
+        full={"data": {"Powerplant": (9568, 12), "LETTER": (1000, 4), "USPS": (600, 4)}, "n": (1, 2, 3)},
     )
     seconds = by_profile(smoke=4, full=600)
 

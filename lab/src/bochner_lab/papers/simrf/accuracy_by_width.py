@@ -28,7 +28,7 @@ class AccuracyByWidth(Experiment):
     claim = "In kernel regression on eight UCI data sets SimRFs consistently perform best at every number of features."
     data = tuple(DATA.values())
     methods = COUPLINGS
-    deviations = f"{OWN_SPLIT} Chess, with 22726 training rows, has a third of the draws."
+    deviations = f"{OWN_SPLIT} Chess, with 22726 training rows, has a tenth of the draws."
     profiles = by_profile(
         smoke={
             "data": ("banknote", "wifi"),
@@ -57,7 +57,7 @@ class AccuracyByWidth(Experiment):
         """Accuracies by coupling and number of features m = f d, and differences of couplings."""
         split, sigma, found = tuned(part, p)
         d = split.train.shape[1]
-        draws = p["draws"] // 3 if part == "chess" else p["draws"]
+        draws = p["draws"] // 10 if part == "chess" else p["draws"]
         points = [compared(split, sigma, COUPLINGS, f * d, draws, rng) for f in p["factors"]]
         return found | {
             name: {key: [point[name][key] for point in points] for key in ("mean", "error")} for name in points[0]
