@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from ._verdicts import Finding, without_power
 from .datasets import load
-from .datasets._load import EMBEDDED, VARIABLE
+from .datasets._entries import EMBEDDED
+from .datasets._load import VARIABLE
 
 if TYPE_CHECKING:
     import numpy as np

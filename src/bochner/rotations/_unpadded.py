@@ -181,11 +181,11 @@ class CutLevel(AngledStage):
 
     def flops(self, dim: int) -> int:
         """Four multiplications and two additions for each pair."""
-        return 6 * self._first.size
+        return 6 * len(self._first)
 
     def cost(self, dim: int) -> float:
         """Pairs are rotated one after the other, as in a walk."""
-        return 22.0 * self._first.size / dim
+        return 22.0 * len(self._first) / dim
 
     def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
         c, s = (like(table[blocks][:, self._group], x) for table in self._table(np.dtype(np.float64)))
