@@ -45,8 +45,8 @@ class GramRelativeError(Experiment):
     deviations = (
         "Columns are standardised, which the paper does not say. CIFAR100 is not here. Fewer runs than the paper's "
         "500, 500, 500, 100 and 10, paired by subset, and smaller n on large data; 300 points of MNIST. On LEUKEMIA H is "
-        "left out, and the exact rotation of Gort is drawn on the span of the ten points, which has the same law. B and H have "
-        "whole rules; previous results had cut ones."
+        "left out, and the exact rotation of Gort is drawn on the span of the ten points, which has the same law. B and H "
+        "have whole rules; previous results had cut ones."
     )
     profiles = by_profile(
         smoke={"data": {"Powerplant": (100, 8, 3), "LETTER": (100, 8, 3)}, "n": (1, 3)},
