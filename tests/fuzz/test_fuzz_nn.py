@@ -206,6 +206,7 @@ FUNCTIONS = [
     tensor_target("linear_attention", nn.linear_attention),
     tensor_target("LayerPlan", nn.LayerPlan),
     tensor_target("AttentionFeatures", nn.AttentionFeatures),
+    tensor_target("ElementwiseFeatures", nn.ElementwiseFeatures),
 ]
 
 

@@ -221,3 +221,5 @@ def test_uniform_bound_falls_with_error_and_rules():
     assert (theory.log_quadrature_uniform_bound([0.1, 0.2, 0.4], 2.0, 4, 1000, "orthoplex") < bounds).all()
     with pytest.raises(ValueError, match="log_quadrature_uniform_bound: epsilon must be positive"):
         theory.log_quadrature_uniform_bound(0.0, 1.0, 3)
+    with pytest.raises(ValueError, match="radius must be one number, got an array of shape"):
+        theory.log_quadrature_uniform_bound(0.1, [1.0, 2.0], 3)

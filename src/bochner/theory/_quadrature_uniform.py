@@ -74,7 +74,9 @@ def log_quadrature_uniform_bound(
     d, n_rules = check_count(owner, "d", d), check_count(owner, "n_rules", n_rules)
     check_option(owner, "vertices", vertices, ("simplex", "orthoplex"))
     epsilon = check_numbers(owner, "epsilon", epsilon, "positive", lambda v: v > 0)
-    R = float(check_numbers(owner, "radius", radius, "positive and at most 1e6", lambda v: (v > 0) & (v <= 1e6)))
+    R = check_numbers(owner, "radius", radius, "positive and at most 1e6", lambda v: (v > 0) & (v <= 1e6))
+    if R.ndim:
+        raise ValueError(f"{owner}: radius must be one number, got an array of shape {R.shape}; call once for each.")
     V = np.square(np.linspace(0, R, _DISTANCES + 1)[1:])
     log_variance = math.log(float(spherical_radial_variance(V, d, vertices).max()) / n_rules)
     at_points = d * np.log1p(2 * R / _RADII) + log_variance
