@@ -14,6 +14,7 @@ from ..._verdicts import Finding, equal, interval, mostly_equal, mostly_superior
 from ._mechanisms import (
     DATA,
     KERNELS,
+    LARGE,
     METHODS,
     difference,
     kernel_of,
@@ -44,9 +45,10 @@ class GramRelativeError(Experiment):
     methods = tuple(METHODS)
     deviations = (
         "Columns are standardised, which the paper does not say. CIFAR100 is not here. Fewer runs than the paper's "
-        "500, 500, 500, 100 and 10, paired by subset, and smaller n on large data; 300 points of MNIST. On LEUKEMIA H is "
-        "left out, and the exact rotation of Gort is drawn on the span of the ten points, which has the same law. B and H "
-        "have whole rules; previous results had cut ones."
+        "500, 500, 500, 100 and 10, paired by subset, and smaller n on large data; 300 points of MNIST. On LEUKEMIA the "
+        "arc-cosine kernels, whose W has 100 million numbers, were left out after the start of the run, and so is H; the "
+        "exact rotation of Gort is drawn on the span of the ten points, which has the same law. B and H have whole rules; "
+        "previous results had cut ones."
     )
     profiles = by_profile(
         smoke={"data": {"Powerplant": (100, 8, 3), "LETTER": (100, 8, 3)}, "n": (1, 3)},
@@ -64,8 +66,9 @@ class GramRelativeError(Experiment):
     seconds = by_profile(smoke=3, full=900)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
-        """One per data set and kernel."""
-        return [f"{data} {kernel}" for data in p["data"] for kernel in KERNELS]
+        """One per data set and kernel; on LEUKEMIA the Gaussian only."""
+        kernels = {data: KERNELS if D[data] < LARGE else KERNELS[:1] for data in p["data"]}
+        return [f"{data} {kernel}" for data in p["data"] for kernel in kernels[data]]
 
     def run(self, part: str, p: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         """Means over runs of the logarithms of errors, by method and number of rules n, and their paired differences."""
@@ -164,7 +167,7 @@ class GramRelativeError(Experiment):
         data = list(results.parameters["data"])
         axes = panels(figure, [f"{k}, {x}" for k in KERNELS for x in data], "n", "relative error", columns=len(data))
         for i, (kernel, name) in enumerate((kernel, name) for kernel in KERNELS for name in data):
-            part = results.parts[f"{name} {kernel}"]
+            part = results.parts.get(f"{name} {kernel}", {})
             for k, method in enumerate(METHODS):
                 if method in part:
                     logs = Estimate.read(part[method])
@@ -175,7 +178,8 @@ class GramRelativeError(Experiment):
     def _cases(self, results: Results, kernels: tuple[str, ...] = KERNELS) -> list[tuple[str, str, Mapping[str, Any]]]:
         """Data set, kernel and numbers of every part of some kernels."""
         data = results.parameters["data"]
-        return [(name, kernel, results.parts[f"{name} {kernel}"]) for name in data for kernel in kernels]
+        cases = [(name, kernel) for name in data for kernel in kernels if f"{name} {kernel}" in results.parts]
+        return [(name, kernel, results.parts[f"{name} {kernel}"]) for name, kernel in cases]
 
 
 def _within(ratios: Iterable[Estimate], factor: float) -> Finding:
