@@ -13,6 +13,7 @@ from ._pairs import check_numbers
 from ._quadrature import spherical_radial_variance
 
 _DISTANCES = 500
+"""Distances of which the largest variance is taken; it changes on the scale of a lengthscale, and R is a few of them."""
 _RADII = np.geomspace(1e-12, 1e3, 3001)
 """Radii of the balls of a net that are tried; any of them gives a valid bound."""
 

@@ -72,7 +72,7 @@ class Classification(Experiment):
             "draws": 3,
         },
     )
-    seconds = by_profile(smoke=3, full=600)
+    seconds = by_profile(smoke=3, full=150)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per data set and mechanism."""

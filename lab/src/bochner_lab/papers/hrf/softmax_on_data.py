@@ -51,7 +51,7 @@ class SoftmaxOnData(Experiment):
         smoke={"rows": 512, "signs": (2, 8), "pairs": 20, "draws": 20},
         full={"rows": 512, "signs": (1, 2, 4, 8, 16), "pairs": 100, "draws": 300},
     )
-    seconds = by_profile(smoke=4, full=120)
+    seconds = by_profile(smoke=2, full=70)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per preparation, data set and method."""

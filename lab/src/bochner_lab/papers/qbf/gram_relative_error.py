@@ -63,7 +63,7 @@ class GramRelativeError(Experiment):
             "n": (1, 2, 3, 4, 5),
         },
     )
-    seconds = by_profile(smoke=3, full=900)
+    seconds = by_profile(smoke=2, full=150)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per data set and kernel; on LEUKEMIA the Gaussian only."""
