@@ -139,6 +139,10 @@ def is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
+def _is_exact(value: Any) -> bool:
+    return isinstance(value, str) and value == "exact"
+
+
 def leaves_open(machine: Any) -> bool:
     """Whether a machine has anything to choose from its rows, alpha by a criterion included."""
     open_ones = (machine.kernel, machine.gamma, machine.metric, machine.map, machine.n_components, machine.standardize)
@@ -231,7 +235,9 @@ def _kernels(machine: Any, rows: RowSource, owner: str) -> tuple[tuple[Any, ...]
         found: tuple[Any, ...] = (kernels.Gaussian(), kernels.Matern(1.5))
         if not wide:
             found = (*found, kernels.Laplacian(), kernels.ExponentialPower(1.0))
-        if machine.projection is not None or not (machine.map is None or is_auto(machine.map)):
+        if machine.projection is not None or not (
+            machine.map is None or is_auto(machine.map) or _is_exact(machine.map)
+        ):
             found = tuple(kernel for kernel in found if _serves(machine, kernel, owner)) or found[:1]
         return found, True
     kernel = look_up(owner, catalogue.kernel, given) if isinstance(given, str) else given
@@ -316,6 +322,8 @@ def _maps(machine: Any, rows: RowSource, owner: str, kernel: Any, *, begin: bool
 
     "exact" stands for landmarks at all rows, where there are few enough, or no more than a given width.
     """
+    if _is_exact(machine.map):
+        return ("exact",), None
     width = None if is_auto(machine.n_components) else check_count(owner, "n_components", machine.n_components)
     if not is_auto(machine.map):
         plain = machine.map is None or kernel is None or not _is_landmarks(machine.map, owner)

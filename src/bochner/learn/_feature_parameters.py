@@ -82,6 +82,14 @@ def draw_features(parameters: FeatureParameters, rows: RowSource, random_state: 
     return _with_width(owner, spec, width).draw(rows.shape[1], rng)
 
 
+def resolved_kernel(parameters: FeatureParameters, rows: Any, random_state: Any) -> Kernel:
+    """The kernel of the parameters, with its bandwidth for these rows."""
+    map_ = catalogue.map("landmarks")
+    found = _approximation(parameters._replace(map=map_, projection=None), rows, as_generator(random_state)).kernel
+    assert found is not None  # landmarks serve no other
+    return found
+
+
 def as_generator(random_state: Any) -> np.random.Generator:
     """Return the Generator of a scikit-learn ``random_state``; None follows ``numpy.random.seed``."""
     if isinstance(random_state, np.random.Generator):

@@ -303,7 +303,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     def _calibrated(self) -> Calibration | None:
         """Slopes from scores to probabilities, by rows that are left out."""
         model, kept = self.model_, self._kept
-        if not isinstance(model, RidgeModel) or model.data is None or kept is None:
+        if not isinstance(model, RidgeModel) or kept is None or (model.data is None and kept.gaps is None):
             return None
         phi = self._moved_features()
         with self._threads():

@@ -19,6 +19,7 @@ from ._changed_rows import in_coordinates
 from ._chooser import Selection, begin_chosen, choose, fit_chosen, is_auto, leaves_open
 from ._coordinates import Coordinates, moved_features
 from ._estimator import Compactable, FeatureEstimator
+from ._exact_kernel import check_exact, fit_exact, is_exact
 from ._feature_parameters import FeatureParameters, draw_features
 from ._linear.moments import Moments
 from ._linear.ridge import Ridge, RidgeModel
@@ -43,6 +44,10 @@ def streams(machine: Any) -> bool:
     if isinstance(machine.alpha, str) and machine.alpha == "loo" and machine.method == "ridge":
         raise AttributeError(
             f"{type(machine).__name__}: alpha='loo' looks at every row again, and partial_fit keeps none; use alpha='auto'."
+        )
+    if is_exact(machine.map):
+        raise AttributeError(
+            f"{type(machine).__name__}: map='exact' needs all rows at once, and partial_fit keeps none; use map='auto'."
         )
     if getattr(machine, "loss", "squared") != "squared":
         raise AttributeError(
@@ -125,10 +130,14 @@ class KernelMachine(Compactable, FeatureEstimator, ABC):
         owner = type(self).__name__
         check_option(owner, "method", self.method, METHODS)
         check_flag(owner, "fit_intercept", self.fit_intercept)
+        if is_exact(self.map) and self.method != "ridge":
+            raise ValueError(f"{owner}: map='exact' belongs to method='ridge', got {self.method!r}.")
 
     def _fit_rows(self, rows: RowSource, *, begin: bool = False) -> None:
         """Choose what is left to choose, draw features and learn all rows, or only the first of them if ``begin``."""
         self._check_method()
+        if is_exact(self.map):
+            check_exact(self, rows, begin=begin)
         self.selection_, sample = None, None
         with self._threads():
             if self.method == "nadaraya-watson":  # an average has nothing to judge: rules, not a search
@@ -144,6 +153,13 @@ class KernelMachine(Compactable, FeatureEstimator, ABC):
                     said = f"{n - rows.shape[0]} of {n} rows repeat others, and equal rows are left out together; "
                     self.selection_ = replace(self.selection_, reason=said + self.selection_.reason)
                 self._kept = _kept_rows(every, rows) if rows.in_memory else None
+                if is_exact(self.map):
+                    self.features_, self.model_, self.selection_, self._kept = fit_exact(
+                        self, parameters, self.coordinates_, self.selection_, rows, self._kept,
+                        classes=self._classes_alike,
+                    )  # fmt: skip
+                    self._announced()
+                    return
             method = self._method()
             moved = in_coordinates(self.coordinates_, rows)
             self.features_ = draw_features(parameters, moved, self.random_state, symmetric=method.symmetric)
@@ -155,6 +171,9 @@ class KernelMachine(Compactable, FeatureEstimator, ABC):
                 )
             else:
                 self.model_ = (method.begin if begin else method.fit)(phi, rows, verbose=verbose)
+        self._announced()
+
+    def _announced(self) -> None:
         if self.selection_ is not None:
             self.selection_.announce(type(self).__name__)
 

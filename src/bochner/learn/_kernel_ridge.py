@@ -40,7 +40,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
     map : "auto", Map, str or None
         Features, see `RandomFeatures`.  ``"auto"`` takes the exact kernel, landmarks at all rows, up to 3000 rows, and
         otherwise chooses between random features (the default map of the kernel) and `maps.Landmarks`; with a
-        ``projection`` they are random.  None means random features.
+        ``projection`` they are random.  ``"exact"`` takes the exact kernel of any number of rows, in quadratic time: up to
+        about 100,000 rows in memory.  None means random features.
     projection
         See `RandomFeatures`.
     n_components : "auto" or int
@@ -140,6 +141,14 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
     robust deviations from their median; the scale is that of left-out residuals of this first fit, and ``alpha`` is chosen
     by the loss of rows that are left out of fits to at most 1024 rows.  Each of some ten to forty reweighted fits then
     takes as long as one by squares.
+
+    ``map="exact"`` solves :math:`(K+\alpha W^{-1})c = y-b` with the Gram matrix K of all rows, without features: by a
+    Cholesky factor up to 20,000 rows (``solver="dual"`` for more), from 8192 on in float32 with a few steps of conjugate
+    gradients in float64; beyond by conjugate gradients on tiles of the kernel in float32 (``solver="cg"``), to a relative
+    error of 1e-4, with up to 2048 pivoted landmarks as preconditioner.  Memory is :math:`4n^2` bytes of the factor
+    (:math:`8n^2` up to 8192 rows), or at most 3 GB of tiles and 16 kB per row; tiles beyond are computed again.
+    Bandwidth and alpha of the search are tried again on 4096 held-out rows.  The features are then the kernel with the
+    rows of the fit, which the model keeps; probabilities and intervals need the factor.
 
     ``method="nadaraya-watson"`` is the kernel average :math:`\sum_i k(x, x_i)y_i/\sum_i k(x, x_i)`, computed in one
     pass; here features of queries and keys may differ.  Nothing is searched for: ``gamma="auto"`` means "scale" for the
@@ -310,12 +319,13 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
     def _intervals(self, level: Any) -> Intervals:
         if not isinstance(level, float | np.floating) or not 0 < level < 1:
             raise ValueError(f"KernelRidge.predict: interval must be a number between 0 and 1, got {shown(level)}.")
-        if not isinstance(self.model_, RidgeModel) or self.model_.data is None or self._kept is None:
+        kept, model = self._kept, self.model_
+        if not isinstance(model, RidgeModel) or kept is None or (model.data is None and kept.gaps is None):
             raise ValueError(
                 "KernelRidge.predict: intervals need rows that were left out, and this fit keeps none; fit rows in memory "
                 "with method='ridge' and loss='squared', not by conjugate gradients, and do not call compact()."
             )
-        return Intervals(self.model_, self._moved_features(), self._kept, float(level))
+        return Intervals(model, self._moved_features(), kept, float(level))
 
     def _predictor(self) -> Callable[[np.ndarray], np.ndarray]:
         return self._after(_first_column if self._one_dimensional else np.asarray)

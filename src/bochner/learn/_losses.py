@@ -81,10 +81,14 @@ def check_loss(machine: Any) -> None:
     check_option(owner, "loss", machine.loss, LOSSES)
     if machine.loss == "squared":
         return
-    if machine.method != "ridge" or machine.solver != "auto":
+    if (
+        machine.method != "ridge"
+        or machine.solver != "auto"
+        or (isinstance(machine.map, str) and machine.map == "exact")
+    ):
         raise ValueError(
-            f"{owner}: loss={machine.loss!r} reweights the rows of method='ridge' with solver='auto', got "
-            f"method={machine.method!r} and solver={machine.solver!r}."
+            f"{owner}: loss={machine.loss!r} reweights the rows of method='ridge' with solver='auto' and features, got "
+            f"method={machine.method!r}, solver={machine.solver!r} and map={shown(machine.map)}."
         )
     if isinstance(machine.alpha, str) and machine.alpha != "auto":
         raise ValueError(

@@ -287,7 +287,7 @@ class _RowsInMemory(ABC):
 
         Least squares on them have the same solution, and a row that is left out has no twin that stays.
         """
-        first, home = _equal_rows(self.X)
+        first, home = equal_rows(self.X)
         if len(first) == self.count() or self.targets is None:
             return self
         w = np.ones(len(home)) if self.weights is None else self.weights
@@ -307,11 +307,15 @@ class _RowsInMemory(ABC):
         X = sparse.csr_array(self.X[chosen]) if sparse.issparse(self.X) else np.asarray(self.X[chosen])
         return Chunk(X, self.targets[chosen], None if self.weights is None else self.weights[chosen])
 
-    def targets_of(self, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
-        """Targets and weights of the rows that equal rows X, where no two are equal."""
+    def places_of(self, X: Any) -> np.ndarray:
+        """Numbers of rows that equal rows X."""
         keys = _row_keys(self.X)
         order = np.argsort(keys)
-        place = order[np.searchsorted(keys[order], _row_keys(X))]
+        return np.asarray(order[np.searchsorted(keys[order], _row_keys(X))])
+
+    def targets_of(self, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        """Targets and weights of the rows that equal rows X, where no two are equal."""
+        place = self.places_of(X)
         return self.targets[place], None if self.weights is None else self.weights[place]
 
     def gathered(self) -> Chunk:
@@ -427,7 +431,7 @@ class SparseRows(_RowsInMemory):
         return int(-(-self.X.nnz // max(self.count(), 1)))
 
 
-def _equal_rows(X: Any) -> tuple[np.ndarray, np.ndarray]:
+def equal_rows(X: Any) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of the first rows of their kind, in order, and for each row the place of its kind among them."""
     _, first, home = np.unique(_row_keys(X), return_index=True, return_inverse=True)
     order = np.argsort(first)

@@ -14,6 +14,7 @@ from ..approximation.log_features import KeySums
 from ._cells import Cells
 from ._chooser import Selection
 from ._coordinates import Coordinates
+from ._exact_kernel import ExactKernel
 from ._linear.moments import Moments
 from ._linear.posterior import Posterior
 from ._linear.ridge import FewRows, Ridge, RidgeModel, Solution
@@ -26,10 +27,11 @@ FORMAT = 2
 
 _SCHEMA: dict[str, tuple[Any, str]] = {
     "Cells": (Cells, "levels fills gaps"),
-    "Calibration": (Calibration, "below above"),
+    "Calibration": (Calibration, "below above own"),
     "Coordinates": (Coordinates, "center scale matrix limit bounds"),
+    "ExactKernel": (ExactKernel, "plan points"),
     "FewRows": (FewRows, "features targets weights"),
-    "KeptRows": (KeptRows, "X targets own merged weights"),
+    "KeptRows": (KeptRows, "X targets own merged weights gaps"),
     "KernelAverage": (KernelAverage, "options sums"),
     "KeySums": (KeySums, "values shift"),
     "Moments": (

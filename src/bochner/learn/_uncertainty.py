@@ -14,6 +14,7 @@ from ..linalg.engine import blas_for
 from ._linear.leave_one_out import LEAST_NEW, GramFit, Judged, about, gaps_of_one, gaps_of_rows, new_to
 from ._linear.ridge import RidgeModel
 from ._linear.spectrum import Equations, NormalEquations, plus
+from ._row_source import equal_rows
 
 KEPT_ROWS = 2048
 """Rows whose left-out errors give probabilities and intervals."""
@@ -36,6 +37,8 @@ class KeptRows(NamedTuple):
         Rows, their targets and their weights.
     merged, weights : arrays (n, t), and (n,) or None
         Targets and weights of the rows into which they were merged with their equals.
+    gaps : array (n, t) or None
+        Their errors, each left out of the fit with all its equals, where the fit has told them.
     """
 
     X: Any
@@ -43,10 +46,13 @@ class KeptRows(NamedTuple):
     own: np.ndarray | None
     merged: np.ndarray
     weights: np.ndarray | None
+    gaps: np.ndarray | None = None
 
 
 def left_out_gaps(model: RidgeModel, phi: Any, kept: KeptRows) -> tuple[np.ndarray, np.ndarray]:
     """Errors (n, t) of merged rows, each left out of a fit with all its equals, and their features about the mean."""
+    if kept.gaps is not None:
+        return kept.gaps, np.empty((len(kept.gaps), 0))
     equations, alpha = model.equations, float(np.median(np.asarray(model.solution.alpha)))
     F, Z = about(model.means if model.options.intercept else None, phi.queries(kept.X), kept.merged)
     gaps = None
@@ -162,7 +168,7 @@ class Spread(NamedTuple):
         """
         n, ones = min(len(F), _SPREAD_ROWS), np.ones(len(F))
         middle = float(np.median(errors)) if len(errors) else 0.0
-        if n < LEAST_NEW or not middle > 0:
+        if n < LEAST_NEW or not middle > 0 or not F.shape[1]:
             return None, ones
         logs = np.log(np.maximum(errors, _LEAST_SIZE * middle))[:, None]
         judged = Judged.of(logs[:n], None, classes=False)
@@ -193,7 +199,8 @@ class Intervals:
     Without row i the prediction at x is :math:`f_{-i}(x) = f(x) - w_ig(x, x_i)e_i/(1-h_i)`, with
     :math:`g(x, x_i) = \phi(x)^T(S+\alpha)^{-1}\phi(x_i)`, and the interval has as bounds the quantiles of
     :math:`f_{-i}(x) \mp |R_i|s(x)/s_{-i}(x_i)` with the errors :math:`R_i` of rows that were left out (Barber, Candes,
-    Ramdas and Tibshirani 2021) and their local size s, see `Spread`, which is one where it is the same everywhere.
+    Ramdas and Tibshirani 2021) and their local size s, see `Spread`, which is one where it is the same everywhere.  With
+    an exact kernel of many rows, which hardly changes without one of them, :math:`f_{-i}` is f, and s is one.
     """
 
     def __init__(self, model: RidgeModel, phi: Any, kept: KeptRows, level: float) -> None:
@@ -205,13 +212,16 @@ class Intervals:
         self.residuals = np.abs(kept.targets - kept.merged + gaps)[known]
         self.moves = (w[:, None] * gaps)[known]
         self.spreads: list[Spread | None] = []
+        first, home = equal_rows(kept.X[known])  # equal rows are left out together here as well
+        counts = np.bincount(home)
         for t in range(gaps.shape[1]):
-            spread, sizes = Spread.of(F[known], self.residuals[:, t])
-            self.residuals[:, t] /= sizes
+            mean = np.bincount(home, self.residuals[:, t]) / counts
+            spread, sizes = Spread.of(F[known][first], mean)
+            self.residuals[:, t] /= sizes[home]
             self.spreads.append(spread)
         alpha = float(np.median(np.asarray(model.solution.alpha)))
-        self.equations: Equations = model.equations
-        self.influence = _solved(self.equations, F[known], alpha)
+        self.equations: Equations | None = None if model.data is None else model.equations
+        self.influence = None if self.equations is None else _solved(self.equations, F[known], alpha)
         self.predict = model.predictor(phi)
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
@@ -220,10 +230,12 @@ class Intervals:
         return np.vstack([self._block(X[i : i + step]) for i in range(0, max(len(X), 1), step)])
 
     def _block(self, X: np.ndarray) -> np.ndarray:
-        f, means = self.predict(X), self.model.means if self.model.options.intercept else None
-        F = (self.phi.queries(X) if means is None else self.phi.queries(X) - means[0]).astype(np.float64)
-        with blas_for(self.equations.order):
-            g = F @ self.influence + self.equations.n_means / self.equations.weight
+        f, F, g = self.predict(X), np.empty((len(X), 0)), np.zeros((len(X), 1))
+        if self.equations is not None and self.influence is not None:
+            means = self.model.means[0] if self.model.options.intercept else 0.0
+            F = (self.phi.queries(X) - means).astype(np.float64)
+            with blas_for(self.equations.order):
+                g = F @ self.influence + self.equations.n_means / self.equations.weight
         n = len(self.residuals)
         rank = int(np.ceil(self.level * (n + 1)))
         if rank > n:  # fewer rows than the level asks for

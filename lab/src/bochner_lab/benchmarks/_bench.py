@@ -69,6 +69,7 @@ SUITES = {
         "decode",
         "families",
         "hashing",
+        "intervals",
         "learn",
         "low_dimensions",
         "optimize",

@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..._progress import note, progress
 from ...approximation import FeatureMap
 from .._row_source import Chunk, RowSource
-from .nystrom import Preconditioner, building_cost, sample_size, sampled
+from .nystrom import building_cost, sample_size, sampled
 from .tiles import FeatureTiles
 
 TOLERANCE, FLOAT32_TOLERANCE = 1e-6, 1e-5
@@ -135,7 +135,7 @@ def iterated_ridge(
     total = rows.reduce(work, width=t, label="fit", verbose=verbose)
     centre = total[:-1, 0] / weight if intercept else np.zeros(D)
     tolerance = FLOAT32_TOLERANCE if rows.dtype == np.float32 and not exact else TOLERANCE
-    descent = _Descent(total[:-1, 1:] - np.outer(centre, total[-1, 1:]) + plus, alphas, preconditioner, tolerance)
+    descent = Descent(total[:-1, 1:] - np.outer(centre, total[-1, 1:]) + plus, alphas, preconditioner, tolerance)
     bar = progress(range(MAX_PASSES), label="conjugate gradients", shown=bool(verbose))
     for _ in bar:
         if not len(descent.active):
@@ -150,7 +150,7 @@ def iterated_ridge(
     return Iterated(descent.B, centre, target_mean, descent.steps, descent.error)
 
 
-def _warn_unless_converged(owner: str, alpha: np.ndarray, descent: _Descent, remedy: str) -> None:
+def _warn_unless_converged(owner: str, alpha: np.ndarray, descent: Descent, remedy: str) -> None:
     worst = int(np.argmax(descent.error))
     if descent.error[worst] > descent.tolerance:
         warnings.warn(
@@ -162,11 +162,16 @@ def _warn_unless_converged(owner: str, alpha: np.ndarray, descent: _Descent, rem
         )
 
 
-class _Descent:
+class Descent:
     """The recurrences of all targets: coefficients, residuals and directions, (D, t) each, in float64."""
 
-    def __init__(self, cross: np.ndarray, alpha: np.ndarray, preconditioner: Preconditioner, tolerance: float) -> None:
+    def __init__(
+        self, cross: np.ndarray, alpha: np.ndarray, preconditioner: Any, tolerance: float, known: float = COEFFICIENTS
+    ) -> None:
         t = len(alpha)
+        self.known = (
+            known  # relative error of the coefficients up to which they are known; infinite if only fits matter
+        )
         self.alpha, self.preconditioner, self.tolerance, self.steps = alpha, preconditioner, tolerance, 0
         self.B, self.R = np.zeros_like(cross), cross
         self.P = preconditioner.solve(cross, np.arange(t))
@@ -201,7 +206,7 @@ class _Descent:
         seen = 4 * self.preconditioner.stretch * np.maximum(self.rz, 0)  # twice the error that M can hide
         left = np.minimum(sum(self.lowered), seen)
         self.error[k] = np.sqrt(left[k] / np.maximum(self.energy[k], np.finfo(float).tiny))
-        unknown = np.sum(self.moved, axis=0)[k] > COEFFICIENTS * np.linalg.norm(self.B[:, k], axis=0)
+        unknown = np.sum(self.moved, axis=0)[k] > self.known * np.linalg.norm(self.B[:, k], axis=0)
         goal = np.where(unknown, _FAR_BELOW, 1.0) * self.tolerance
         self.active = k[(self.error[k] > goal) & (a > 0) & (self.rz[k] > 0)]
 

@@ -1,0 +1,293 @@
+r"""The equations of exact kernel ridge regression, :math:`(K + \alpha W^{-1})c = y - b` with :math:`1^Tc = 0`.
+
+Up to `DIRECT_ROWS` rows a Cholesky factor solves them, in float64 or, from `DOUBLE_ROWS` on, in float32 with a few steps of
+conjugate gradients on tiles in float64, which give back the digits.  For more rows conjugate gradients run on tiles of the
+kernel in float32, with landmarks as preconditioner; tiles stay in memory as far as `HELD_BYTES` allows.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ..._progress import note, progress
+from ...approximation import Approximation
+from ...kernels import Kernel
+from ...linalg.cholesky import Cholesky
+from ...linalg.engine import blas_for, for_each_tile
+from ...maps import Landmarks
+from .conjugate_gradients import Descent
+
+DIRECT_ROWS, DOUBLE_ROWS = 20_000, 8192
+"""Most rows of a Cholesky factor, 1.6 GB in float32, and of one in float64, .5 GB."""
+HELD_BYTES = 3 << 30
+"""Tiles of the kernel that are kept from one product to the next: those of 40,000 rows."""
+_BLOCK = 2048
+_COLUMNS = 32
+"""Vectors that are multiplied at a time."""
+_LANDMARKS, _ROWS_PER_LANDMARK = 2048, 12
+"""Landmarks of the preconditioner: more take longer to factor than they save (kin40k, 36,000 rows)."""
+_STEPS = 400
+_TOLERANCE, _FLOAT32_TOLERANCE = 1e-8, 1e-4
+"""Errors at which the iteration ends, relative to the fit, in the norm of the matrix: products in float32 round there."""
+
+
+@dataclass(frozen=True)
+class KernelTiles:
+    r"""Products with :math:`\sqrt WK\sqrt W`, by tiles on and below the diagonal, each used twice.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array (n, d)
+        Rows, in the precision of the tiles.
+    roots : array (n,)
+        Roots of the weights.
+    held : dict
+        Tiles that are kept.
+    """
+
+    kernel: Kernel
+    X: np.ndarray = field(repr=False)
+    roots: np.ndarray = field(repr=False)
+    held: dict[tuple[int, int], np.ndarray] = field(default_factory=dict, repr=False)
+
+    def __call__(self, V: np.ndarray) -> np.ndarray:
+        """Products (n, k) in float64 with vectors V (n, k)."""
+        out = np.zeros(V.shape)
+        scaled = (self.roots[:, None] * V).astype(self.X.dtype)
+        for k in range(0, V.shape[1], _COLUMNS):
+            out[:, k : k + _COLUMNS] = self._products(np.ascontiguousarray(scaled[:, k : k + _COLUMNS]))
+        return self.roots[:, None] * out
+
+    def matrix(self) -> np.ndarray:
+        """All of it (n, n), on and above the diagonal."""
+        n, starts = len(self.X), self._starts
+        out = np.zeros((n, n), self.X.dtype)
+        roots = self.roots.astype(self.X.dtype)
+
+        def row(first: int, last: int) -> None:
+            for i in starts[first:last]:
+                for j in starts[starts >= i]:
+                    a, b = slice(i, i + _BLOCK), slice(j, j + _BLOCK)
+                    out[a, b] = roots[a, None] * self._computed(a, b) * roots[b]
+
+        for_each_tile(len(starts), 1, row)
+        return out
+
+    @property
+    def _starts(self) -> np.ndarray:
+        return np.arange(0, len(self.X), _BLOCK)
+
+    def _computed(self, a: slice, b: slice) -> np.ndarray:
+        return self.kernel.columns(self.X[b])(self.X[a])
+
+    def _products(self, V: np.ndarray) -> np.ndarray:
+        pairs = [(int(i), int(j)) for i in self._starts for j in self._starts if j <= i]
+        found: list[Any] = [None] * len(pairs)
+        each = self.X.dtype.itemsize * _BLOCK**2
+
+        def work(first: int, last: int) -> None:
+            for p in range(first, last):
+                i, j = pairs[p]
+                tile = self.held.get((i, j))
+                if tile is None:
+                    tile = self._computed(slice(i, i + _BLOCK), slice(j, j + _BLOCK))
+                    if (len(self.held) + 1) * each <= HELD_BYTES:
+                        self.held[i, j] = tile
+                found[p] = tile @ V[j : j + _BLOCK], tile.T @ V[i : i + _BLOCK] if i > j else None
+
+        for_each_tile(len(pairs), 1, work)
+        out = np.zeros(V.shape)
+        for (i, j), (below, above) in zip(pairs, found, strict=True):  # in their order, whatever the threads
+            out[i : i + _BLOCK] += below
+            if above is not None:
+                out[j : j + _BLOCK] += above
+        return out
+
+
+class LandmarkPreconditioner(NamedTuple):
+    r"""The inverse of :math:`FF^T + \delta`, with features F (n, m) of landmarks and :math:`\delta\ge\alpha`.
+
+    Attributes
+    ----------
+    F : array (n, m)
+    factor : Cholesky
+        Of :math:`F^TF + \delta`.
+    shift : float
+        :math:`\delta`.
+    stretch : array (t,)
+        :math:`\delta/\alpha`.
+    """
+
+    F: np.ndarray
+    factor: Cholesky
+    shift: float
+    stretch: np.ndarray
+
+    @classmethod
+    def of(
+        cls, kernel: Kernel, X: np.ndarray, roots: np.ndarray, alpha: float, n_targets: int
+    ) -> LandmarkPreconditioner:
+        """Landmarks among the rows, and a shift as large as what they leave out of the kernel."""
+        m = int(np.clip(len(X) // _ROWS_PER_LANDMARK, 1, _LANDMARKS))
+        spec = Approximation(kernel, Landmarks("rpcholesky"), n_projections=m)
+        phi = spec.fit(X, rng=0)
+        F = roots[:, None] * phi.queries(X.astype(np.float64))
+        left_out = np.maximum(roots**2 * kernel.diagonal(X).astype(np.float64) - (F**2).sum(axis=1), 0.0)
+        shift = alpha + float(left_out.sum()) / m  # as if what is left were spread over as many directions again
+        with blas_for(m):
+            S = F.T @ F
+            S.flat[:: len(S) + 1] += shift
+            factor = Cholesky.of(S, overwrite=True)
+        return cls(F, factor, shift, np.full(n_targets, max(shift / alpha, 1.0)))
+
+    def solve(self, R: np.ndarray, which: Any) -> np.ndarray:
+        """Residuals (n, k), preconditioned."""
+        with blas_for(len(self.factor.packed)):
+            return np.asarray((R - self.F @ self.factor.solve(self.F.T @ R)) / self.shift)
+
+
+class FactorPreconditioner(NamedTuple):
+    """The inverse by a factor in float32, which leaves a few digits to conjugate gradients."""
+
+    factor: Cholesky
+    stretch: np.ndarray
+
+    def solve(self, R: np.ndarray, which: Any) -> np.ndarray:
+        """Residuals (n, k), preconditioned."""
+        size = np.maximum(np.abs(R).max(axis=0), np.finfo(np.float64).tiny)  # float32 has few exponents
+        return np.asarray(self.factor.solve((R / size).astype(np.float32)).astype(np.float64) * size)
+
+
+class KernelSolution(NamedTuple):
+    """Coefficients of the rows (n, t), intercepts (t,), and errors (m, t) of rows that are left out, or None."""
+
+    coefficients: np.ndarray
+    intercept: np.ndarray
+    left_out: np.ndarray | None
+
+
+def solve_kernel(
+    owner: str,
+    kernel: Kernel,
+    X: np.ndarray,
+    Y: np.ndarray,
+    weights: np.ndarray | None,
+    alpha: float,
+    *,
+    intercept: bool,
+    solver: str = "auto",
+    left_out: np.ndarray | None = None,
+    verbose: Any = 0,
+) -> KernelSolution:
+    r"""Solve :math:`(K + \alpha W^{-1})c = y - b`, :math:`1^Tc = 0`.
+
+    Parameters
+    ----------
+    owner : str
+    kernel : Kernel
+    X : array (n, d)
+        Rows in the coordinates of the kernel.
+    Y : array (n, t)
+    weights : array (n,) or None
+    alpha : float
+        Positive.
+    intercept : bool
+        Whether there is b; it is zero otherwise, and the sum of c is free.
+    solver : {"auto", "dual", "cg"}
+    left_out : array (m,) of int or None
+        Rows whose errors without them are wanted, which a factor gives: :math:`c_i/G_{ii}` with the inverse G of the
+        matrix, without its part along the intercept.
+    verbose : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner import kernels
+    >>> X = np.random.default_rng(0).standard_normal((50, 2))
+    >>> c, b, _ = solve_kernel("example", kernels.Gaussian(), X, np.sin(X), None, 0.1, intercept=True)
+    >>> c.shape, bool(np.allclose(c.sum(axis=0), 0)), bool(np.allclose(kernels.Gaussian()(X) @ c + b, np.sin(X) - 0.1 * c))
+    ((50, 2), True, True)
+    """
+    n, t = Y.shape
+    roots = np.ones(n) if weights is None else np.sqrt(weights)
+    Z = Y.astype(np.float64)
+    right = roots[:, None] * (np.hstack([Z, np.ones((n, 1))]) if intercept else Z)
+    tiles = KernelTiles(kernel, X.astype(np.float64, copy=False), roots)
+    direct = solver == "dual" or (solver == "auto" and n <= DIRECT_ROWS)
+    factor = _factor(tiles, alpha) if direct else None
+    if factor is not None and factor.packed.dtype == np.float64:
+        found = factor.solve(right)
+    else:
+        found = _iterated(owner, tiles, right, alpha, factor, verbose)
+    G = None
+    if factor is not None and left_out is not None:
+        G = _diagonal(factor, left_out)
+    u = found[:, :t]
+    b = np.zeros(t)
+    if intercept:
+        ones = found[:, t]
+        b = roots @ u / (roots @ ones)
+        u = u - np.outer(ones, b)
+        G = None if G is None else G - ones[left_out] ** 2 / (roots @ ones)
+    errors = None
+    if G is not None:
+        errors = u[left_out] / np.maximum(G, np.finfo(np.float64).tiny)[:, None] / roots[left_out, None]
+    return KernelSolution(roots[:, None] * u, b, errors)
+
+
+def _factor(tiles: KernelTiles, alpha: float) -> Cholesky | None:
+    """A factor in float64 of few rows, or one in float32; None where rounding leaves none."""
+    precise = len(tiles.X) <= DOUBLE_ROWS
+    used = tiles if precise else KernelTiles(tiles.kernel, tiles.X.astype(np.float32), tiles.roots)
+    A = used.matrix()
+    A.flat[:: len(A) + 1] += alpha
+    try:
+        return Cholesky.of(A, overwrite=True)
+    except np.linalg.LinAlgError:
+        return None
+
+
+def _diagonal(factor: Cholesky, rows: np.ndarray) -> np.ndarray:
+    """Diagonal of the inverse at some rows."""
+    out = np.empty(len(rows))
+    for i in range(0, len(rows), 256):
+        some = rows[i : i + 256]
+        unit = np.zeros((len(factor.packed), len(some)), factor.packed.dtype, order="F")
+        unit[some, np.arange(len(some))] = 1
+        half = factor.solve_lower(unit)
+        out[i : i + 256] = np.einsum("nk,nk->k", half, half, dtype=np.float64)
+    return out
+
+
+def _iterated(
+    owner: str, tiles: KernelTiles, right: np.ndarray, alpha: float, factor: Cholesky | None, verbose: Any
+) -> np.ndarray:
+    """Conjugate gradients for all columns at once."""
+    k = right.shape[1]
+    preconditioner: Any
+    if factor is not None:
+        preconditioner, tolerance = FactorPreconditioner(factor, np.ones(k)), _TOLERANCE
+    else:
+        preconditioner = LandmarkPreconditioner.of(tiles.kernel, tiles.X, tiles.roots, alpha, k)
+        tiles, tolerance = KernelTiles(tiles.kernel, tiles.X.astype(np.float32), tiles.roots), _FLOAT32_TOLERANCE
+    descent = Descent(right.copy(), np.full(k, alpha), preconditioner, tolerance, known=np.inf)
+    bar = progress(range(_STEPS), label="exact kernel", shown=bool(verbose))
+    for _ in bar:
+        if not len(descent.active):
+            break
+        descent.step(tiles(descent.directions))
+        note(bar, f"error {descent.error.max():.1e}")
+    if descent.error.max() > 10 * tolerance:
+        warnings.warn(
+            f"{owner}: conjugate gradients on the exact kernel stopped after {descent.steps} steps at a relative error of "
+            f"about {descent.error.max():.1e}; raise alpha, or use map='auto'.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return descent.B

@@ -1,0 +1,120 @@
+"""The exact kernel machine: the solution of scipy, whatever the solver, and options that it refuses."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import linalg
+
+from bochner import kernels
+from bochner.learn import KernelClassifier, KernelRidge
+from bochner.learn._linear import kernel_equations
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((2000, 3))
+Y = np.column_stack([np.sin(2 * X[:, 0]) + X[:, 1], X[:, 2]]) + 0.1 * RNG.standard_normal((2000, 2))
+TEST = RNG.standard_normal((20, 3))
+KERNEL = kernels.Gaussian(1.5)
+GIVEN = {"kernel": KERNEL, "gamma": None, "map": "exact", "alpha": 0.1, "random_state": 0}
+
+
+def solved(X, Y, w, alpha, *, intercept):
+    """Coefficients and intercepts by one dense solve."""
+    n = len(X)
+    A = np.zeros((n + 1, n + 1))
+    A[:n, :n] = KERNEL(X) + np.diag(alpha / w)
+    A[:n, n] = A[n, :n] = float(intercept)
+    A[n, n] = 1.0 - intercept
+    found = linalg.solve(A, np.vstack([Y, np.zeros((1, Y.shape[1]))]), assume_a="sym")
+    return found[:n], found[n]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_2000_rows_have_the_solution_of_scipy(intercept, weighted):
+    w = RNG.uniform(0.5, 2, 2000) if weighted else np.ones(2000)
+    model = KernelRidge(**GIVEN, fit_intercept=intercept).fit(X, Y, w if weighted else None)
+    c, b = solved(X, Y, w, 0.1, intercept=intercept)
+    np.testing.assert_allclose(model.predict(TEST), KERNEL(TEST, X) @ c + b, atol=1e-9)
+    np.testing.assert_allclose(model.coef_.T, c, atol=1e-7)
+
+
+def test_a_factor_in_float32_loses_nothing(monkeypatch):
+    monkeypatch.setattr(kernel_equations, "DOUBLE_ROWS", 100)
+    monkeypatch.setattr(kernel_equations, "_BLOCK", 256)
+    c, b = solved(X[:600], Y[:600], np.ones(600), 0.1, intercept=True)
+    model = KernelRidge(**GIVEN).fit(X[:600], Y[:600])
+    np.testing.assert_allclose(model.predict(TEST), KERNEL(TEST, X[:600]) @ c + b, atol=1e-6)
+
+
+@pytest.mark.parametrize("held", [0, 1 << 30], ids=["tiles again", "tiles held"])
+def test_conjugate_gradients_reach_the_tolerance(monkeypatch, held):
+    monkeypatch.setattr(kernel_equations, "HELD_BYTES", held)
+    monkeypatch.setattr(kernel_equations, "_BLOCK", 256)
+    w = RNG.uniform(0.5, 2, 900)
+    c, b = solved(X[:900], Y[:900], w, 0.1, intercept=True)
+    model = KernelRidge(**GIVEN, solver="cg").fit(X[:900], Y[:900], w)
+    np.testing.assert_allclose(model.predict(TEST), KERNEL(TEST, X[:900]) @ c + b, atol=2e-3)
+
+
+def test_rows_that_are_left_out_are_those_of_fits_without_them():
+    n, rows = 60, np.array([3, 10, 59])
+    w = RNG.uniform(0.5, 2, n)
+    found = kernel_equations.solve_kernel("", KERNEL, X[:n], Y[:n], w, 0.1, intercept=True, left_out=rows)
+    for i, errors in zip(rows, found.left_out, strict=True):
+        kept = np.arange(n) != i
+        c, b = solved(X[:n][kept], Y[:n][kept], w[kept], 0.1, intercept=True)
+        np.testing.assert_allclose(errors, Y[i] - (KERNEL(X[i : i + 1], X[:n][kept]) @ c + b)[0], rtol=1e-7)
+
+
+def test_everything_left_open_and_saved():
+    y = np.sin(6 * X[:, 0]) * X[:, 1] + 0.05 * RNG.standard_normal(2000)
+    model = KernelRidge(kernel="gaussian", metric=None, map="exact", random_state=0).fit(X, y)
+    assert model.score(TEST, np.sin(6 * TEST[:, 0]) * TEST[:, 1]) > 0.95
+    assert model.selection_.map == "exact" and "held-out rows" in model.selection_.reason
+    assert model.n_features_in_ == 3 and model.features_.n_features_out == 2000
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(TEST), model.predict(TEST))
+    _, bounds = again.predict(TEST, interval=0.9)
+    assert (bounds[:, 0] < bounds[:, 1]).all()
+    np.testing.assert_array_equal(model.compact().predict(TEST), again.predict(TEST))
+
+
+def test_classes_and_their_probabilities():
+    labels = (X[:, 0] * X[:, 1] > 0).astype(int) + (X[:, 2] > 1)
+    model = KernelClassifier(kernel="gaussian", gamma=0.5, map="exact", alpha=0.1, random_state=0).fit(
+        X[:500], labels[:500]
+    )
+    assert model.score(X[500:], labels[500:]) > 0.85
+    shares = model.predict_proba(TEST)
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    assert model.predict_set(X[500:], coverage=0.9)[np.arange(1500), labels[500:]].mean() > 0.85
+    np.testing.assert_array_equal(model.compact().predict_proba(TEST), shares)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_components": 100}, "map='exact' has no width and no projection, got n_components=100"),
+        ({"projection": "orthogonal"}, "map='exact' has no width and no projection"),
+        ({"solver": "primal"}, "solver must be one of"),
+        ({"alpha": "loo"}, "alpha must be 'auto' or a positive number for map='exact', got 'loo'"),
+        ({"alpha": 0.0}, "alpha must be 'auto' or a positive number for map='exact', got 0.0"),
+        ({"method": "nadaraya-watson"}, "map='exact' belongs to method='ridge'"),
+        ({"loss": "huber"}, "loss='huber' reweights the rows"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        KernelRidge(**GIVEN | options).fit(X[:20], Y[:20])
+
+
+def test_streams_and_dask_are_refused_in_words():
+    with pytest.raises(AttributeError) as error:
+        KernelRidge(**GIVEN).partial_fit(X, Y)
+    assert "map='exact' needs all rows at once" in str(error.value.__cause__)
+    array = pytest.importorskip("dask.array")
+    from bochner import distributed
+
+    with pytest.raises(ValueError, match="map='exact' needs all rows in one place"):
+        distributed.KernelRidge(**GIVEN).fit(array.from_array(X), array.from_array(Y[:, 0]))
