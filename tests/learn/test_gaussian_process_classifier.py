@@ -166,3 +166,18 @@ def test_threads_change_no_bit(n_jobs):
     one = GaussianProcessClassifier(n_components=32, n_jobs=1, random_state=0).fit(X, THREE).predict_proba(NEW)
     other = GaussianProcessClassifier(n_components=32, n_jobs=n_jobs, random_state=0).fit(X, THREE).predict_proba(NEW)
     np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("n_classes", (2, 3))
+def test_weights_are_repetitions(n_classes):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2))
+    y = (X[:, 0] > 0) + (n_classes == 3) * (X[:, 1] > 0.5).astype(int)
+    w = rng.integers(0, 3, 60)
+    given = {"gamma": 0.5, "n_components": 20, "standardize": False, "optimize": ["amplitude"], "random_state": 0}
+    weighted = GaussianProcessClassifier(**given).fit(X, y, sample_weight=w)
+    repeated = GaussianProcessClassifier(**given).fit(np.repeat(X, w, axis=0), np.repeat(y, w))
+    assert weighted.amplitude_ == pytest.approx(repeated.amplitude_, rel=1e-3)
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-4)
+    plain = GaussianProcessClassifier(**given).fit(X, y)
+    assert np.abs(weighted.predict_proba(X) - plain.predict_proba(X)).max() > 0.01

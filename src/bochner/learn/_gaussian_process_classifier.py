@@ -160,7 +160,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
         self.verbose = verbose
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any) -> GaussianProcessClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GaussianProcessClassifier:
         """Fit the model.
 
         Parameters
@@ -169,16 +169,18 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
             Data.
         y : array (n,)
             Class labels.
+        sample_weight : array (n,), optional
+            Weights of the rows; an integer weight counts as that many repetitions.
 
         Returns
         -------
         self
         """
-        rows = self._rows(X, y, reset=True)
+        rows = self._rows(X, y, sample_weight, reset=True)
         classes, labels = np.unique(rows.gathered().targets, return_inverse=True)
         self._check(classes)
         rng = as_generator(self.random_state)
-        rows = rows.relabelled(partial(_labelled, labels=labels), 1, weighted=False)
+        rows = rows.relabelled(partial(_labelled, labels=labels), 1, weighted=rows.weighted)
         with self._computing():
             self.coordinates_ = Coordinates.standard(rows) if self._standardizes() else None
             rows = in_coordinates(self.coordinates_, rows)
@@ -295,10 +297,10 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
         free, n_scales = self._free(), self._n_free_scales(phi, rows.shape[1])
         if not n_scales and "amplitude" not in free:
             return phi, float(self.amplitude)
-        some, some_labels = rows.sample_with_targets(self.optimize_rows, rng)
+        some, some_labels, weights = rows.sample_weighted(self.optimize_rows, rng)
         start = np.log([float(self.amplitude)])
         bounds = np.log([_AMPLITUDE_RANGE]) if "amplitude" in free else np.array([[start[0], start[0]]])
-        objective = _objective(phi, some, some_labels, n_classes, n_scales)
+        objective = _objective(phi, some, some_labels, n_classes, n_scales, weights)
         restarts = self.n_restarts if n_scales else 0
         best = maximise(objective, Others(lambda Phi: start, bounds), restarts, rng, verbose=self.verbose)
         return stretched(phi, best.lengthscales) if n_scales else phi, float(np.exp(best.logs[0]))
@@ -326,8 +328,8 @@ def _passes(phi: FeatureMap, rows: RowSource, n_classes: int) -> Passes:
 
     def walk(chunks: Iterator[Chunk]) -> Iterator[tuple[np.ndarray, Likelihood]]:
         return (
-            (check_finite(rows.owner, np.asarray(phi.queries(X))), likelihood_of(labels, n_classes))
-            for X, labels, _ in chunks
+            (check_finite(rows.owner, np.asarray(phi.queries(X))), likelihood_of(labels, n_classes, weights))
+            for X, labels, weights in chunks
         )
 
     if rows.count() * phi.n_features_out > _KEPT_NUMBERS:
@@ -336,9 +338,16 @@ def _passes(phi: FeatureMap, rows: RowSource, n_classes: int) -> Passes:
     return lambda: iter(kept)
 
 
-def _objective(phi: FeatureMap, X: np.ndarray, labels: np.ndarray, n_classes: int, n_scales: int) -> Objective:
+def _objective(
+    phi: FeatureMap,
+    X: np.ndarray,
+    labels: np.ndarray,
+    n_classes: int,
+    n_scales: int,
+    weights: np.ndarray | None = None,
+) -> Objective:
     """Laplace's log marginal likelihood of rows in lengthscales and amplitude."""
-    likelihood = likelihood_of(labels, n_classes)
+    likelihood = likelihood_of(labels, n_classes, weights)
 
     def evidence(Phi: np.ndarray, logs: np.ndarray) -> Evidence:
         return laplace_evidence(Phi, likelihood, float(np.exp(logs[0])))

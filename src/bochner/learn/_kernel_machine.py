@@ -25,7 +25,7 @@ from ._linear.moments import Moments
 from ._linear.ridge import Ridge, RidgeModel
 from ._metric import given_root
 from ._nadaraya_watson import KernelAverage, NadarayaWatson
-from ._row_source import RowSource
+from ._row_source import Chunk, RowSource
 from ._uncertainty import KEPT_ROWS, KeptRows
 
 METHODS = ("ridge", "nadaraya-watson")
@@ -71,6 +71,14 @@ def _kept_rows(every: Any, merged: Any) -> KeptRows:
     return KeptRows(X, np.asarray(Y, dtype=np.float64), weights, np.asarray(means, dtype=np.float64), sums)
 
 
+def _sampled_rows(sample: Chunk | None) -> KeptRows | None:
+    """The rows that have chosen alpha, where all are elsewhere."""
+    if sample is None:
+        return None
+    Y = np.asarray(sample.targets, dtype=np.float64)
+    return KeptRows(sample.X, Y, sample.weights, Y, sample.weights)
+
+
 class KernelMachine(Compactable, FeatureEstimator, ABC):
     """Base class of regression and classification; a subclass converts its y to a matrix of targets and back."""
 
@@ -87,6 +95,7 @@ class KernelMachine(Compactable, FeatureEstimator, ABC):
     coordinates_: Coordinates | None = None
     selection_: Selection | None = None
     _kept: KeptRows | None = None
+    _n_different: int = 0
     _classes_alike: ClassVar[bool] = False
     _reads_cells: ClassVar[bool] = True
 
@@ -152,7 +161,8 @@ class KernelMachine(Compactable, FeatureEstimator, ABC):
                 if self.selection_ is not None and rows.in_memory and rows.shape[0] < n:
                     said = f"{n - rows.shape[0]} of {n} rows repeat others, and equal rows are left out together; "
                     self.selection_ = replace(self.selection_, reason=said + self.selection_.reason)
-                self._kept = _kept_rows(every, rows) if rows.in_memory else None
+                self._kept = _kept_rows(every, rows) if rows.in_memory else _sampled_rows(sample)
+                self._n_different = rows.shape[0] if rows.in_memory else 0
                 if is_exact(self.map):
                     self.features_, self.model_, self.selection_, self._kept = fit_exact(
                         self, parameters, self.coordinates_, self.selection_, rows, self._kept,

@@ -18,6 +18,7 @@ from ._kernel_machine import KernelMachine, streams
 from ._linear.ridge import RidgeModel
 from ._losses import Loss, check_loss, clipped_targets, reweighted
 from ._row_source import RowSource
+from ._search import LEARNED
 from ._uncertainty import KEPT_ROWS, Intervals, left_out_gaps
 
 
@@ -325,7 +326,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
                 "KernelRidge.predict: intervals need rows that were left out, and this fit keeps none; fit rows in memory "
                 "with method='ridge' and loss='squared', not by conjugate gradients, and do not call compact()."
             )
-        return Intervals(model, self._moved_features(), kept, float(level))
+        found = self.selection_
+        n_chosen = 0 if found is None else sum(map(is_auto, (self.kernel, self.gamma, self.alpha, self.standardize)))
+        if found is not None and found.metric in LEARNED:
+            n_chosen += self.n_features_in_
+        return Intervals(model, self._moved_features(), kept, float(level), n_chosen=n_chosen, n_rows=self._n_different)
 
     def _predictor(self) -> Callable[[np.ndarray], np.ndarray]:
         return self._after(_first_column if self._one_dimensional else np.asarray)

@@ -62,6 +62,7 @@ _ATTRIBUTES = {
     "_index": "hash_index",
     "_kept": "kept_rows",
     "_log_weights": "log_weights",
+    "_n_different": "n_different_rows",
     "_n_tables": "n_hash_tables",
     "_one_dimensional": "targets_were_vector",
     "_ratio": "noise_ratio",

@@ -17,25 +17,52 @@ class Likelihood(ABC):
     r"""Log likelihood of rows in their latents :math:`F` (n, k), and its derivatives row by row.
 
     The negative Hessian of each row is R (k, k), positive semi-definite.
+
+    Parameters
+    ----------
+    labels : int array (n,)
+    weights : array (n,) or None
+        Repetitions of the rows; each one if None.
     """
 
     n_latents: int
 
-    @abstractmethod
+    def __init__(self, labels: np.ndarray, weights: np.ndarray | None = None) -> None:
+        self.labels, self.weights = labels, weights
+
     def value(self, F: np.ndarray) -> float:
         """Sum of log likelihoods."""
+        return float(self._weighted(self._values(F)).sum())
 
-    @abstractmethod
     def residual(self, F: np.ndarray) -> np.ndarray:
         """Gradient in F, (n, k): observed minus expected."""
+        return self._weighted(self._residual(F))
 
-    @abstractmethod
     def curvature(self, F: np.ndarray) -> np.ndarray:
         """R of each row, (n, k, k)."""
+        return self._weighted(self._curvature(F))
 
-    @abstractmethod
     def curvature_slope(self, F: np.ndarray, C: np.ndarray) -> np.ndarray:
         """Gradient in F of tr(C R) for fixed matrices C (n, k, k), (n, k)."""
+        return self._weighted(self._curvature_slope(F, C))
+
+    def _weighted(self, values: np.ndarray) -> np.ndarray:
+        if self.weights is None:
+            return values
+        return np.asarray(self.weights.reshape(-1, *[1] * (values.ndim - 1)) * values)
+
+    @abstractmethod
+    def _values(self, F: np.ndarray) -> np.ndarray:
+        """Log likelihoods (n,)."""
+
+    @abstractmethod
+    def _residual(self, F: np.ndarray) -> np.ndarray: ...
+
+    @abstractmethod
+    def _curvature(self, F: np.ndarray) -> np.ndarray: ...
+
+    @abstractmethod
+    def _curvature_slope(self, F: np.ndarray, C: np.ndarray) -> np.ndarray: ...
 
 
 class LogisticLikelihood(Likelihood):
@@ -45,6 +72,7 @@ class LogisticLikelihood(Likelihood):
     ----------
     labels : int array (n,)
         0 or 1.
+    weights : array (n,) or None
 
     Notes
     -----
@@ -53,24 +81,21 @@ class LogisticLikelihood(Likelihood):
 
     n_latents = 1
 
-    def __init__(self, labels: np.ndarray) -> None:
-        self.labels = labels
+    def _values(self, F: np.ndarray) -> np.ndarray:
+        """Log sigmoids, without overflow."""
+        return np.asarray(-np.logaddexp(0, np.where(self.labels == 1, -F[:, 0], F[:, 0])))
 
-    def value(self, F: np.ndarray) -> float:
-        """Sum of log sigmoids, without overflow."""
-        return -float(np.logaddexp(0, np.where(self.labels == 1, -F[:, 0], F[:, 0])).sum())
-
-    def residual(self, F: np.ndarray) -> np.ndarray:
+    def _residual(self, F: np.ndarray) -> np.ndarray:
         """Labels minus probabilities."""
         residual: np.ndarray = self.labels[:, None] - expit(F)
         return residual
 
-    def curvature(self, F: np.ndarray) -> np.ndarray:
+    def _curvature(self, F: np.ndarray) -> np.ndarray:
         """Curvature in one latent value: p (1 - p)."""
         curvature: np.ndarray = (expit(F) * expit(-F))[:, :, None]
         return curvature
 
-    def curvature_slope(self, F: np.ndarray, C: np.ndarray) -> np.ndarray:
+    def _curvature_slope(self, F: np.ndarray, C: np.ndarray) -> np.ndarray:
         """Derivative of the curvature in one latent value: p (1 - p) (1 - 2p), times C."""
         slope: np.ndarray = C[:, 0] * expit(F) * expit(-F) * (expit(-F) - expit(F))
         return slope
@@ -84,6 +109,7 @@ class SoftmaxLikelihood(Likelihood):
     labels : int array (n,)
         From 0 to n_latents - 1.
     n_latents : int
+    weights : array (n,) or None
 
     Notes
     -----
@@ -91,27 +117,28 @@ class SoftmaxLikelihood(Likelihood):
     symmetric C.
     """
 
-    def __init__(self, labels: np.ndarray, n_latents: int) -> None:
-        self.labels, self.n_latents = labels, n_latents
+    def __init__(self, labels: np.ndarray, n_latents: int, weights: np.ndarray | None = None) -> None:
+        super().__init__(labels, weights)
+        self.n_latents = n_latents
 
-    def value(self, F: np.ndarray) -> float:
-        """Sum of log probabilities of the labels."""
-        return float(log_softmax(F, axis=1)[np.arange(len(F)), self.labels].sum())
+    def _values(self, F: np.ndarray) -> np.ndarray:
+        """Log probabilities of the labels."""
+        return np.asarray(log_softmax(F, axis=1)[np.arange(len(F)), self.labels])
 
-    def residual(self, F: np.ndarray) -> np.ndarray:
+    def _residual(self, F: np.ndarray) -> np.ndarray:
         """Indicators minus probabilities."""
         residual: np.ndarray = -softmax(F, axis=1)
         residual[np.arange(len(F)), self.labels] += 1
         return residual
 
-    def curvature(self, F: np.ndarray) -> np.ndarray:
+    def _curvature(self, F: np.ndarray) -> np.ndarray:
         """diag(p) - p p^T."""
         p = softmax(F, axis=1)
         R: np.ndarray = -p[:, :, None] * p[:, None, :]
         R[:, np.arange(self.n_latents), np.arange(self.n_latents)] += p
         return R
 
-    def curvature_slope(self, F: np.ndarray, C: np.ndarray) -> np.ndarray:
+    def _curvature_slope(self, F: np.ndarray, C: np.ndarray) -> np.ndarray:
         """R (diag C - 2 C p)."""
         p = softmax(F, axis=1)
         inner = np.einsum("nii->ni", C) - 2 * np.einsum("nij,nj->ni", C, p)
@@ -119,9 +146,13 @@ class SoftmaxLikelihood(Likelihood):
         return slope
 
 
-def likelihood_of(labels: np.ndarray, n_classes: int) -> Likelihood:
+def likelihood_of(labels: np.ndarray, n_classes: int, weights: np.ndarray | None = None) -> Likelihood:
     """One latent for two classes, one each for more."""
-    return LogisticLikelihood(labels) if n_classes == 2 else SoftmaxLikelihood(labels, n_classes)
+def likelihood_of(labels: np.ndarray, n_classes: int, weights: np.ndarray | None = None) -> Likelihood:
+    """One latent for two classes, one each for more."""
+    if n_classes == 2:
+        return LogisticLikelihood(labels, weights)
+    return SoftmaxLikelihood(labels, n_classes, weights)
 
 
 def expected_probabilities(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
