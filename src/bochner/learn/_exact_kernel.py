@@ -150,7 +150,7 @@ def fit_exact(
     kept: KeptRows | None,
     *,
     classes: bool,
-) -> tuple[ExactKernel, RidgeModel, Selection | None, KeptRows | None]:
+) -> tuple[Any, RidgeModel, Selection | None, KeptRows | None]:
     """Solve the equations of all rows, at a bandwidth and an alpha that are tried again on more rows than the search had.
 
     Parameters
@@ -207,6 +207,10 @@ def _first_alpha(selection: Selection | None, kernel: Kernel, Z: np.ndarray) -> 
     return float(grid[len(grid) // 3])
 
 
+def _stretched(kernel: Kernel, factor: float) -> Kernel:
+    return kernel.with_bandwidth(np.asarray(kernel.bandwidth) * factor)
+
+
 def _tried_again(
     kernel: Kernel,
     alpha: float,
@@ -239,7 +243,7 @@ def _tried_again(
         for factor in (size, 1 / size):
             before = best
             for _ in range(_MOST_TRIALS):
-                at = best[1].with_bandwidth(best[1].bandwidth * factor) if what == "bandwidth" else best[1]
+                at = _stretched(best[1], factor) if what == "bandwidth" else best[1]
                 strength = best[2] if what == "bandwidth" else best[2] * factor
                 found = error(at, strength)
                 if not found[0] < (1 - _WORTH) * best[0][0]:

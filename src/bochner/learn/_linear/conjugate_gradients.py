@@ -184,7 +184,7 @@ class Descent:
     @property
     def directions(self) -> np.ndarray:
         """(D, k), of the targets that have not converged."""
-        return self.P[:, self.active]
+        return np.asarray(self.P[:, self.active])
 
     def step(self, SP: np.ndarray) -> None:
         """Go along the directions, given their products with S (D, k)."""
