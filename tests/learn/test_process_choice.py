@@ -64,6 +64,16 @@ def test_units_of_columns_do_not_matter():
     np.testing.assert_allclose(other, one, atol=1e-5)
 
 
+@pytest.mark.parametrize("wild", [(0, slice(None)), (0, 1)], ids=["row", "entry"])
+def test_one_wild_row_does_not_decide(wild):
+    rng = np.random.default_rng(0)
+    rows, new = rng.standard_normal((150, 2)), rng.standard_normal((300, 2))
+    y = np.sin(2 * rows[:, 0]) + rows[:, 1] + 0.1 * rng.standard_normal(150)
+    rows[wild] = 1e6
+    gp = GaussianProcess(random_state=0).fit(rows, y)
+    assert gp.score(new, np.sin(2 * new[:, 0]) + new[:, 1]) > 0.95
+
+
 def test_the_classifier_has_no_units_either():
     rows = RNG.standard_normal((150, 2))
     y, units = rows[:, 0] > 0, np.array([1e4, 1.0])

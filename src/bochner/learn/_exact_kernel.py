@@ -14,8 +14,9 @@ from ..approximation.files import plan_from_json, plan_to_json
 from ..kernels import Kernel
 from ..linalg.engine import for_each_tile, rows_per_tile
 from ..maps import Landmarks
+from ._changed_rows import in_coordinates
 from ._chooser import Selection, is_auto
-from ._coordinates import Coordinates, moved_rows
+from ._coordinates import Coordinates
 from ._feature_parameters import FeatureParameters, resolved_kernel
 from ._linear.kernel_equations import solve_kernel
 from ._linear.leave_one_out import Judged, alpha_grid
@@ -170,7 +171,7 @@ def fit_exact(
     owner, open_alpha = type(machine).__name__, is_auto(machine.alpha)
     X, Y, weights = rows.gathered()
     Z = np.ascontiguousarray(X if coordinates is None else coordinates(X))
-    kernel = resolved_kernel(parameters, moved_rows(coordinates, rows), machine.random_state)
+    kernel = resolved_kernel(parameters, in_coordinates(coordinates, rows), machine.random_state)
     alpha = float(machine.alpha) if not open_alpha else _first_alpha(selection, kernel, Z)
     free = selection is not None and is_auto(machine.gamma) and kernel.has_bandwidth and np.ndim(kernel.bandwidth) == 0
     if len(Z) >= _FEWEST and (free or open_alpha):

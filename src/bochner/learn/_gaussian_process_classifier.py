@@ -16,7 +16,6 @@ from ..approximation import FeatureMap
 from ..linalg.cholesky import Cholesky
 from ._changed_rows import in_coordinates
 from ._classes import check_one_kind
-from ._coordinates import Coordinates
 from ._estimator import all_or_nothing
 from ._feature_parameters import as_generator
 from ._hyperparameters import GaussianEstimator, Objective, Others, maximise, stretched
@@ -182,7 +181,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
         rng = as_generator(self.random_state)
         rows = rows.relabelled(partial(_labelled, labels=labels), 1, weighted=rows.weighted)
         with self._computing():
-            self.coordinates_ = Coordinates.standard(rows) if self._standardizes() else None
+            self.coordinates_ = self._column_coordinates(rows)
             rows = in_coordinates(self.coordinates_, rows)
             phi, amplitude = self._tuned(self._drawn(rows, rng), rows, len(classes), rng)
             return self._finish(phi, _passes(phi, rows, len(classes)), classes, amplitude)

@@ -16,7 +16,6 @@ from ..approximation import FeatureMap
 from ..maps import Landmarks
 from ._changed_rows import in_coordinates
 from ._chooser import is_auto
-from ._coordinates import Coordinates
 from ._feature_parameters import FeatureParameters, as_generator, draw_features
 from ._hyperparameters import GaussianEstimator, lengthscales, stretched
 from ._iterated_process import iterated_posterior
@@ -157,7 +156,7 @@ class GaussianRegression(GaussianEstimator):
         self._check_parameters()
         rng = as_generator(self.random_state)
         with self._computing():
-            self.coordinates_ = Coordinates.standard(rows) if self._standardizes() else None
+            self.coordinates_ = self._column_coordinates(rows)
             rows = in_coordinates(self.coordinates_, rows)
             parameters, found = self._chosen(rows, rng, stream=stream)
             self.candidates_ = [one._asdict() | {"kernel": repr(one.kernel)} for one in found]

@@ -33,6 +33,9 @@ _RESTART_RANGE = np.log(10.0)
 """Largest distance of additional starting points, in logarithms."""
 _REFUSED = 1e25
 """Value of the loss if the factorisation fails because of rounding: the line search steps back from it."""
+_SPREAD_ROWS, _WILD = 8192, 4.0
+"""Rows on which the spread of columns is measured, and the ratio of deviation and spread above which a column has wild
+numbers: a lognormal column of unit logarithmic deviation has 2."""
 _STEP = 1e-5
 """Step of central differences in the logarithm: the cube root of the rounding error of float64."""
 
@@ -68,6 +71,22 @@ class GaussianEstimator(Compactable, FeatureEstimator):
     def _standardizes(self) -> bool:
         """Whether columns are standardised: "auto" does it where the lengthscales of a named kernel are optimised."""
         return self._bandwidth_is_free() if is_auto(self.standardize) else bool(self.standardize)
+
+    def _column_coordinates(self, rows: RowSource) -> Coordinates | None:
+        """Standardised columns, where they are asked for; with "auto", wild numbers do not decide on the unit of a column.
+
+        A column whose standard deviation is far above the spread of its middle half is measured in that spread.  It is not
+        clipped: a wild row is then far from all others, and changes nothing.
+        """
+        if not self._standardizes():
+            return None
+        standard = Coordinates.standard(rows)
+        if standard.center is None or standard.scale is None or not is_auto(self.standardize):
+            return standard
+        robust = Coordinates.robust(rows.sample(_SPREAD_ROWS, np.random.default_rng(0)), np.inf)
+        assert robust.center is not None and robust.scale is not None
+        wild = robust.scale > _WILD * standard.scale
+        return Coordinates(np.where(wild, robust.center, standard.center), np.where(wild, robust.scale, standard.scale))
 
     def _bandwidth_is_free(self) -> bool:
         """Whether the kernel is a name, or open, and its lengthscales are optimised from where we start them."""

@@ -148,6 +148,8 @@ class SoftmaxLikelihood(Likelihood):
 
 def likelihood_of(labels: np.ndarray, n_classes: int, weights: np.ndarray | None = None) -> Likelihood:
     """One latent for two classes, one each for more."""
+
+
 def likelihood_of(labels: np.ndarray, n_classes: int, weights: np.ndarray | None = None) -> Likelihood:
     """One latent for two classes, one each for more."""
     if n_classes == 2:
