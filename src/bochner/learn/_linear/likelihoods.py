@@ -148,10 +148,6 @@ class SoftmaxLikelihood(Likelihood):
 
 def likelihood_of(labels: np.ndarray, n_classes: int, weights: np.ndarray | None = None) -> Likelihood:
     """One latent for two classes, one each for more."""
-
-
-def likelihood_of(labels: np.ndarray, n_classes: int, weights: np.ndarray | None = None) -> Likelihood:
-    """One latent for two classes, one each for more."""
     if n_classes == 2:
         return LogisticLikelihood(labels, weights)
     return SoftmaxLikelihood(labels, n_classes, weights)
