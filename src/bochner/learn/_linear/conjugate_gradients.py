@@ -135,7 +135,9 @@ def iterated_ridge(
     total = rows.reduce(work, width=t, label="fit", verbose=verbose)
     centre = total[:-1, 0] / weight if intercept else np.zeros(D)
     tolerance = FLOAT32_TOLERANCE if rows.dtype == np.float32 and not exact else TOLERANCE
-    descent = Descent(total[:-1, 1:] - np.outer(centre, total[-1, 1:]) + plus, alphas, preconditioner, tolerance)
+    descent = ConjugateGradients(
+        total[:-1, 1:] - np.outer(centre, total[-1, 1:]) + plus, alphas, preconditioner, tolerance
+    )
     bar = progress(range(MAX_PASSES), label="conjugate gradients", shown=bool(verbose))
     for _ in bar:
         if not len(descent.active):
@@ -150,7 +152,7 @@ def iterated_ridge(
     return Iterated(descent.B, centre, target_mean, descent.steps, descent.error)
 
 
-def _warn_unless_converged(owner: str, alpha: np.ndarray, descent: Descent, remedy: str) -> None:
+def _warn_unless_converged(owner: str, alpha: np.ndarray, descent: ConjugateGradients, remedy: str) -> None:
     worst = int(np.argmax(descent.error))
     if descent.error[worst] > descent.tolerance:
         warnings.warn(
@@ -162,7 +164,7 @@ def _warn_unless_converged(owner: str, alpha: np.ndarray, descent: Descent, reme
         )
 
 
-class Descent:
+class ConjugateGradients:
     """The recurrences of all targets: coefficients, residuals and directions, (D, t) each, in float64."""
 
     def __init__(

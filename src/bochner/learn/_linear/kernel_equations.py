@@ -20,7 +20,7 @@ from ...kernels import Kernel
 from ...linalg.cholesky import Cholesky
 from ...linalg.engine import blas_for, for_each_tile
 from ...maps import Landmarks
-from .conjugate_gradients import Descent
+from .conjugate_gradients import ConjugateGradients
 
 DIRECT_ROWS, DOUBLE_ROWS = 20_000, 8192
 """Most rows of a Cholesky factor, 1.6 GB in float32, and of one in float64, .5 GB."""
@@ -276,7 +276,7 @@ def _iterated(
     else:
         preconditioner = LandmarkPreconditioner.of(tiles.kernel, tiles.X, tiles.roots, alpha, k)
         tiles, tolerance = KernelTiles(tiles.kernel, tiles.X.astype(np.float32), tiles.roots), _FLOAT32_TOLERANCE
-    descent = Descent(right.copy(), np.full(k, alpha), preconditioner, tolerance, known=np.inf)
+    descent = ConjugateGradients(right.copy(), np.full(k, alpha), preconditioner, tolerance, known=np.inf)
     bar = progress(range(_STEPS), label="exact kernel", shown=bool(verbose))
     for _ in bar:
         if not len(descent.active):
