@@ -80,6 +80,13 @@ def test_everything_left_open_and_saved():
     np.testing.assert_array_equal(model.compact().predict(TEST), again.predict(TEST))
 
 
+def test_alpha_alone_is_chosen_by_leave_one_out_errors():
+    model = KernelRidge(**GIVEN | {"alpha": "auto"}).fit(X[:300], Y[:300, 0])
+    same = KernelRidge(KERNEL, gamma=None, map="landmarks", n_components=300, random_state=0).fit(X[:300], Y[:300, 0])
+    assert 0.3 < model.alpha_ / same.alpha_ < 3.2  # neighbours on the grid at most
+    assert model.selection_.alpha == model.alpha_ and "leave-one-out" in model.selection_.reason
+
+
 def test_classes_and_their_probabilities():
     labels = (X[:, 0] * X[:, 1] > 0).astype(int) + (X[:, 2] > 1)
     model = KernelClassifier(kernel="gaussian", gamma=0.5, map="exact", alpha=0.1, random_state=0).fit(

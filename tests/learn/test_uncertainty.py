@@ -158,3 +158,15 @@ def test_sets_are_refused_in_words():
         several.predict_set(X)
     with pytest.raises(ValueError, match="leaves no rows out"):
         KernelClassifier(gamma=0.3, n_components=20, method="nadaraya-watson").fit(X, Y > 0).predict_set(X)
+
+
+def test_probabilities_on_dask_are_those_of_the_rows_that_chose_alpha():
+    array = pytest.importorskip("dask.array")
+    from bochner import distributed
+
+    given = {"gamma": 0.3, "map": None, "n_components": 20, "random_state": 0}
+    labels = (Y > 0).astype(int)
+    model = distributed.KernelClassifier(**given).fit(array.from_array(X), array.from_array(labels))
+    here = KernelClassifier(**given, alpha=model.alpha_).fit(X, labels)
+    np.testing.assert_allclose(model.predict_proba(array.from_array(X)).compute(), here.predict_proba(X), atol=1e-6)
+    assert model.predict_set(X, coverage=0.9).shape == (60, 2)

@@ -19,10 +19,10 @@ from ._chooser import Selection, is_auto
 from ._coordinates import Coordinates
 from ._feature_parameters import FeatureParameters, resolved_kernel
 from ._linear.kernel_equations import solve_kernel
-from ._linear.leave_one_out import Judged, alpha_grid
+from ._linear.leave_one_out import GramFit, Judged, Score
 from ._linear.ridge import Ridge, RidgeModel, Solution
 from ._row_source import RowSource
-from ._search import LEARNED
+from ._search import EXACT_TRIAL_ROWS, GIVEN, LEARNED
 from ._uncertainty import KeptRows
 
 EXACT = "exact"
@@ -172,9 +172,17 @@ def fit_exact(
     X, Y, weights = rows.gathered()
     Z = np.ascontiguousarray(X if coordinates is None else coordinates(X))
     kernel = resolved_kernel(parameters, in_coordinates(coordinates, rows), machine.random_state)
-    alpha = float(machine.alpha) if not open_alpha else _first_alpha(selection, kernel, Z)
-    free = selection is not None and is_auto(machine.gamma) and kernel.has_bandwidth and np.ndim(kernel.bandwidth) == 0
-    if len(Z) >= _FEWEST and (free or open_alpha):
+    if not open_alpha:
+        alpha = float(machine.alpha)
+    elif selection is not None:
+        alpha = float(selection.alpha)
+    else:
+        score = _leave_one_out(machine, kernel, Z, Y, weights, classes=classes)
+        alpha, said = score.alpha, f"alpha {score.alpha:.3g} by leave-one-out errors of {len(score.losses)} rows."
+        selection = Selection(repr(kernel), GIVEN, GIVEN, EXACT, len(Z), alpha, score.error, score.standard_error, said)
+    given = machine.kernel  # another bandwidth than one stays, as in the search
+    free = is_auto(machine.gamma) and kernel.has_bandwidth and (isinstance(given, str) or given.bandwidth == 1.0)
+    if selection is not None and len(Z) >= _FEWEST and (free or open_alpha):
         kernel, alpha, error, spread = _tried_again(
             kernel,
             alpha,
@@ -200,12 +208,15 @@ def fit_exact(
     return ExactKernel.of(kernel, Z), model, selection, kept
 
 
-def _first_alpha(selection: Selection | None, kernel: Kernel, Z: np.ndarray) -> float:
-    """Alpha of the search, or one to begin with."""
-    if selection is not None:
-        return float(np.median(np.asarray(selection.alpha, dtype=np.float64)))
-    grid = alpha_grid(float(np.mean(kernel.diagonal(Z[:100]))))
-    return float(grid[len(grid) // 3])
+def _leave_one_out(
+    machine: Any, kernel: Kernel, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, *, classes: bool
+) -> Score:
+    """Alpha by the leave-one-out errors of some rows, where nothing else was searched for."""
+    some = np.random.default_rng(0).permutation(len(Z))[:EXACT_TRIAL_ROWS]
+    judged = Judged.of(Y, weights, classes=classes).taken(some)
+    fit = GramFit.of(kernel(Z[some]), judged.targets, judged.weights, intercept=machine.fit_intercept)
+    grid = None if machine.alphas is None else np.sort(Ridge(type(machine).__name__, "loo", machine.alphas).grid())
+    return fit.score(judged, grid)
 
 
 def _stretched(kernel: Kernel, factor: float) -> Kernel:
@@ -255,11 +266,9 @@ def _tried_again(
     return best[1], best[2], *best[0]
 
 
-def _told(selection: Selection | None, kernel: Kernel, alpha: float, error: float, spread: float, n: int) -> Selection:
+def _told(selection: Selection, kernel: Kernel, alpha: float, error: float, spread: float, n: int) -> Selection:
     half = min(_TRIED_ROWS, n // 2)
     said = f"the exact kernel of {n} rows; bandwidth and alpha {alpha:.3g} by {half} held-out rows of as many"
-    if selection is None:
-        return Selection(repr(kernel), "given", "given", EXACT, n, alpha, error, spread, said + ".")
     if selection.metric in LEARNED:  # held-out rows of the search have judged these
         error, spread = selection.error, selection.standard_error
     return replace(
