@@ -59,8 +59,8 @@ def test_every_fact_is_declared(name):
 
 def test_full_profiles_fit_the_time_that_there_is():
     times = [one.seconds["full"] for one in ALL.values()]
-    assert max(times) <= 1800 and sum(times) <= 9000
-    assert sum(one.seconds["smoke"] for one in ALL.values()) <= 100
+    assert max(times) <= 1800 and sum(times) <= 6 * 3600
+    assert sum(one.seconds["smoke"] for one in ALL.values()) <= 120
 
 
 def test_absent_experiments_are_not_listed_as_runnable():
