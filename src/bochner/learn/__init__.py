@@ -7,12 +7,14 @@
 - `FourierProcess`: the same for one to three columns and tens of millions of rows;
 - `GaussianProcessClassifier`: classification by Laplace's approximation;
 - `KernelPCA`: principal components, with `partial_fit` and `inverse_transform`;
+- `FeatureRidge`, `FeatureRidgeClassifier`: ridge regression and classification on features that are given;
 - `RandomProjection`: dimensionality reduction with any rotation;
 - `AngularHash`: approximate nearest neighbours by angle.
 """
 
 from .._facts import publish
 from ._angular_hash import AngularHash
+from ._feature_ridge import FeatureRidge, FeatureRidgeClassifier
 from ._fourier_process import FourierProcess
 from ._gaussian_process import GaussianProcess
 from ._gaussian_process_classifier import GaussianProcessClassifier
@@ -23,6 +25,8 @@ from ._transformers import RandomFeatures, RandomProjection
 
 __all__ = [
     "AngularHash",
+    "FeatureRidge",
+    "FeatureRidgeClassifier",
     "FourierProcess",
     "GaussianProcess",
     "GaussianProcessClassifier",

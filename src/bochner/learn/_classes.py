@@ -66,11 +66,13 @@ def _merged(one: Any, other: Any) -> tuple[np.ndarray, np.ndarray]:
     return values, np.bincount(home, weights=np.concatenate([one[1], other[1]])).astype(int)
 
 
-def row_weights(class_weight: Any, classes: np.ndarray, labels: Labels | None, n_columns: int) -> Any:
+def row_weights(owner: str, class_weight: Any, classes: np.ndarray, labels: Labels | None, n_columns: int) -> Any:
     """Return a function from y to weights of the rows, given the weights of the classes; None if there are none.
 
     Parameters
     ----------
+    owner : str
+        The estimator, for messages.
     class_weight : "balanced", dict, list of dict or None
         A dict for each column, where rows have several labels.
     classes : array (k,)
@@ -83,28 +85,26 @@ def row_weights(class_weight: Any, classes: np.ndarray, labels: Labels | None, n
     if n_columns > 1:
         if labels is None:
             raise ValueError(
-                "KernelClassifier: class_weight needs all rows at once for several labels per row; pass "
+                f"{owner}: class_weight needs all rows at once for several labels per row; pass "
                 "sample_weight to partial_fit."
             )
-        return partial(_weights_of, tables=_tables_of_labels(class_weight, labels))
+        return partial(_weights_of, tables=_tables_of_labels(owner, class_weight, labels))
     if isinstance(class_weight, dict):
         weights = compute_class_weight(class_weight, classes=classes, y=classes)
     elif isinstance(class_weight, str) and class_weight == "balanced" and labels is not None:
         weights = _balanced(labels.columns[0][1])
     else:
-        raise ValueError(
-            f"KernelClassifier: class_weight must be 'balanced', a dict or None, got {shown(class_weight)}."
-        )
+        raise ValueError(f"{owner}: class_weight must be 'balanced', a dict or None, got {shown(class_weight)}.")
     return partial(_weights_of, tables=((classes, weights),))
 
 
-def _tables_of_labels(class_weight: Any, labels: Labels) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+def _tables_of_labels(owner: str, class_weight: Any, labels: Labels) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
     """Classes of each column with their weights."""
     if isinstance(class_weight, str) and class_weight == "balanced":
         return tuple((classes, _balanced(counts)) for classes, counts in labels.columns)
     if not isinstance(class_weight, list) or len(class_weight) != len(labels.columns):
         raise ValueError(
-            f"KernelClassifier: class_weight must be 'balanced', None or a list of {len(labels.columns)} dicts, one for "
+            f"{owner}: class_weight must be 'balanced', None or a list of {len(labels.columns)} dicts, one for "
             f"each label, got {shown(class_weight)}."
         )
     pairs = zip(class_weight, labels.columns, strict=True)

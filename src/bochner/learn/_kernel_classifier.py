@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -123,7 +123,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         self.verbose = verbose
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Draw the features and fit.
 
         Parameters
@@ -146,7 +146,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         classes = np.arange(rows.n_targets) if several else labels.classes
         if len(classes) < 2:
             found = f"one class, {classes[0]!r}" if len(classes) else "no rows"
-            raise ValueError(f"KernelClassifier: y has {found}, and needs at least two classes.")
+            raise ValueError(f"{type(self).__name__}: y has {found}, and needs at least two classes.")
         self._fit_rows(self._targets(rows, classes, labels, several=several))
         self.classes_, self._several = classes, several
         self.calibration_ = self._calibrated()
@@ -154,7 +154,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     @available_if(streams)
     @all_or_nothing
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> KernelClassifier:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add a batch of rows; the result is that of one fit on all rows, with the features drawn at the first call.
 
         Parameters
@@ -171,7 +171,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         first = not hasattr(self, "model_")
         if isinstance(self.class_weight, str):
             raise ValueError(
-                "KernelClassifier: class_weight='balanced' needs all rows at once; pass a dict to partial_fit."
+                f"{type(self).__name__}: class_weight='balanced' needs all rows at once; pass a dict to partial_fit."
             )
         rows = self._rows(X, y, sample_weight, reset=first)
         self._check_method()
@@ -328,7 +328,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     def _targets(self, rows: RowSource, classes: np.ndarray, labels: Labels | None, *, several: bool) -> RowSource:
         """Rows with the targets that stand for their classes, and with the weights of these."""
-        weights = row_weights(self.class_weight, classes, labels, rows.n_targets)
+        weights = row_weights(rows.owner, self.class_weight, classes, labels, rows.n_targets)
         relabel = partial(
             class_targets, classes=classes, several=several, signed=self.method == "ridge", weights_of=weights
         )
@@ -341,17 +341,19 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         if classes is not None:
             return np.unique(classes)
         if rows.in_memory:
-            raise ValueError("KernelClassifier: classes must be passed on the first call to partial_fit.")
+            raise ValueError(f"{type(self).__name__}: classes must be passed on the first call to partial_fit.")
         return rows.reduce_targets(Labels.of).classes
 
     def _check_goes_on(self, classes: Any, *, several: bool) -> None:
         """Raise a ValueError for rows of another kind than those already learned."""
         if several != self._several:
             kinds = ("one class", "several labels") if several else ("several labels", "one class")
-            raise ValueError(f"KernelClassifier: y had {kinds[0]} per row in the first call, and has {kinds[1]} now.")
+            raise ValueError(
+                f"{type(self).__name__}: y had {kinds[0]} per row in the first call, and has {kinds[1]} now."
+            )
         if not several and classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(
-                f"KernelClassifier: classes must be those of the first call, {shown(self.classes_.tolist())}, "
+                f"{type(self).__name__}: classes must be those of the first call, {shown(self.classes_.tolist())}, "
                 f"got {shown(classes)}."
             )
 
@@ -359,13 +361,13 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         return y.toarray() if sparse.issparse(y) else y  # labels of rows, as scikit-learn's encoders give them
 
     def _checked_targets(self, y: Any) -> np.ndarray:
-        check_one_kind("KernelClassifier", y)
+        check_one_kind(type(self).__name__, y)
         check_classification_targets(y)
         labels = type_of_target(y) == "multilabel-indicator" and np.isin(y, (0, 1)).all()
         if y.ndim == 2 and not labels:
             if y.shape[1] > 1:
                 raise ValueError(
-                    f"KernelClassifier: y must be classes (n,) or zeros and ones (n, k), got {type_of_target(y)}."
+                    f"{type(self).__name__}: y must be classes (n,) or zeros and ones (n, k), got {type_of_target(y)}."
                 )
             return np.asarray(column_or_1d(y, warn=True))
         return np.asarray(y)

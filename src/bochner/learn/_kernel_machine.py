@@ -64,9 +64,9 @@ def _then(
     return second(first(X))
 
 
-def _kept_rows(every: Any, merged: Any) -> KeptRows:
+def kept_rows(every: Any, merged: Any, n: int = KEPT_ROWS) -> KeptRows:
     """Some rows, from whose left-out errors uncertainty is told."""
-    X, Y, weights = every.some(KEPT_ROWS, np.random.default_rng(0))
+    X, Y, weights = every.some(n, np.random.default_rng(0))
     means, sums = (Y, weights) if merged is every else merged.targets_of(X)
     return KeptRows(X, np.asarray(Y, dtype=np.float64), weights, np.asarray(means, dtype=np.float64), sums)
 
@@ -161,7 +161,7 @@ class KernelMachine(Compactable, FeatureEstimator, ABC):
                 if self.selection_ is not None and rows.in_memory and rows.shape[0] < n:
                     said = f"{n - rows.shape[0]} of {n} rows repeat others, and equal rows are left out together; "
                     self.selection_ = replace(self.selection_, reason=said + self.selection_.reason)
-                self._kept = _kept_rows(every, rows) if rows.in_memory else _sampled_rows(sample)
+                self._kept = kept_rows(every, rows) if rows.in_memory else _sampled_rows(sample)
                 self._n_different = rows.shape[0] if rows.in_memory else 0
                 if is_exact(self.map):
                     self.features_, self.model_, self.selection_, self._kept = fit_exact(

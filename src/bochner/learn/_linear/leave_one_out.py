@@ -9,7 +9,8 @@ own fit counts with the error that it would have if it were new.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +32,8 @@ LEAST_NEW = 64
 _EPS = float(np.finfo(np.float64).eps)
 _TIES = 0.1
 """Weight of the squared error of classes; breaks ties between equal error rates."""
+_PIECE = 256
+"""Rows whose leverages are computed at a time."""
 _ONE = 1 - 1e-10
 """A leverage above it leaves no error to know."""
 
@@ -285,16 +288,37 @@ def best_of_many(
 def gaps_of_one(
     equations: NormalEquations, F: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, alpha: float
 ) -> np.ndarray | None:
-    """Errors (n, t) for one alpha by a Cholesky factor; None within rounding."""
+    """Errors (n, t) for one alpha by a Cholesky factor, of rows about the means; None within rounding."""
     with blas_for(equations.order):
         try:
             factor = Cholesky.of(plus(equations.gram, alpha), overwrite=True)
         except linalg.LinAlgError:
             return None
-        B, half = factor.solve(equations.cross), factor.solve_lower(F.T)
+        B, leverage = factor.solve(equations.cross), np.empty(len(F))
+        for i in range(0, len(F), _PIECE):  # of wide features a few rows at a time are enough
+            half = factor.solve_lower(F[i : i + _PIECE].T.astype(np.float64))
+            leverage[i : i + _PIECE] = np.einsum("dn,dn->n", half, half)
     w = np.ones(len(F)) if weights is None else weights
-    leverage = w * (np.einsum("dn,dn->n", half, half) + equations.n_means / equations.weight)
+    leverage = w * (leverage + equations.n_means / equations.weight)
     return None if leverage.max(initial=0.0) > _ONE else (Y - F @ B) / (1 - leverage)[:, None]
+
+
+def gaps_of_each(equations: RowEquations, weights: np.ndarray | None, alpha: float) -> np.ndarray | None:
+    r"""Errors (n, t) of all rows of dual equations for one alpha, each left out; None within rounding.
+
+    With :math:`c = (K+\alpha)^{-1}z` the error is :math:`\alpha c_i/(\alpha[(K+\alpha)^{-1}]_{ii} - w_i/W)`, over the root
+    of the weight; the last term is that of the intercept.
+    """
+    with blas_for(equations.order):
+        try:
+            factor = Cholesky.of(plus(equations.gram, alpha), overwrite=True)
+        except linalg.LinAlgError:
+            return None
+        c, root = factor.solve(equations.targets), factor.inverse_root()
+        inverse = np.einsum("ij,ij->i", root, root)
+    w = np.ones(len(c)) if weights is None else weights
+    left = alpha * inverse - equations.n_means * w / equations.weight
+    return None if left.min(initial=1.0) < 1 - _ONE else alpha * c / (left * np.sqrt(w))[:, None]
 
 
 def walk(
@@ -306,16 +330,37 @@ def walk(
     start: float,
     longest: int,
 ) -> Score:
-    """Best alpha from a start downhill along the grid, until both neighbours are worse or ``longest`` are known.
+    """Best alpha by `downhill`, for rows with features F and targets Y about the means.
 
     A Cholesky factor for each is cheaper than a decomposition where few are asked for.
+    """
+    return downhill(partial(gaps_of_one, equations, F, Y, judged.weights), judged, grid, start, longest)
+
+
+def downhill(
+    gaps: Callable[[float], np.ndarray | None], judged: Judged, grid: np.ndarray, start: float, longest: int
+) -> Score:
+    """Best alpha from a start downhill along the grid, until both neighbours are worse or ``longest`` are known.
+
+    Parameters
+    ----------
+    gaps : callable
+        From an alpha to the errors (n, t) of rows that are left out, or None where they are within rounding.
+    judged : Judged
+        The rows.
+    grid : array
+        Values of alpha, ascending.
+    start : float
+        Where to begin.
+    longest : int
+        Values to try at most.
     """
     best = int(np.abs(np.log(grid / start)).argmin())
     known: dict[int, np.ndarray] = {}
 
     def error(k: int) -> float:
-        gaps = gaps_of_one(equations, F, Y, judged.weights, float(grid[k]))
-        known[k] = np.full(len(Y), np.inf) if gaps is None else judged.losses(gaps)
+        found = gaps(float(grid[k]))
+        known[k] = np.full(len(judged.targets), np.inf) if found is None else judged.losses(found)
         return float(judged.mean(known[k]))
 
     errors = {best: error(best)}

@@ -62,6 +62,8 @@ class Ridge:
     intercept : bool
     solver : {"auto", "primal", "dual", "cg"}
         See `KernelRidge`.
+    exact_products : bool or None
+        Whether products are taken in float64; None decides by alpha, for features of about unit size.
     """
 
     owner: str
@@ -69,6 +71,7 @@ class Ridge:
     alphas: Any = None
     intercept: bool = True
     solver: str = "auto"
+    exact_products: bool | None = None
 
     symmetric = True
 
@@ -110,6 +113,8 @@ class Ridge:
     @property
     def exact(self) -> bool:
         """Whether products must be taken in float64: criteria and small alphas look below the rounding of float32."""
+        if self.exact_products is not None:
+            return self.exact_products
         return isinstance(self.alpha, str) or bool((np.asarray(self.alpha) < SAFE_ALPHA).any())
 
     def fit(self, phi: FeatureMap, rows: RowSource, *, verbose: Any = 0) -> RidgeModel:

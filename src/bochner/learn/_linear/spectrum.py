@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,8 @@ from ...linalg.engine import blas_for
 from .moments import Moments, units_of
 
 _EPS = float(np.finfo(np.float64).eps)
+_COPIED = 256
+"""Rows that are copied at a time."""
 
 
 class Scaling(NamedTuple):
@@ -177,6 +180,11 @@ class RowEquations(Equations):
         sums = float(w.sum()), units_of(w), F.T @ Z, (Z**2).sum(axis=0)
         return cls(*sums, int(about_mean), rounding, F, Z)
 
+    @cached_property
+    def gram(self) -> np.ndarray:
+        """Products of the rows with each other, (n, n)."""
+        return symmetric_product(self.rows)
+
     @property
     def trace(self) -> float:
         """Trace of the rows' Gram matrix, which has the same eigenvalues."""
@@ -189,13 +197,11 @@ class RowEquations(Equations):
 
     def cholesky(self, alpha: float) -> np.ndarray:
         r""":math:`B = F^T(FF^T + \alpha)^{-1}Z`."""
-        K = symmetric_product(self.rows)
-        K.flat[:: len(K) + 1] += alpha
-        return np.asarray(self.rows.T @ Cholesky.of(K, overwrite=True).solve(self.targets))
+        return np.asarray(self.rows.T @ Cholesky.of(plus(self.gram, alpha), overwrite=True).solve(self.targets))
 
     def eigenvectors(self) -> tuple[np.ndarray, np.ndarray]:
         r"""By a decomposition of the Gram matrix, :math:`FF^T = U\Lambda U^T` and :math:`V = F^TU\Lambda^{-1/2}`."""
-        values, U = linalg.eigh(symmetric_product(self.rows), overwrite_a=True, check_finite=False)
+        values, U = linalg.eigh(self.gram, check_finite=False)
         known = values > max(values[-1], 0) * len(values) * _EPS
         return values, self.rows.T @ (U * np.where(known, 1 / np.sqrt(np.where(known, values, 1.0)), 0.0))
 
@@ -242,7 +248,12 @@ class Spectrum:
 
 
 def plus(matrix: np.ndarray, alpha: float) -> np.ndarray:
-    """A copy of the matrix, with alpha added to its diagonal."""
-    shifted = matrix.copy()
+    """A copy of the matrix on and above its diagonal, to which alpha is added; what is below it means nothing.
+
+    Pages of memory that are never written take none: of a large matrix this is half.
+    """
+    shifted = np.zeros(matrix.shape, matrix.dtype)
+    for i in range(0, len(matrix), _COPIED):
+        shifted[i : i + _COPIED, i:] = matrix[i : i + _COPIED, i:]
     shifted.flat[:: len(matrix) + 1] += alpha
     return shifted
