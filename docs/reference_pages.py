@@ -31,6 +31,7 @@ def points_for(feature_map: Map) -> np.ndarray:
 _ELSEWHERE = {"maps": ("coefficients", "NoClosedForm"), "extending": ()}
 """Names of a module that another page describes."""
 _GUIDES = {
+    "adapters": {"other packages": "adapters.md"},
     "approximation": {"Maps and Approximation": "maps.md", "glossary": "glossary.md"},
     "catalogue": {"adding a variant": "adding_a_variant.md"},
     "comparison": {"what predicts a target best": "recommend.md#what-predicts-a-target-best"},

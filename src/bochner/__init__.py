@@ -12,6 +12,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _MODULES = (
+    "adapters",
     "approximation",
     "catalogue",
     "comparison",
@@ -46,7 +47,7 @@ _NAMES = {
     "threads": "linalg",
 }
 
-_NEEDS = {"distributed": "dask", "nn": "torch"}
+_NEEDS = {"adapters": "torch", "distributed": "dask", "nn": "torch"}
 """Modules that raise an error with a command for pip where another package is missing."""
 
 
