@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import catalogue
 from ..catalogue._parts import LARGE_DIMENSION
+from ..linalg.loops import ENGINE
 from ..projections import Operator
 from ..reporting import environment, format_table, label, seconds, size
 from .problem import check_range, writable
@@ -40,6 +41,9 @@ def run(options: argparse.Namespace) -> int:
         _check_picture(options.picture)
     for name, value in environment().items():
         print(f"{name:14}{value}")
+    print(
+        f"{'inner loops':14}{'compiled by Numba' if ENGINE == 'Numba' else 'NumPy, more slowly: Numba cannot be imported'}"
+    )
     print(f"\n{_names()}")
     print(
         f"\nEvery projection, drawn with d = {options.dimension}, m = {options.rows}, applied to 1000 float32 rows:\n"

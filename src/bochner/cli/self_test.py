@@ -19,8 +19,8 @@ Check = Callable[[], str]
 """Does the check and returns what it found; raises if the answer is wrong."""
 
 
-def compiled_code() -> str:
-    """The compiled transform agrees with a matrix product."""
+def inner_loops() -> str:
+    """A transform by the inner loops, compiled or not, agrees with a matrix product."""
     X = np.random.default_rng(0).standard_normal((5, 64))
     np.testing.assert_allclose(fwht(X), X @ hadamard(64), rtol=1e-12, atol=1e-12)
     return "agrees with a matrix product"
@@ -76,7 +76,7 @@ def attention() -> str:
 
 
 CHECKS: dict[str, tuple[Check, str]] = {
-    "compiled code": (compiled_code, "reinstall numba and llvmlite: pip install --force-reinstall numba llvmlite"),
+    "inner loops": (inner_loops, "reinstall numba and llvmlite: pip install --force-reinstall numba llvmlite"),
     "features": (features, "reinstall numpy and scipy: pip install --force-reinstall numpy scipy"),
     "kernel machine": (kernel_machine, "upgrade scikit-learn: pip install --upgrade scikit-learn"),
     "files": (files, "set TMPDIR to a folder that can be written"),

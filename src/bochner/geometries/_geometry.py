@@ -147,13 +147,13 @@ class Simplex(FastGeometry):
         return pad_last(y if y.shape[-1] == 1 else simplex_adjoint(y), dim)
 
     def product_lanes(self, lanes: np.ndarray, r: int, dim: int) -> None:
-        from ..linalg.compiled.lanes import simplex_lines
+        from ..linalg.loops import simplex_lines
 
         if r > 1:
             simplex_lines(lanes, r)
 
     def adjoint_lanes(self, lanes: np.ndarray, r: int, dim: int) -> None:
-        from ..linalg.compiled.lanes import simplex_lines_adjoint
+        from ..linalg.loops import simplex_lines_adjoint
 
         if r > 1:
             simplex_lines_adjoint(lanes, r)
@@ -181,12 +181,12 @@ class SimplexVertices(FastGeometry):
         return simplex_adjoint(pad_last(y, dim + 1))
 
     def product_lanes(self, lanes: np.ndarray, r: int, dim: int) -> None:
-        from ..linalg.compiled.lanes import simplex_lines
+        from ..linalg.loops import simplex_lines
 
         simplex_lines(lanes, dim + 1)
 
     def adjoint_lanes(self, lanes: np.ndarray, r: int, dim: int) -> None:
-        from ..linalg.compiled.lanes import simplex_lines_adjoint
+        from ..linalg.loops import simplex_lines_adjoint
 
         lanes[:, r : dim + 1] = 0
         simplex_lines_adjoint(lanes, dim + 1)

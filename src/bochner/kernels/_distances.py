@@ -216,7 +216,7 @@ def _is_tame(X: np.ndarray, Y: np.ndarray) -> bool:
 
 def _compiled(X: np.ndarray, Y: np.ndarray, scale: np.ndarray, power: int) -> np.ndarray:
     """Sums in tiles of points that stay in the cache."""
-    from ..linalg.compiled.distances import manhattan, squared
+    from ..linalg.loops import manhattan, squared
 
     fill, (n, d), p = (manhattan, squared)[power - 1], X.shape[-2:], Y.shape[-2]
     inverse = np.broadcast_to(1 / scale, (d,)).astype(X.dtype)

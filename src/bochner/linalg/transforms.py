@@ -42,7 +42,7 @@ def fwht(X: Any) -> Any:
 
 
 def _fwht_numpy(X: np.ndarray) -> np.ndarray:
-    from .compiled.lanes import load, store_scaled, walsh_levels
+    from .loops import load, store_scaled, walsh_levels
 
     d = X.shape[-1]
     rows = np.ascontiguousarray(X.reshape(-1, d))
@@ -66,7 +66,7 @@ def waves(
     phases that are too large for the reduction to a quarter turn (8000 in float32, a million in float64) are computed
     by the functions of the library.
     """
-    from .compiled.waves import LIMIT32, LIMIT64, waves32, waves64
+    from .loops import LIMIT32, LIMIT64, waves32, waves64
 
     number = phases.dtype.type
     fill, reduced, integer = (waves32, LIMIT32, np.int32) if number is np.float32 else (waves64, LIMIT64, np.int64)

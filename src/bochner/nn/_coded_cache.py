@@ -16,7 +16,7 @@ from transformers import Cache, DynamicCache
 from transformers.cache_utils import DynamicLayer
 
 from .._validation import check_instance, shown
-from ..linalg.compiled.coding import append_codes, decode_coded
+from ..linalg.loops import append_codes, decode_coded
 from ._attention_features import grouped
 from ._coded_module import CodedAttention, exact
 from ._coded_remainder import Gathered

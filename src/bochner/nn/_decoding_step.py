@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from ..approximation.log_features import KeySums
-from ..linalg.compiled.decoding import decode, decode_near
+from ..linalg.loops import decode, decode_near
 from ._attention_state import AttentionState
 from ._near import NearKeys
 from ._tensor_features import QuadraticFeatures, Side, TensorFeatures

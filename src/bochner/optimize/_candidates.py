@@ -114,7 +114,7 @@ class Candidates(Sequence[np.ndarray]):
 
     def _fill(self, pairs: np.ndarray, start: int, stop: int) -> None:
         """Write the points of these directions into ``pairs``, (stop - start, number of signs, d)."""
-        from ..linalg.compiled.lanes import reflect
+        from ..linalg.loops import reflect
 
         self.operator.rows(start, stop, pairs[:, 0])
         reflect(pairs, self.center, self.sigma)

@@ -63,7 +63,7 @@ class StructuredOperator(Operator):
 
     def rows(self, start: int, stop: int, out: np.ndarray | None = None) -> np.ndarray:
         """Return these rows: transforms of the blocks that they belong to."""
-        from ..linalg.compiled.lanes import store_scaled
+        from ..linalg.loops import store_scaled
 
         out, ones = np.empty((stop - start, self.shape[1])) if out is None else out, np.ones(self.shape[1])
         step = min(rows_per_tile(8 * self.dim, CACHE_BYTES), -(-(stop - start) // LANES) * LANES)
@@ -171,7 +171,7 @@ class StructuredOperator(Operator):
 
     def transform(self, X: np.ndarray, out: np.ndarray) -> None:
         """Fill ``out`` (n, m) with the products of ``X`` (n, d), by compiled transforms on tiles of rows."""
-        from ..linalg.compiled.lanes import load, store_scaled
+        from ..linalg.loops import load, store_scaled
 
         radii = self.radii.astype(X.dtype)
 
@@ -187,7 +187,7 @@ class StructuredOperator(Operator):
 
     def transform_back(self, Z: np.ndarray, out: np.ndarray) -> None:
         """Fill ``out`` (n, d) with the adjoint products of ``Z`` (n, m), by compiled transforms on tiles of rows."""
-        from ..linalg.compiled.lanes import add_to, load
+        from ..linalg.loops import add_to, load
 
         radii = self.radii.astype(Z.dtype)
 

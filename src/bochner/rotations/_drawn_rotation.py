@@ -123,7 +123,7 @@ class DrawnStages(DrawnRotation):
     def _rotate(self, X: Any, block: int, back: bool) -> Any:
         if not isinstance(X, np.ndarray):
             return super()._rotate(X, block, back)
-        from ..linalg.compiled.lanes import load, store_scaled
+        from ..linalg.loops import load, store_scaled
 
         rows = np.ascontiguousarray(X.reshape(-1, self.dim))
         out, ones = np.empty_like(rows), np.ones(self.dim, rows.dtype)

@@ -98,7 +98,7 @@ class SignedWalsh(Stage):
         return references.walsh_levels(signs * x, self.low, self.high)
 
     def lanes(self, lanes: np.ndarray, block: int, dim: int, *, back: bool) -> None:
-        from ..linalg.compiled.lanes import scale_lines, walsh_levels
+        from ..linalg.loops import scale_lines, walsh_levels
 
         if back:
             walsh_levels(lanes, dim, self.low, self.high)
@@ -161,7 +161,7 @@ class GivensLevel(AngledStage):
         return references.givens_level(x, 2**self.level, c[blocks], -s[blocks] if back else s[blocks])
 
     def lanes(self, lanes: np.ndarray, block: int, dim: int, *, back: bool) -> None:
-        from ..linalg.compiled.lanes import givens_level
+        from ..linalg.loops import givens_level
 
         c, s = self._table(lanes.dtype)
         givens_level(lanes, dim, 2**self.level, c[block], s[block], back)
@@ -208,7 +208,7 @@ class GivensWalk(AngledStage):
         return references.givens_walk(x, i, j, c, s)
 
     def lanes(self, lanes: np.ndarray, block: int, dim: int, *, back: bool) -> None:
-        from ..linalg.compiled.lanes import givens_walk
+        from ..linalg.loops import givens_walk
 
         c, s = self._table(lanes.dtype)
         givens_walk(lanes, self.first[block], self.second[block], c[block], s[block], back)

@@ -74,7 +74,7 @@ class FoldedWalsh(Stage):
         return array_namespace(x).concat([c * low, middle, c * high], axis=-1)
 
     def lanes(self, lanes: np.ndarray, block: int, dim: int, *, back: bool) -> None:
-        from ..linalg.compiled.lanes import givens_walk, scale_lines, walsh_levels
+        from ..linalg.loops import givens_walk, scale_lines, walsh_levels
 
         i, j, c = self._pairs
         c = c.astype(lanes.dtype)

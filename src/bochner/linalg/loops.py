@@ -1,0 +1,74 @@
+"""The inner loops of this library: compiled by Numba where it can be imported, and otherwise in NumPy.
+
+Both have the same names and arguments, and the same results up to rounding.  Numba is a dependency, but nothing needs it to
+run: where it cannot be installed (a new version of Python, a browser, an unusual processor), everything works, more slowly.
+"""
+
+from __future__ import annotations
+
+try:
+    from .compiled.coding import append_codes, decode_coded, select_for_blocks
+    from .compiled.decoding import decode, decode_near
+    from .compiled.distances import manhattan, squared
+    from .compiled.lanes import (
+        add_to,
+        givens_level,
+        givens_walk,
+        load,
+        reflect,
+        scale_lines,
+        simplex_lines,
+        simplex_lines_adjoint,
+        store_scaled,
+        walsh_levels,
+    )
+    from .compiled.waves import LIMIT32, LIMIT64, waves32, waves64
+
+    ENGINE = "Numba"
+except ImportError:  # of numba or llvmlite
+    from .plain_coding import append_codes, decode, decode_coded, decode_near, select_for_blocks
+    from .plain_lanes import (
+        LIMIT32,
+        LIMIT64,
+        add_to,
+        givens_level,
+        givens_walk,
+        load,
+        manhattan,
+        reflect,
+        scale_lines,
+        simplex_lines,
+        simplex_lines_adjoint,
+        squared,
+        store_scaled,
+        walsh_levels,
+        waves32,
+        waves64,
+    )
+
+    ENGINE = "NumPy"
+
+__all__ = [
+    "ENGINE",
+    "LIMIT32",
+    "LIMIT64",
+    "add_to",
+    "append_codes",
+    "decode",
+    "decode_coded",
+    "decode_near",
+    "givens_level",
+    "givens_walk",
+    "load",
+    "manhattan",
+    "reflect",
+    "scale_lines",
+    "select_for_blocks",
+    "simplex_lines",
+    "simplex_lines_adjoint",
+    "squared",
+    "store_scaled",
+    "walsh_levels",
+    "waves32",
+    "waves64",
+]

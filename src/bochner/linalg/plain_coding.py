@@ -1,0 +1,183 @@
+"""The loops of `bochner.linalg.compiled` that decode attention, in NumPy; see there for what each does and its arguments."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+
+def append_codes(
+    keys: np.ndarray, bias: np.ndarray, start: int, stop: int, scale: float, sides: Any, coded: Any
+) -> None:
+    """Write the codes of keys into the cache."""
+    centers, turns, rows, query_centers = sides
+    words, norms, offsets = coded
+    y = np.repeat(math.sqrt(scale) * keys[:, :, start:stop], words.shape[1] // keys.shape[1], axis=1)
+    inside = (y - centers[:, None]) @ turns  # (batch, code heads, n, d)
+    norms[:, :, start:stop] = np.sqrt((inside**2).sum(axis=-1))
+    words[:, :, start:stop] = _packed(inside @ rows.T > 0, words.shape[3])
+    offsets[:, :, start:stop] = (y * query_centers[:, None]).sum(axis=-1) + bias[:, None, start:stop]
+
+
+def _packed(signs: np.ndarray, n_words: int) -> np.ndarray:
+    """Signs (..., bits) as words of 64 bits."""
+    padded = np.zeros((*signs.shape[:-1], 64 * n_words), bool)
+    padded[..., : signs.shape[-1]] = signs
+    return np.packbits(padded, axis=-1, bitorder="little").view("<u8").astype(np.uint64)
+
+
+def _estimated(own: np.ndarray, norm: Any, cosines: np.ndarray, coded: Any) -> np.ndarray:
+    """Estimated scores (n,) of a query with this code and length."""
+    words, norms, offsets = coded
+    different = np.bitwise_count(own ^ words).sum(axis=-1)
+    return np.asarray(norm * norms * cosines[different] + offsets, dtype=np.float32)
+
+
+def _largest(scores: np.ndarray, count: int) -> np.ndarray:
+    """Places of the largest scores that are not minus infinity."""
+    places = np.argpartition(-scores, count - 1)[:count] if 0 < count < len(scores) else np.arange(len(scores))
+    return np.asarray(places[scores[places] > -np.inf])
+
+
+def decode_coded(
+    q: np.ndarray, keys: np.ndarray, values: np.ndarray, bias: np.ndarray, n: int, heads: tuple[int, int], sides: Any,
+    coded: Any, near: Any, counts: Any, scale: float, out: np.ndarray, sums: np.ndarray, used: np.ndarray,
+) -> None:  # fmt: skip
+    """Attention of one query per sequence and head to the keys of a cache."""
+    (batch, H, _), (window, first), (candidates, kept) = q.shape, near, counts
+    centers, turns, rows, cosines = sides
+    words, norms, offsets = coded
+    group, code_group, low = H // keys.shape[1], H // words.shape[1], max(n - window, 0)
+    for b in range(batch):
+        anchors = first[b][first[b] < low]
+        close = low + np.flatnonzero(bias[b, low:n] == 0)
+        for h in range(heads[0] * code_group, heads[1] * code_group):
+            g, c = h // group, h // code_group
+            places = np.concatenate([close, anchors])
+            if candidates[h] and low:
+                inside = (math.sqrt(scale) * q[b, h] - centers[h]) @ turns[h]
+                own = _packed(rows @ inside > 0, words.shape[3])
+                held = words[b, c, :low], norms[b, c, :low], offsets[b, c, :low]
+                estimates = _estimated(own, np.sqrt((inside**2).sum()), cosines, held)
+                estimates[anchors] = -np.inf
+                found = _largest(estimates, int(candidates[h]))
+                if len(found) > kept[h]:
+                    found = found[_largest(keys[b, g, found] @ q[b, h], int(kept[h]))]
+                places = np.concatenate([places, found])
+            used[b, h, : len(places)], used[b, h, len(places) :] = places, n
+            _attend(scale * (keys[b, g, places] @ q[b, h]), values[b, g, places], out[b, h], sums[b, h])
+
+
+def _attend(scores: np.ndarray, values: np.ndarray, out: np.ndarray, sums: np.ndarray) -> None:
+    """Softmax attention with these scores; zero where there are none."""
+    scores = scores.astype(np.float64)
+    top = scores.max(initial=-1e300)
+    weights = np.exp(scores - top)
+    total = weights.sum()
+    out[:] = weights @ values / total if len(scores) else 0
+    sums[0], sums[1] = top, total
+
+
+def select_for_blocks(
+    judges: np.ndarray, lengths: np.ndarray, cosines: np.ndarray, words: np.ndarray, norms: np.ndarray,
+    offsets: np.ndarray, ranges: np.ndarray, first: np.ndarray, count: int, places: np.ndarray,
+) -> None:  # fmt: skip
+    """Keys for each block of queries of one head."""
+    for b, (low, high, seen) in enumerate(ranges):
+        held = words[:seen], norms[:seen], offsets[:seen]
+        best = np.full(seen, -np.inf, np.float32)
+        for own, norm in zip(judges[b], lengths[b], strict=True):
+            scores = _estimated(own, norm, cosines, held)
+            with np.errstate(invalid="ignore"):  # where no key is seen, none is chosen
+                best = np.maximum(best, scores - scores.max(initial=-np.inf))
+        best[max(low, 0) : min(high + 1, seen)] = -np.inf
+        best[first[:seen]] = -np.inf
+        found = _largest(best, count)
+        places[b, : len(found)], places[b, len(found) :] = found, len(norms)
+
+
+def decode(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, there: np.ndarray, queries: Any, keys: Any, frame: Any, c: float,
+    values: np.ndarray, shift: np.ndarray, out: np.ndarray,
+) -> None:  # fmt: skip
+    """Add keys to the sums, and write what queries see of them."""
+    (batch, heads, _, _), nothing = q.shape, np.empty(0, q.dtype)
+    group, added = heads // k.shape[1], k.shape[2] > 0
+    for b in range(batch):
+        for h in range(heads):
+            if added and there[b]:
+                key, value = k[b, h // group, 0], v[b, h // group, 0]
+                _absorb(_logs(key, keys, frame, h, c), 0, value, values[b, h], shift[b, h, 0])
+            log = queries[1][h, 0] + q[b, h, 0] @ queries[0][h]
+            _read(nothing, v[b, h // group, :0], log, values[b, h], shift[b, h, 0], out[b, h, 0])
+
+
+def _logs(x: np.ndarray, side: Any, frame: Any, h: int, c: float) -> np.ndarray:
+    """Logarithms of the features of x, with the squared norm."""
+    z = frame[1][h, 0] + x @ frame[0][h]
+    return np.asarray(side[1][h, 0] + x @ side[0][h] + (z @ z) * z.dtype.type(c))
+
+
+def _absorb(log: np.ndarray, norm: Any, v: np.ndarray, values: np.ndarray, shift: np.ndarray) -> None:
+    """Add a key to the sums (m, e + 1) under their stabilisers (m,)."""
+    log = log + norm
+    largest = np.maximum(shift, log)
+    with np.errstate(invalid="ignore"):
+        values *= np.where(log > shift, np.exp(shift - largest), 1)[:, None]
+    weight = np.exp(log - largest)
+    shift[:] = largest
+    values[:, :-1] += weight[:, None] * v
+    values[:, -1] += weight
+
+
+def _read(
+    scores: np.ndarray, near_v: np.ndarray, log: np.ndarray, values: np.ndarray, shift: np.ndarray, out: np.ndarray
+) -> None:
+    """What a query sees of near keys and of the sums; zero if there is no key."""
+    log = log + shift
+    top = max(log.max(), scores.max(initial=-np.inf))
+    with np.errstate(invalid="ignore"):
+        near, far = np.exp(scores - top), np.exp(log - top)
+    sums = far @ values
+    sums[:-1] += near @ near_v
+    sums[-1] += near.sum()
+    out[:] = sums[:-1] / sums[-1] if sums[-1] > 0 else 0
+
+
+def decode_near(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, there: np.ndarray, sides: Any, frames: Any, c: float, scale: float,
+    near: tuple[int, int], values: np.ndarray, shift: np.ndarray, near_k: np.ndarray, near_v: np.ndarray,
+    bias: np.ndarray, out: np.ndarray,
+) -> None:  # fmt: skip
+    """Decode with exact weights for a window and the first keys."""
+    batch, heads, slots = bias.shape
+    group, (window, anchors), last = heads // k.shape[1], near, slots - 1
+
+    def leave(place: int, b: int, h: int) -> None:
+        """Add the key of a slot, if there is one, to the sums, and empty the slot."""
+        if bias[b, h, place] > -np.inf:
+            log = _logs(near_k[b, h, place], sides[1], frames[1], h, c)
+            _absorb(log, bias[b, h, place], near_v[b, h, place], values[b, h], shift[b, h, 0])
+            bias[b, h, place] = -np.inf
+
+    for b in range(batch):
+        for h in range(heads):
+            keys, held, added, x = near_k[b, h], near_v[b, h], bias[b, h], q[b, h, 0]
+            place = last
+            if there[b]:
+                empty = np.flatnonzero(added[:anchors] == -np.inf)
+                place = int(empty[0]) if len(empty) else last
+                keys[place], held[place], added[place] = k[b, h // group, 0], v[b, h // group, 0], 0
+            if place != last or not there[b]:
+                added[last] = -np.inf  # nothing new in the window
+            if not window:
+                leave(last, b, h)
+            scores = np.where(added > -np.inf, q.dtype.type(scale) * (keys @ x) + added, -np.inf).astype(q.dtype)
+            _read(scores, held, _logs(x, sides[0], frames[0], h, c), values[b, h], shift[b, h, 0], out[b, h, 0])
+            if window:
+                leave(anchors, b, h)
+                for part in (keys, held, added):
+                    part[anchors:last] = part[anchors + 1 : last + 1].copy()
+                added[last] = -np.inf

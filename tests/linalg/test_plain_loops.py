@@ -1,0 +1,298 @@
+"""The loops in NumPy equal the compiled ones, and the library runs where Numba cannot be imported."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from bochner.linalg import plain_coding, plain_lanes
+from bochner.linalg.engine import LANES
+
+compiled_coding = pytest.importorskip("bochner.linalg.compiled.coding", reason="Numba is not installed")
+
+from bochner.linalg.compiled import decoding, distances, lanes, waves  # noqa: E402
+
+
+@pytest.fixture(params=[np.float32, np.float64])
+def rng_and_dtype(request):
+    return np.random.default_rng(0), np.dtype(request.param)
+
+
+def same(function, *arguments):
+    """Run both on copies, and compare every array that they may have changed."""
+    name, module = function
+    results = []
+    for home in (module, plain_coding if hasattr(plain_coding, name) else plain_lanes):
+        copies = [_copied(a) for a in arguments]
+        getattr(home, name)(*copies)
+        results.append(copies)
+    _compare(*results)
+
+
+def _copied(value):
+    if isinstance(value, tuple):
+        return tuple(_copied(v) for v in value)
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _compare(one, other):
+    for a, b in zip(one, other, strict=True):
+        if isinstance(a, tuple):
+            _compare(a, b)
+        elif isinstance(a, np.ndarray):
+            tolerance = 2e-5 if a.dtype == np.float32 else 1e-10
+            np.testing.assert_allclose(b, a, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("n", [1, 16, 37])
+def test_rows_go_into_lanes_and_back(n, rng_and_dtype):
+    rng, dtype = rng_and_dtype
+    wide = rng.standard_normal((n, 30)).astype(dtype)
+    room = np.full((-(-n // LANES), 40, LANES), 7, dtype)
+    for home in (lanes, plain_lanes):
+        got = room.copy()
+        home.load(wide[:, 3:24], got, 32)
+        if home is lanes:
+            expected = got
+    np.testing.assert_array_equal(got, expected)
+    factors = rng.standard_normal(21).astype(dtype)
+    for name, arguments in (("store_scaled", (factors,)), ("add_to", ())):
+        outs = []
+        for home in (lanes, plain_lanes):
+            out = np.ones((n, 30), dtype)
+            getattr(home, name)(got, *arguments, out[:, 2:23])
+            outs.append(out)
+        np.testing.assert_allclose(outs[0], outs[1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("low, high, first", [(0, 6, 0), (2, 6, 0), (0, 3, 4), (0, 0, 0), (1, 7, 0)])
+def test_walsh_levels(low, high, first, rng_and_dtype):
+    rng, dtype = rng_and_dtype
+    x = rng.standard_normal((3, 140, LANES)).astype(dtype)
+    same(("walsh_levels", lanes), x, 128, low, high, first)
+
+
+def test_lines(rng_and_dtype):
+    rng, dtype = rng_and_dtype
+    x = rng.standard_normal((3, 20, LANES)).astype(dtype)
+    same(("scale_lines", lanes), x, rng.choice([-1.0, 1.0], 16).astype(dtype), 0.3)
+    for name in ("simplex_lines", "simplex_lines_adjoint"):
+        same((name, lanes), x, 9)
+    for back in (False, True):
+        angle = rng.uniform(0, 6, (2, 4))
+        same(("givens_level", lanes), x, 16, 4, np.cos(angle).astype(dtype), np.sin(angle).astype(dtype), back)
+        one = rng.uniform(0, 6, (4, 1))
+        same(("givens_level", lanes), x, 16, 2, np.cos(one).astype(dtype), np.sin(one).astype(dtype), back)
+        pairs = np.array([rng.choice(20, 2, replace=False) for _ in range(60)]).astype(np.int32)
+        walk = rng.uniform(0, 6, 60)
+        i, j = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
+        same(("givens_walk", lanes), x, i, j, np.cos(walk).astype(dtype), np.sin(walk).astype(dtype), back)
+
+
+@pytest.mark.parametrize("signs", [1, 2])
+def test_points(signs, rng_and_dtype):
+    rng, dtype = rng_and_dtype
+    same(
+        ("reflect", lanes), rng.standard_normal((5, signs, 7)).astype(dtype), rng.standard_normal(7).astype(dtype), 0.5
+    )
+
+
+def test_distances(rng_and_dtype):
+    rng, dtype = rng_and_dtype
+    rows, points = rng.standard_normal((6, 4)).astype(dtype), rng.standard_normal((4, 9)).astype(dtype)
+    for name in ("manhattan", "squared"):
+        same((name, distances), rows, points, rng.uniform(1, 2, 4).astype(dtype), np.empty((6, 9), dtype))
+
+
+def test_waves(rng_and_dtype):
+    rng, dtype = rng_and_dtype
+    phases = 30 * rng.standard_normal((4, 9)).astype(dtype)
+    integer = np.int32 if dtype == np.float32 else np.int64
+    name, limit = ("waves32", waves.LIMIT32) if dtype == np.float32 else ("waves64", waves.LIMIT64)
+    bits = (phases.view(integer), dtype.type(limit).view(integer))
+    amplitudes, out = rng.uniform(1, 2, 8).astype(dtype), np.zeros((4, 20), dtype)
+    same((name, waves), phases, *bits, dtype.type(0.7), amplitudes, out, 9, 1)
+
+
+def coded_case(rng, H=4, key_heads=2, d=8, bits=64, n=300):
+    f32 = np.float32
+    words = np.zeros((2, key_heads, n + 5, bits // 64), np.uint64)
+    coded = (words, np.zeros((2, key_heads, n + 5), f32), np.zeros((2, key_heads, n + 5), f32))
+    keys = rng.standard_normal((2, key_heads, n + 5, d)).astype(f32)
+    bias = np.zeros((2, n + 5), f32)
+    bias[1, :4] = -np.inf
+    rows = rng.standard_normal((bits, d)).astype(f32)
+    turns = rng.standard_normal((H, d, d)).astype(f32)
+    centers = rng.standard_normal((H, d)).astype(f32) / 3
+    return keys, bias, rows, turns, centers, coded, n
+
+
+@pytest.mark.parametrize("bits", [64, 128])
+def test_codes(bits):
+    rng = np.random.default_rng(1)
+    keys, bias, rows, turns, centers, coded, n = coded_case(rng, bits=bits)
+    sides = (centers[:2], turns[:2], rows, centers[2:])
+    same(("append_codes", compiled_coding), keys, bias, 0, n, 0.3, sides, coded)
+    plain_coding.append_codes(keys, bias, 0, n, 0.3, sides, coded)
+    q = rng.standard_normal((2, 4, 8)).astype(np.float32)
+    cosines = np.cos(np.pi * np.arange(bits + 1) / bits).astype(np.float32)
+    first = np.array([[0, 1, 2], [4, 5, n]])
+    counts = np.array([40, 0, 30, 500]), np.array([10, 0, 30, 20])
+    values = rng.standard_normal((2, 2, n + 5, 6)).astype(np.float32)
+    both = []
+    for home in (compiled_coding, plain_coding):
+        out, sums = np.zeros((2, 4, 6), np.float32), np.zeros((2, 4, 2))
+        used = np.full((2, 4, 80), -1, np.int64)
+        home.decode_coded(
+            q,
+            keys,
+            values,
+            bias,
+            n,
+            (0, 2),
+            (centers, turns, rows, cosines),
+            coded,
+            (16, first),
+            counts,
+            0.3,
+            out,
+            sums,
+            used,
+        )
+        both.append((out, sums, np.sort(used, axis=-1)))
+    np.testing.assert_allclose(both[0][0], both[1][0], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(both[0][1], both[1][1], rtol=1e-4)
+    np.testing.assert_array_equal(both[0][2], both[1][2])
+
+
+def test_choices_for_blocks():
+    rng = np.random.default_rng(2)
+    p, blocks = 200, 5
+    f32 = np.float32
+    judges = rng.integers(0, 2**63, (blocks, 3, 1), dtype=np.uint64)
+    words = rng.integers(0, 2**63, (p, 1), dtype=np.uint64)
+    offsets = rng.standard_normal(p).astype(f32)
+    offsets[7] = -np.inf
+    ranges = np.array([[0, 9, 40], [30, 49, 80], [70, 99, 120], [110, 139, 160], [150, 199, 200]])
+    first = np.zeros(p, bool)
+    first[:2] = True
+    arguments = judges, rng.uniform(1, 2, (blocks, 3)).astype(f32), np.cos(np.pi * np.arange(65) / 64).astype(f32)
+    both = []
+    for home in (compiled_coding, plain_coding):
+        places = np.zeros((blocks, 12), np.int64)
+        home.select_for_blocks(
+            *arguments, words, rng.uniform(1, 2, p).astype(f32) * 0 + 1, offsets, ranges, first, 12, places
+        )
+        both.append(np.sort(places, axis=-1))
+    np.testing.assert_array_equal(*both)
+
+
+@pytest.mark.parametrize("window, anchors", [(0, 2), (3, 2), (3, 0)])
+def test_decoding(window, anchors, rng_and_dtype):
+    rng, dtype = rng_and_dtype
+
+    def normal(*shape):
+        return (0.5 * rng.standard_normal(shape)).astype(dtype)
+
+    B, H, G, d, e, m = 2, 4, 2, 5, 6, 7
+    side, other = (normal(H, d, m), normal(H, 1, m)), (normal(H, d, m), normal(H, 1, m))
+    frame, second = (normal(H, d, d), normal(H, 1, d)), (normal(H, d, d), normal(H, 1, d))
+    there = np.array([True, False])
+    values, shift = np.abs(normal(B, H, m, e + 1)), normal(B, H, 1, m)
+    q, k, v, out = normal(B, H, 1, d), normal(B, G, 1, d), normal(B, G, 1, e), np.zeros((B, H, 1, e), dtype)
+    same(("decode", decoding), q, k, v, there, side, other, frame, -0.5, values, shift, out)
+    same(("decode", decoding), q, k[:, :, :0], v[:, :, :0], there, side, other, frame, -0.5, values, shift, out)
+    slots = anchors + max(window - 1, 0) + 1
+    near_k, near_v = normal(B, H, slots, d), normal(B, H, slots, e)
+    for empty in (True, False):
+        bias = np.zeros((B, H, slots), dtype)
+        bias[..., -1] = -np.inf
+        if empty:
+            bias[:] = -np.inf
+        near = (window, anchors), values, shift, near_k, near_v, bias, out
+        same(("decode_near", decoding), q, k, v, there, (side, other), (frame, second), -0.5, 0.4, *near)
+
+
+SMOKE = r"""
+import json, sys
+if sys.argv[1] == "without":
+    sys.modules["numba"] = sys.modules["llvmlite"] = None      # importing them now fails
+import warnings
+warnings.simplefilter("ignore")
+import numpy as np
+from scipy import sparse
+import bochner
+from bochner import kernels, maps, projections, rotations
+from bochner.linalg.loops import ENGINE
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((60, 5))
+y = np.sin(X[:, 0]) + X[:, 1]
+found = {}
+for name in ("Haar", "Hadamard", "MultiHadamard", "Kac", "StructuredGivens", "Butterfly"):
+    for geometry in (projections.Orthogonal, projections.Simplex):
+        try:
+            projection = geometry(getattr(rotations, name)())
+        except ValueError:
+            continue
+        phi = bochner.Approximation(kernels.Gaussian(2.0), projection=projection, n_projections=12).draw(5, rng=0)
+        found[f"{name} {geometry.__name__}"] = phi.queries(X[:3]).ravel().tolist()
+found["laplacian"] = kernels.Laplacian(2.0)(X[:3], X[3:6]).ravel().tolist()
+found["fwht"] = bochner.linalg.fwht(np.arange(64.0)).tolist()
+
+from bochner import learn
+ridge = learn.KernelRidge(gamma=0.1, n_components=32, alpha=0.1, random_state=0).fit(X, y)
+found["ridge"] = ridge.predict(X[:5]).tolist()
+process = learn.GaussianProcess(kernels.Gaussian(2.0), n_components=32, random_state=0).fit(X, y)
+found["process"] = process.predict(X[:5]).tolist()
+classes = learn.KernelClassifier(gamma=0.1, n_components=32, alpha=0.1, random_state=0).fit(X, y > 0)
+found["classes"] = classes.decision_function(X[:5]).tolist()
+
+from bochner.graphs import Diffusion, Walks
+ring = sparse.diags_array([np.ones(19), np.ones(19), [1.0], [1.0]], offsets=[1, -1, 19, -19])
+found["graph"] = Walks(Diffusion(2.0), n_walks=8).draw(ring, rng=0).gram(np.arange(4)).ravel().tolist()
+
+from bochner.statistics import mmd_test
+found["mmd"] = [mmd_test(X[:30], X[30:] + 0.3, rng=0).statistic]
+
+from bochner.optimize import minimize
+found["optimize"] = np.asarray(minimize(lambda p: (p**2).sum(), np.ones(3), rng=0, max_evaluations=60).x).tolist()
+
+if len(sys.argv) > 2:
+    import torch
+    from bochner.nn import AttentionState, RandomFeatureAttention, coded_attention
+    torch.manual_seed(0)
+    attention = RandomFeatureAttention(16, 2, batch_first=True, spec="favor+", window=2, anchors=1).eval()
+    x, state, outs = torch.randn(1, 6, 16), AttentionState(), []
+    with torch.no_grad():
+        for t in range(6):
+            now = x[:, t : t + 1]
+            outs.append(attention(now, now, now, need_weights=False, is_causal=True, state=state)[0])
+    found["decoding"] = torch.cat(outs).ravel().tolist()
+    q, k, v = torch.randn(3, 1, 2, 64, 8)
+    for block in (1, 8):
+        out = coded_attention(q, k, v, causal=True, window=8, kept=8, block=block)
+        found[f"codes {block}"] = out.ravel().tolist()
+print(json.dumps([ENGINE, found]))
+"""
+
+
+@pytest.mark.parametrize("torch", [False, True])
+def test_the_library_runs_without_numba(torch):
+    """In processes of their own: all results are those of the compiled loops, within rounding."""
+    if torch:
+        pytest.importorskip("torch")
+    outputs = []
+    for engine in ("with", "without"):
+        command = [sys.executable, "-c", SMOKE, engine, *(["torch"] if torch else [])]
+        run = subprocess.run(command, capture_output=True, text=True)
+        assert not run.returncode, run.stderr[-3000:]
+        outputs.append(json.loads(run.stdout.splitlines()[-1]))
+    assert [output[0] for output in outputs] == ["Numba", "NumPy"]
+    assert outputs[0][1].keys() == outputs[1][1].keys()
+    for name, values in outputs[0][1].items():
+        np.testing.assert_allclose(outputs[1][1][name], values, rtol=1e-4, atol=1e-5, err_msg=name)
