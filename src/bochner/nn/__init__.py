@@ -20,6 +20,7 @@ from ._coded_plan import CodedHead, CodedPlan
 from ._conversion import replace_attention
 from ._distillation import distill
 from ._elementwise import ElementwiseFeatures
+from ._graph_attention import graph_attention
 from ._hugging_face import register_with_transformers as _register_with_transformers
 from ._key_codes import KeyCodes
 from ._layer_plan import LayerPlan
@@ -53,6 +54,7 @@ __all__ = [
     "calibrate",
     "coded_attention",
     "distill",
+    "graph_attention",
     "linear_attention",
     "replace_attention",
 ]
