@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from bochner.learn import FeatureRidgeClassifier
+from bochner.reporting import seconds
 
-from .._text import seconds
 from ._bench import Result, at_least, at_most, in_process, measured, peak_memory
 
 SIZES = ((20_000, 2000), (10_000, 10_000))
