@@ -81,8 +81,10 @@ def scale_lines(lanes: np.ndarray, signs: np.ndarray, factor: float) -> None:
 
 def givens_level(lanes: np.ndarray, dim: int, half: int, c: np.ndarray, s: np.ndarray, back: bool) -> None:
     """Rotate each pair of lines that are ``half`` apart."""
-    pairs = lanes[:, :dim].reshape(len(lanes), dim // (2 * half), 2, half, LANES)
-    _rotate(pairs[:, :, 0], pairs[:, :, 1], c[..., None], -s[..., None] if back else s[..., None])
+    pairs = lanes[:, :dim].reshape(len(lanes), dim // (2 * half), 2, half * LANES)
+    if c.shape[1] > 1:  # an angle for each number, so that NumPy's inner loops are long
+        c, s = np.repeat(c, LANES, axis=1), np.repeat(s, LANES, axis=1)
+    _rotate(pairs[:, :, 0], pairs[:, :, 1], c, -s if back else s)
 
 
 def _rotate(a: np.ndarray, b: np.ndarray, c: np.ndarray, s: np.ndarray) -> None:
