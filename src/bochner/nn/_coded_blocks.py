@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..linalg.compiled.coding import select_for_blocks
+from ..linalg.loops import select_for_blocks
 from ._coded_layout import JUDGES, BlockLayout, KeySelection
 from ._coded_remainder import Gathered, Remainder
 from ._key_codes import Coded, KeyCodes, packed
