@@ -77,6 +77,7 @@ class OnGivenFeatures(KernelMachine):
     """Mixin for machines whose rows are the features: nothing is drawn, and alpha is all there is to choose."""
 
     method = "ridge"
+    loss = "squared"
 
     @property
     def features_(self) -> Any:  # type: ignore[override]
