@@ -131,7 +131,7 @@ def gradients(kernel: Kernel, X: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 
 def _city_block_gradients(slope: np.ndarray, X: np.ndarray, c: np.ndarray) -> np.ndarray:
-    from ..linalg.compiled.distances import manhattan, signed_sums
+    from ..linalg.loops import manhattan, signed_sums
 
     distances, columns = np.empty_like(slope), np.ascontiguousarray(X.T)
     manhattan(X, columns, np.ones(X.shape[1]), distances)

@@ -9,7 +9,8 @@ from __future__ import annotations
 try:
     from .compiled.coding import append_codes, decode_coded, select_for_blocks
     from .compiled.decoding import decode, decode_near
-    from .compiled.distances import manhattan, squared
+    from .compiled.distances import manhattan, signed_sums, squared
+    from .compiled.gridding import interpolate, spread
     from .compiled.lanes import (
         add_to,
         givens_level,
@@ -27,6 +28,7 @@ try:
     ENGINE = "Numba"
 except ImportError:  # of numba or llvmlite
     from .plain_coding import append_codes, decode, decode_coded, decode_near, select_for_blocks
+    from .plain_gridding import interpolate, spread
     from .plain_lanes import (
         LIMIT32,
         LIMIT64,
@@ -37,6 +39,7 @@ except ImportError:  # of numba or llvmlite
         manhattan,
         reflect,
         scale_lines,
+        signed_sums,
         simplex_lines,
         simplex_lines_adjoint,
         squared,
@@ -59,13 +62,16 @@ __all__ = [
     "decode_near",
     "givens_level",
     "givens_walk",
+    "interpolate",
     "load",
     "manhattan",
     "reflect",
     "scale_lines",
     "select_for_blocks",
+    "signed_sums",
     "simplex_lines",
     "simplex_lines_adjoint",
+    "spread",
     "squared",
     "store_scaled",
     "walsh_levels",

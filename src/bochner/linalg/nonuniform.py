@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from scipy import fft
 
-from .compiled import gridding
 from .engine import available_threads, for_each_tile
+from .loops import interpolate, spread
 
 WIDTH = 12
 """Cells that a point touches along an axis: a relative accuracy of about 1e-11."""
@@ -91,7 +91,7 @@ class NonuniformTransform:
                     cells = self._in_cells(angles[i : i + _TILE])
                     order = self._order(cells)
                     chunk = np.ascontiguousarray(values[i : i + _TILE][order], dtype=np.float64)
-                    gridding.spread(cells[order], chunk, self._widths, _BETA, grids[part])
+                    spread(cells[order], chunk, self._widths, _BETA, grids[part])
 
         for_each_tile(len(grids), 1, add)
         total = self._folded(grids.sum(axis=0))
@@ -125,7 +125,7 @@ class NonuniformTransform:
             def fill(start: int, stop: int) -> None:
                 cells = self._in_cells(angles[start:stop])
                 order, part = self._order(cells), np.empty((stop - start, c))
-                gridding.interpolate(cells[order], grid, self._widths, _BETA, part)
+                interpolate(cells[order], grid, self._widths, _BETA, part)
                 out[start:stop][order] = part
 
             for_each_tile(len(angles), _TILE // 8, fill)

@@ -171,3 +171,9 @@ def squared(rows: np.ndarray, points: np.ndarray, inverse: np.ndarray, out: np.n
         gap *= inverse[k]
         gap *= gap
         out += gap
+
+
+def signed_sums(rows: np.ndarray, points: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
+    """Sums over points of weights times signs of differences, column by column."""
+    for k in range(len(points)):
+        out[:, k] = np.einsum("np,np->n", weights, np.sign(rows[:, k, None] - points[k]))

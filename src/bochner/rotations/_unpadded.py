@@ -196,7 +196,7 @@ class CutLevel(AngledStage):
         return xp.concat([a, b, alone], axis=-1)[..., self._order]
 
     def lanes(self, lanes: np.ndarray, block: int, dim: int, *, back: bool) -> None:
-        from ..linalg.compiled.lanes import givens_walk
+        from ..linalg.loops import givens_walk
 
         c, s = (table[block][self._group] for table in self._table(lanes.dtype))
         givens_walk(lanes, self._first, self._first + np.int32(1 << self.level), c, s, back)
