@@ -78,6 +78,7 @@ class OnGivenFeatures(KernelMachine):
 
     method = "ridge"
     loss = "squared"
+    kernel = gamma = standardize = None  # there is none to choose, which intervals ask for
 
     @property
     def features_(self) -> Any:  # type: ignore[override]
@@ -131,6 +132,7 @@ class OnGivenFeatures(KernelMachine):
                 score, fit = _best(model, sample, method, least, classes=self._classes_alike), "the fit to all rows"
                 self.model_ = replace(model, options=replace(method, alpha=score.alpha)).solved(quiet=True)
             self._kept = kept_rows(every, rows, n) if rows.in_memory else None
+            self._n_different = rows.shape[0] if rows.in_memory else 0
         if score is not None:
             self.selection_ = _selection(score, method, rows, sample, fit)
             self.selection_.announce(type(self).__name__)
