@@ -279,7 +279,7 @@ MODELS = [
         nn.attention_report,
         GOOD
         | {"model": model, "batches": lambda: [embedded(), embedded() + 0.1], "held_out": constant(None)}
-        | {"rows": constant((4,)), "windows": constant((0,)), "n_draws": constant(1), "mechanisms": constant(None)},
+        | {"costs": constant((9,)), "n_draws": constant(1), "mechanisms": constant(None)},
     ),
     spoiled_model("LinearCache", nn.LinearCache, GOOD | {"model": decoder}),
     spoiled_model(

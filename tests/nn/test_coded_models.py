@@ -121,7 +121,10 @@ def test_calibration_leaves_the_model_alone():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"cost": 16, "tolerance": 0.1}, "a cost or a tolerance, not both"),
+        (
+            {"cost": 16, "tolerance": 0.1},
+            "and only one of them, got cost=16 and tolerance=0.1",
+        ),
         ({"cost": 0}, "cost must be"),
         ({"cost": 16, "by_loss": True}, "leave out window, by_loss"),
         ({"cost": 16, "select": lambda name, module: False}, "there is nothing to calibrate"),

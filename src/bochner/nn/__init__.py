@@ -14,6 +14,7 @@ from ._attention import linear_attention
 from ._attention_features import AttentionFeatures
 from ._attention_plain import DenominatorWarning
 from ._attention_state import AttentionState
+from ._bounded_plan import BoundedHead, BoundedPlan
 from ._calibration import calibrate
 from ._coded_attention import coded_attention
 from ._coded_plan import CodedHead, CodedPlan
@@ -39,6 +40,8 @@ __all__ = [
     "AttentionFeatures",
     "AttentionReport",
     "AttentionState",
+    "BoundedHead",
+    "BoundedPlan",
     "CodedHead",
     "CodedPlan",
     "DenominatorWarning",

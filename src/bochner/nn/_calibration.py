@@ -17,8 +17,10 @@ from ..approximation import Approximation
 from ..catalogue import as_specification
 from ..maps import DenseExponential
 from ._attention_checks import check_generator
+from ._bounded_calibration import bounded_plans
+from ._bounded_plan import BoundedPlan
 from ._calibration_moments import HeadMoments
-from ._coded_calibration import coded_plans
+from ._coded_calibration import coded_plans, is_causal
 from ._coded_plan import CodedPlan
 from ._conversion import attention_modules, check_model
 from ._head_spec import attention_spec
@@ -42,6 +44,7 @@ def calibrate(
     *,
     cost: float | None = None,
     tolerance: float | None = None,
+    state: float | None = None,
     bits: int = 64,
     keep: Collection[str] | int = (),
     by_loss: bool = False,
@@ -50,13 +53,14 @@ def calibrate(
     select: Callable[[str, nn.Module], bool] | None = None,
     generator: torch.Generator | None = None,
     verbose: bool = False,
-) -> dict[str, LayerPlan] | dict[str, CodedPlan]:
+) -> dict[str, LayerPlan] | dict[str, CodedPlan] | dict[str, BoundedPlan]:
     r"""Choose the plan of each head of a trained model, from a few batches.
 
     With a ``cost`` or a ``tolerance``, plans of `coded_attention`: few exact keys, found by random codes, as many in each
-    head as it needs.  These keep the quality of trained language models.  Otherwise plans of features of all keys, beside
-    a window: attention in linear time and constant memory.  Pass the result to `replace_attention` to convert the model
-    without training.
+    head as it needs.  These keep the quality of trained language models.  With a ``state``, plans of a memory of fixed size
+    for decoders: the last, the first and the most used keys, more of them in heads that need them.  Otherwise plans of
+    features of all keys, beside a window: attention in linear time and constant memory.  Pass the result to
+    `replace_attention` to convert the model without training.
 
     Parameters
     ----------
@@ -70,12 +74,15 @@ def calibrate(
         tolerance, the rows of features of the keys left out that are tried in each head.
     window, anchors : int
         Number of keys next to each query, and at the start of the sequence, that the converted model computes exactly.
-        Cross-attention has no window.  With a cost or a tolerance the window is chosen, and there is one anchor by default.
+        Cross-attention has no window.  With a cost, a tolerance or a state the window is chosen, and there is one anchor by
+        default; otherwise there is one by default where there is a window and attention is causal.
     cost : float, optional
         Exact keys and rows of features that a query may use, on the mean over all heads.
     tolerance : float, optional
         Relative change of the loss on the batches that is allowed; the least cost that keeps to it is chosen, out of
         ten from 24 to 512.
+    state : float, optional
+        Keys that a head of a decoder may hold, on the mean over all heads.
     bits : int
         Length of the codes of keys, with a cost or a tolerance.
     keep : names of attention, or int
@@ -98,8 +105,9 @@ def calibrate(
     Returns
     -------
     dict
-        A `LayerPlan` for each attention, by name, or with a cost or a tolerance a `CodedPlan`: a plan for each head;
-        ``replace_attention(model, plans)`` draws them.  Cross-attention has no coded plan, and stays exact.
+        A `LayerPlan` for each attention, by name, with a cost or a tolerance a `CodedPlan`, with a state a `BoundedPlan`: a
+        plan for each head; ``replace_attention(model, plans)`` draws them.  Cross-attention has neither of the last two, and
+        stays exact.
 
     See Also
     --------
@@ -145,7 +153,7 @@ def calibrate(
     check_flag(_OWNER, "by_loss", by_loss)
     check_flag(_OWNER, "verbose", verbose)
     asked = _checked_spec(spec, check_count(_OWNER, "n_projections", n_projections))
-    coded = cost is not None or tolerance is not None
+    coded = cost is not None or tolerance is not None or state is not None
     near = (
         check_count(_OWNER, "window", window, 0),
         check_count(_OWNER, "anchors", int(coded) if anchors is None else anchors, 0),
@@ -154,18 +162,31 @@ def calibrate(
         raise TypeError(f"{_OWNER}: select must be a function of a name and a module, got {shown(select)}.")
     names = _checked_keep(model, keep)
     if coded:
-        if cost is not None and tolerance is not None:
-            raise ValueError(f"{_OWNER}: give a cost or a tolerance, not both, got {cost} and {tolerance}.")
+        given = {"cost": cost, "tolerance": tolerance, "state": state}
+        if sum(value is not None for value in given.values()) > 1:
+            raise ValueError(
+                f"{_OWNER}: give a cost, a tolerance or a state, and only one of them, got "
+                f"{' and '.join(f'{name}={value}' for name, value in given.items() if value is not None)}."
+            )
         if by_loss or names is None or near[0]:
             raise ValueError(
-                f"{_OWNER}: with a cost or a tolerance the window and the keys of each head are chosen; leave out window, "
-                f"by_loss, and a number for keep."
+                f"{_OWNER}: with a cost, a tolerance or a state the window and the keys of each head are chosen; leave out "
+                f"window, by_loss, and a number for keep."
             )
         kept = names
 
         def wanted(name: str) -> bool:
             return name not in kept and (select is None or select(name, model.get_submodule(name)))
 
+        if state is not None:
+            check_positive(_OWNER, "state", state)
+            data = list(_checked_batches(batches))
+            bounded = bounded_plans(_OWNER, model, data, wanted, state=state, anchors=near[1], verbose=verbose)
+            if not bounded:
+                raise ValueError(
+                    f"{_OWNER}: state={state:g} needs causal attention, of which select and keep left none; use a cost."
+                )
+            return bounded
         plans_of_codes = coded_plans(
             _OWNER,
             model,
@@ -185,18 +206,19 @@ def calibrate(
         return plans_of_codes
     data = list(_checked_batches(batches)) if by_loss or names is None else _checked_batches(batches)
     sums: dict[str, HeadMoments] = {}
-    windows: dict[str, int] = {}
+    exact: dict[str, tuple[int, int]] = {}
     for batch in progress(data, label="batches", shown=verbose):
         for call in record(model, batch, _OWNER):
             if call.name in (names or ()) or (select is not None and not select(call.name, _module(model, call))):
                 continue
-            windows[call.name] = near[0] if call.places is not None else 0
-            found = HeadMoments.of(call, *near)
+            own = near[0], near[1] if anchors is not None else int(near[0] > 0 and is_causal(call))
+            exact[call.name] = own if call.places is not None else (0, own[1])
+            found = HeadMoments.of(call, *own)
             sums[call.name] = sums[call.name] + found if call.name in sums else found
     if not sums:
         raise _nothing()
     plans = {
-        name: LayerPlan(_plans(name, moments, asked, *near), windows[name], near[1]) for name, moments in sums.items()
+        name: LayerPlan(_plans(name, moments, asked, *exact[name]), *exact[name]) for name, moments in sums.items()
     }
     if not by_loss and names is not None:
         return plans
@@ -210,6 +232,12 @@ def calibrate(
         for name in sorted(changes, key=changes.__getitem__, reverse=True)[:keep]:
             del plans[name], changes[name]
     return _by_loss(plans, changes, asked.n_projections) if by_loss else plans
+
+
+def features_of(name: str, calls: Iterable[Recorded], spec: Approximation, window: int, anchors: int) -> LayerPlan:
+    """The plan of features of one attention, from its recorded calls."""
+    moments = [HeadMoments.of(call, window, anchors) for call in calls]
+    return LayerPlan(_plans(name, sum(moments[1:], start=moments[0]), spec, window, anchors), window, anchors)
 
 
 def _nothing() -> ValueError:

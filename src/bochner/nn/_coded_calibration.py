@@ -118,12 +118,12 @@ class Way(NamedTuple):
         Exact keys and rows of features per query.
     error : float
         Sum of squared changes of the model's output on the queries that were tried.
-    head : CodedHead
+    head : CodedHead or BoundedHead
     """
 
     cost: float
     error: float
-    head: CodedHead
+    head: Any
 
 
 class LayerWays(NamedTuple):
@@ -157,11 +157,11 @@ def layer_ways(
     generator : torch.Generator or None
         Source of the draws.
     """
-    sided = calls[0].places is not None and not _is_causal(calls[0])
+    sided = calls[0].places is not None and not is_causal(calls[0])
     length = max(call.k.shape[-2] for call in calls)
     fits = [w for w in WINDOWS if (2 * w - 1 if sided else w) + anchors <= 0.8 * cost and w < length] or [WINDOWS[0]]
     moments = [HeadMoments.of(call, fits[len(fits) // 2], anchors) for call in calls]
-    frames = _frames(sum(moments[1:], start=moments[0]), _groups(calls[0]))
+    frames = _frames(sum(moments[1:], start=moments[0]), groups(calls[0]))
     codes = KeyCodes(frames, bits, projection, dtype=torch.float32, generator=generator).to(calls[0].q.device)
     trials = [_Trial.of(call, codes) for call in calls]
     found: dict[int, list[list[Way]]] = {}
@@ -183,6 +183,17 @@ def layer_ways(
 
 def choose(layers: Mapping[str, LayerWays], cost: float, anchors: int, **plan: Any) -> dict[str, CodedPlan]:
     """The plans of least total error whose mean cost over all heads is at most ``cost``."""
+    return {
+        name: CodedPlan([way.head for way in ways], window=window, anchors=anchors, **plan)
+        for name, (window, ways) in least_error(layers, cost).items()
+    }
+
+
+_Chosen = dict[str, tuple[int, list[Way]]]
+
+
+def least_error(layers: Mapping[str, LayerWays], cost: float) -> _Chosen:
+    """The window and the ways of all heads of each layer with the least total error, of at most this mean cost."""
     low, high = 0.0, max((way.error for way in _all_ways(layers)), default=1.0) + 1.0
     best = _at_price(layers, high)
     for _ in range(60):  # the price of a key, by bisection: its range spans many powers of ten
@@ -196,13 +207,7 @@ def choose(layers: Mapping[str, LayerWays], cost: float, anchors: int, **plan: A
             break
         if not low and price < 1e-30:
             break
-    return {
-        name: CodedPlan([way.head for way in ways], window=window, anchors=anchors, **plan)
-        for name, (window, ways) in best.items()
-    }
-
-
-_Chosen = dict[str, tuple[int, list[Way]]]
+    return best
 
 
 def _at_price(layers: Mapping[str, LayerWays], price: float) -> _Chosen:
@@ -227,11 +232,12 @@ def _all_ways(layers: Mapping[str, LayerWays]) -> Iterable[Way]:
     return (way for layer in layers.values() for heads in layer.by_window.values() for ways in heads for way in ways)
 
 
-def _is_causal(call: Recorded) -> bool:
+def is_causal(call: Recorded) -> bool:
+    """Whether queries see earlier keys only."""
     return call.causal or call.prefixes is not None
 
 
-def _groups(call: Recorded) -> int:
+def groups(call: Recorded) -> int:
     """Neighbouring heads of queries that share a head of keys: those whose keys are equal."""
     k, heads = call.k[:1, :, :64], call.k.shape[1]
     same = [torch.equal(k[:, h], k[:, h - 1]) for h in range(1, heads)]
@@ -346,6 +352,6 @@ def _part(trial: _Trial, heads: list[int], change: Tensor) -> Tensor:
 
 
 def _remainder_moments(trial: _Trial, left: Tensor) -> HeadMoments:
-    """Moments of the pairs that are left out, weighted by exact attention."""
+    """HeadMoments of the pairs that are left out, weighted by exact attention."""
     weights = softmax(trial.exact).masked_fill(~left, 0.0).double()
     return HeadMoments.weighted(weights, trial.x.double(), trial.y.double())

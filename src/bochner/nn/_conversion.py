@@ -16,6 +16,8 @@ from ..approximation import Approximation
 from ..catalogue import as_specification
 from ._attention_checks import check_generator
 from ._attention_plain import levels_to_the_caller
+from ._bounded_module import BoundedAttention
+from ._bounded_plan import BoundedPlan
 from ._coded_module import CodedAttention
 from ._coded_plan import CodedPlan
 from ._families import FAMILIES, family_of, is_cross, looks_like_attention, refusal, slides
@@ -25,8 +27,8 @@ from ._layer_plan import near
 from ._multihead import RandomFeatureAttention
 
 _OWNER = "replace_attention"
-Spec = Approximation | str | Sequence[Approximation] | CodedPlan
-"""A specification, the name of a mechanism, a plan for each head, or one of coded attention."""
+Spec = Approximation | str | Sequence[Approximation] | CodedPlan | BoundedPlan
+"""A specification, the name of a mechanism, a plan for each head, or one of coded or bounded attention."""
 
 
 def replace_attention(
@@ -150,15 +152,15 @@ def _of(spec: Any, name: str) -> Any:
     return spec[name] if isinstance(spec, Mapping) else spec
 
 
-def _specs(spec: Any, n_projections: int, names: Iterable[str]) -> dict[str, HeadSpec | CodedPlan]:
+def _specs(spec: Any, n_projections: int, names: Iterable[str]) -> dict[str, HeadSpec | CodedPlan | BoundedPlan]:
     """What to draw for each module."""
     if isinstance(spec, Mapping):
         return {name: _spec(f"{_OWNER}: {name}", spec[name], n_projections) for name in names}
     return dict.fromkeys(names, _spec(_OWNER, spec, n_projections))
 
 
-def _spec(owner: str, spec: Any, n_projections: int) -> HeadSpec | CodedPlan:
-    if isinstance(spec, CodedPlan):
+def _spec(owner: str, spec: Any, n_projections: int) -> HeadSpec | CodedPlan | BoundedPlan:
+    if isinstance(spec, CodedPlan | BoundedPlan):
         return spec
     named = as_specification(owner, spec, None, n_projections) if isinstance(spec, str) else spec
     return head_spec(owner, named, softmax_only=True)
@@ -249,9 +251,14 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(name or "'' (the model itself)" for name in names)
 
 
+def built(module: nn.Module, plan: Any, exact: tuple[int, int], generator: torch.Generator | None) -> nn.Module:
+    """Return what computes an attention by a plan, without a change of the module."""
+    return _built(module, _spec(_OWNER, plan, 1), exact, False, generator)
+
+
 def _built(
     module: nn.Module,
-    spec: HeadSpec | CodedPlan,
+    spec: HeadSpec | CodedPlan | BoundedPlan,
     exact: tuple[int, int],
     per_head: bool,
     generator: torch.Generator | None,
@@ -259,6 +266,8 @@ def _built(
     """Return the module that replaces an attention, or that computes it if the attention is kept."""
     if isinstance(spec, CodedPlan):
         return CodedAttention(spec, module, generator=generator)
+    if isinstance(spec, BoundedPlan):
+        return BoundedAttention(spec, module)
     if isinstance(module, nn.MultiheadAttention | RandomFeatureAttention):
         return _converted(module, spec, exact, per_head, generator)
     return HeadAttention(spec, module, near=exact, per_head=per_head, generator=generator)

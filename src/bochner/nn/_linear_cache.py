@@ -15,9 +15,10 @@ from transformers import Cache, DynamicCache, EncoderDecoderCache, GenerationMix
 from transformers.cache_utils import DynamicLayer
 
 from .._validation import check_instance, shown
+from ._bounded_module import BoundedAttention
 from ._families import changes_cached, is_cross
 from ._hugging_face import ATTRIBUTE, HeadAttention
-from ._linear_layer import OWNER, LinearLayer
+from ._linear_layer import OWNER, BoundedLayer, LinearLayer
 
 
 class LinearCache(Cache):
@@ -155,6 +156,9 @@ def _check_unused(cache: Any, length: int | None) -> None:
 
 
 def _tensors(layer: Any) -> list[Tensor]:
+    if isinstance(layer, BoundedLayer):
+        found: list[Tensor] = layer.state.tensors()
+        return found
     if isinstance(layer, LinearLayer):
         parts = [part for part in (layer.state.sums, layer.state.near) if part is not None]
         return [tensor for part in parts for tensor in part]
@@ -176,7 +180,7 @@ def _layers(model: Any, *, cross: bool, encoder: bool = False) -> list[Any]:
         )
     decoder = model.get_decoder() if config.is_encoder_decoder else model
     places = {
-        module.layer_idx
+        module.layer_idx: getattr(module, ATTRIBUTE)
         for name, module in decoder.named_modules()
         if hasattr(module, ATTRIBUTE)
         and getattr(module, "layer_idx", None) is not None
@@ -191,4 +195,13 @@ def _layers(model: Any, *, cross: bool, encoder: bool = False) -> list[Any]:
             f"{OWNER}: no attention of {type(model).__name__} that uses a cache is converted; call replace_attention "
             f"first, or use the usual cache."
         )
-    return [LinearLayer() if i in places else DynamicLayer() if cross else layer for i, layer in enumerate(usual)]
+    return [
+        BoundedLayer()
+        if isinstance(places.get(i), BoundedAttention)
+        else LinearLayer()
+        if i in places
+        else DynamicLayer()
+        if cross
+        else layer
+        for i, layer in enumerate(usual)
+    ]

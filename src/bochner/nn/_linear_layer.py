@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from transformers.cache_utils import CacheLayerMixin
 
 from ._attention_state import AttentionState
+from ._bounded_attention import BoundedState
 from ._decoding_step import DecodingStep
 from ._hugging_face import LAYER
 
@@ -56,6 +57,9 @@ class LinearLayer(CacheLayerMixin):
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"step": None}  # of a copy, or elsewhere, it is made again
+
+    def _empty_state(self) -> Any:
+        return AttentionState()
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         """Keep the types and widths of keys and values."""
@@ -138,7 +142,7 @@ class LinearLayer(CacheLayerMixin):
 
     def reset(self) -> None:
         """Forget everything."""
-        self.state, self.length = AttentionState(), 0
+        self.state, self.length = self._empty_state(), 0
         self.steps: list[_Step] = []
         self.step = None
         self.record_past, self.is_initialized = False, False
@@ -203,3 +207,14 @@ class LinearLayer(CacheLayerMixin):
                 step.repeat(self.state, step.length - count)
             count = max(0, count - step.length)
         self.steps.clear()
+
+
+class BoundedLayer(LinearLayer):
+    """The layer of a cache that holds a `BoundedState`: a window, the first keys, and the most used others."""
+
+    def _empty_state(self) -> Any:
+        return BoundedState()
+
+    def single_step(self, *_: Any, **__: Any) -> Tensor | None:
+        """None: one more position is computed as several are."""
+        return None

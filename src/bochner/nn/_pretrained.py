@@ -26,6 +26,7 @@ from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING, AUTO_
 from transformers.quantizers.base import HfQuantizer
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
+from ._bounded_module import BoundedAttention
 from ._coded_module import CodedAttention
 from ._families import family_of, sizes
 from ._hugging_face import ATTRIBUTE, NAME, HeadAttention, attach, make_masks_linear
@@ -120,7 +121,7 @@ class ConvertedLayersReader(HfQuantizer):
         self.shapes = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
         for name, found in layers.items():
             module = _module(model, name, found)
-            kind = CodedAttention if "codes" in found else HeadAttention
+            kind = CodedAttention if "codes" in found else BoundedAttention if "bounds" in found else HeadAttention
             attach(module, kind.from_record(found))
         make_masks_linear(model)
         return model

@@ -1,10 +1,10 @@
-"""The report of a model's attention: errors of each head, changes of the loss by layer, and what to convert."""
+"""The report of a model's attention: what each way to convert it loses and gains, and what to do."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,65 +16,178 @@ from ..approximation import Approximation
 from ..catalogue import mechanism
 from ..reporting import format_table
 from ._attention_checks import check_generator
-from ._calibration import calibrate
+from ._calibration import features_of
 from ._head_spec import attention_spec
-from ._layer_plan import LayerPlan
 from ._model_change import Loss, ModelChange
 from ._recording import Recorded, record
+from ._report_candidates import CODES, Candidate, candidates, converted, sensitivity
 from ._report_heads import HeadRow, head_row, head_samples
-from ._report_layers import Choice, LayerRow, cheapest, layer_table, measured, with_rows
+from ._report_times import Clock
 
 _OWNER = "attention_report"
-MECHANISMS = ("favor+", "favor++")
 CALIBRATED = "calibrated"
-"""Name of the features of `calibrate` in the report."""
+"""Name of the features of `calibrate` among the mechanisms that are compared on each head."""
+_SAMPLE = (4, 32, 256)
+"""Largest numbers of sequences, queries and keys of an attention matrix of a head."""
+_MARGIN = 0.7
+"""Part of the tolerance that the predicted change of the layers to convert may reach: layers add up only roughly."""
+_TRIES = 3
+"""Choices of layers that are measured for one way to convert them; each leaves more of them exact."""
+
+
+@dataclass(frozen=True)
+class ReportRow:
+    """One way to convert the attention of a model.
+
+    Attributes
+    ----------
+    kind : str
+        "window" (the last keys and the first), "kept keys" (these and the most used others, in a state of fixed size),
+        "codes" (keys that random codes find) or "features" (calibrated features and a short window).
+    cost : int
+        Exact keys and rows of features per query that were aimed at.
+    change : float
+        Relative change of the loss on held-out data when all attention that can be is converted, mean over draws.
+    seconds, step : float
+        Time of one layer for a whole sequence, and for one token with a cache; the latter NaN where there is none.
+    faster_from, step_faster_from : int or None
+        Least power of two from 128 to 16384, a number of tokens, from which this is faster than exact attention.
+    layers : dict
+        Share of each attention in the change, predicted from gradients.
+    """
+
+    kind: str
+    cost: int
+    change: float
+    seconds: float
+    step: float
+    faster_from: int | None
+    step_faster_from: int | None
+    layers: dict[str, float] = field(repr=False)
 
 
 @dataclass(frozen=True)
 class AttentionReport:
-    """Result of `attention_report`; print it to see two tables.
+    """Result of `attention_report`; print it to read it.
 
     Attributes
     ----------
-    heads : list of HeadRow
-        Errors of each head of each layer.
-    layers : list of LayerRow
-        Changes of the loss when a layer is converted, by window and rows.
+    model : str
+        Name of the model's class, and what its attention is made of.
+    length : int
+        Number of tokens of the sequences that were measured.
+    seconds, step : float
+        Time of exact attention for one layer: a whole sequence, and one token with a cache.
+    rows : list of ReportRow
+        Ways to convert the model.
     tolerance : float
         Relative change of the loss that the recommendation keeps to.
+    recommended : dict
+        A plan for each attention that is worth converting, by name, for ``replace_attention(model, recommended)``; empty
+        if nothing within the tolerance is faster than exact attention at this length.
     change : float
         Relative change of the loss on held-out data when the recommendation is applied.
-    recommended : dict
-        A `LayerPlan` for each attention that is worth converting, by name, for ``replace_attention(model, recommended)``;
-        empty if none is.
+    chosen : ReportRow or None
+        The way that is recommended.
+    kept : list of str
+        Attention that it leaves exact.
+    heads : list of HeadRow
+        Errors of each head, if ``mechanisms`` were given.
     """
 
-    heads: list[HeadRow]
-    layers: list[LayerRow]
+    model: str
+    length: int
+    seconds: float
+    step: float
+    rows: list[ReportRow]
     tolerance: float
+    recommended: dict[str, Any]
     change: float
-    recommended: dict[str, LayerPlan]
+    chosen: ReportRow | None
+    kept: list[str]
+    heads: list[HeadRow]
 
     def __str__(self) -> str:
-        names = list(self.heads[0].mechanisms)
-        header = ["layer", "head", "|q||k|", *names]
-        cells = [[r.layer, str(r.head), f"{r.norms:.3g}", *(str(r.mechanisms[n]) for n in names)] for r in self.heads]
-        parts = [
-            "relative errors of attention matrices on held-out data: median over draws (predicted root mean square)",
-            format_table(header, cells),
-        ]
-        if any(row.rare for head in self.heads for row in head.mechanisms.values()):
-            parts.append("* the prediction is dominated by draws too rare to be seen")
-        parts += [
-            "change of the loss when one layer is converted",
-            format_table(*layer_table(self.layers, self.recommended)),
-        ]
-        count, of = len(self.recommended), len(self.layers)
-        parts.append(
-            f"recommended: convert {count} of {of} layers; the loss then changes by {100 * self.change:+.2g} %, tolerance "
-            f"{100 * self.tolerance:.2g} %"
-        )
+        parts = [f"{self.model}, sequences of {self.length} tokens"]
+        if self.heads:
+            parts += _head_table(self.heads)
+        parts += [_table(self), *self.advice()]
         return "\n\n".join(parts)
+
+    def advice(self) -> list[str]:
+        """The recommendation in sentences, from which length on it pays, and which layers lose most."""
+        within = [row for row in self.rows if row.change <= self.tolerance]
+        found = [_recommendation(self)]
+        found.append(_crossover("whole sequences", self, within, "faster_from"))
+        if not np.isnan(self.step):
+            found.append(_crossover("decoding", self, within, "step_faster_from"))
+        best = self.chosen or min(self.rows, key=lambda row: row.change)
+        shares = sorted(best.layers.items(), key=lambda pair: -pair[1])[:3]
+        worst = ", ".join(f"{name} ({share:.0%})" for name, share in shares)
+        found.append(f"layers with the largest part of the change with {_label(best)}: {worst}")
+        return found
+
+
+def _label(row: ReportRow) -> str:
+    return f"{row.kind} at a cost of {row.cost}"
+
+
+def _table(report: AttentionReport) -> str:
+    decodes = not np.isnan(report.step)
+    header = ["attention", "cost", "loss", "ms per layer", "faster from"]
+    header += ["ms per token", "faster from"] if decodes else []
+
+    def times(row: Any) -> list[str]:
+        found = [f"{1e3 * row.seconds:.3g}", _tokens(getattr(row, "faster_from", ""))]
+        return found + ([f"{1e3 * row.step:.2g}", _tokens(getattr(row, "step_faster_from", ""))] if decodes else [])
+
+    cells = [["exact", str(report.length), "", *times(report)]]
+    cells += [[row.kind, str(row.cost), f"{100 * row.change:+.3g} %", *times(row)] for row in report.rows]
+    return format_table(header, cells)
+
+
+def _tokens(count: Any) -> str:
+    return "never" if count is None else f"{count} tokens" if count else ""
+
+
+def _recommendation(report: AttentionReport) -> str:
+    row = report.chosen
+    if row is None:
+        fastest = [r for r in report.rows if r.seconds < report.seconds]
+        why = (
+            "nothing is faster"
+            if not fastest
+            else f"nothing faster keeps the loss within {100 * report.tolerance:.2g} %"
+        )
+        return f"recommended: keep softmax at {report.length} tokens; {why}"
+    count = len(report.recommended)
+    words = f"recommended: {_label(row)} in {count} of {count + len(report.kept)} layers; the loss changes by "
+    words += f"{100 * report.change:+.2g} %, tolerance {100 * report.tolerance:.2g} %"
+    return words + (f"; keep exact: {', '.join(report.kept)}" if report.kept else "")
+
+
+def _crossover(what: str, report: AttentionReport, rows: Sequence[ReportRow], name: str) -> str:
+    """From how many tokens on something within the tolerance is faster."""
+    if not rows:
+        return f"{what}: keep softmax; nothing keeps the loss within {100 * report.tolerance:.2g} % in all layers"
+    faster = [row for row in rows if getattr(row, name) is not None]
+    if not faster:
+        return f"{what}: keep softmax; nothing within the tolerance is faster at any length that was tried"
+    best = min(faster, key=lambda row: (getattr(row, name), row.change))
+    return f"{what}: keep softmax below {getattr(best, name)} tokens; from there {_label(best)} is faster"
+
+
+def _head_table(rows: Sequence[HeadRow]) -> list[str]:
+    names = list(rows[0].mechanisms)
+    header = ["layer", "head", "|q||k|", *names]
+    cells = [[r.layer, str(r.head), f"{r.norms:.3g}", *(str(r.mechanisms[n]) for n in names)] for r in rows]
+    found = [
+        "relative errors of attention matrices on held-out data: median over draws (predicted root mean square)",
+        format_table(header, cells),
+    ]
+    if any(row.rare for head in rows for row in head.mechanisms.values()):
+        found.append("* the prediction is dominated by draws too rare to be seen")
+    return found
 
 
 def attention_report(
@@ -83,48 +196,44 @@ def attention_report(
     held_out: Iterable[Any] | None = None,
     *,
     loss: Loss | None = None,
-    rows: Sequence[int] = (32, 64, 128),
-    windows: Sequence[int] = (0, 16, 64),
+    costs: Sequence[int] = (64, 128),
     anchors: int = 1,
     tolerance: float = 0.01,
     mechanisms: Mapping[str, Approximation | str] | None = None,
-    n_draws: int = 3,
-    max_sequences: int = 4,
-    max_queries: int = 32,
-    max_keys: int = 256,
+    n_draws: int = 1,
     generator: torch.Generator | None = None,
-    verbose: bool = False,
+    verbose: bool = True,
 ) -> AttentionReport:
-    r"""Measure what converting a model's attention costs in accuracy, head by head and layer by layer.
+    r"""Measure what converting a model's attention loses in accuracy and gains in time, and say what to do.
 
-    Constants of features are chosen on ``batches`` by `calibrate`, and everything is measured on ``held_out``: the error
-    of the attention matrix of each head, and the change of the model's loss when a layer is converted, for each window
-    and number of rows.  The report recommends the cheapest conversion that keeps the loss within a tolerance.
+    Compared at equal costs are a window alone, kept keys in a state of fixed size, keys found by random codes, and
+    calibrated features beside a short window.  Constants are chosen on ``batches``, and losses measured on ``held_out``.
+    The report recommends nothing that is slower than exact attention at the length of the sequences given, and says from
+    which length on something else pays.
 
     Parameters
     ----------
     model : torch.nn.Module
         A model as in `replace_attention`, before or after conversion; it is run with exact attention, and not changed.
     batches : iterable
-        A few batches of typical data: each is one argument of the model, a tuple of positional arguments, or a mapping of
-        keyword arguments.
+        A few batches of typical data, of the length that matters: each is one argument of the model, a tuple of positional
+        arguments, or a mapping of keyword arguments.
     held_out : iterable, optional
         Other batches, to measure on; by default the last one of ``batches``, of which there must be two.
     loss : callable, optional
         ``loss(model, batch)`` returns the loss.  By default it is the ``loss`` of the model's output if there is one; where
         there is none, the relative change of the output takes the place of that of the loss.
-    rows, windows : sequences of int
-        Numbers of rows of W, and windows of exact keys, to compare.  Windows as long as the sequences are left out.
+    costs : sequence of int
+        Exact keys and rows of features per query, on the mean over heads, at which ways are compared; those that are not
+        smaller than the length are left out.
     anchors : int
-        Number of exact keys at the start of the sequence, in conversions with a window.
+        Number of exact keys at the start of the sequence.
     tolerance : float
         Relative change of the loss that the recommendation keeps to.
     mechanisms : mapping from names to Approximation or names of mechanisms, optional
-        What to compare on each head beside calibrated features, with the median of ``rows``; by default FAVOR+ and FAVOR++.
+        Features whose errors are measured on each head beside those of calibrated ones, such as ``{"favor+": "favor+"}``.
     n_draws : int
-        Number of draws over which errors and changes are measured.
-    max_sequences, max_queries, max_keys : int
-        Largest numbers of sequences, queries and keys of an attention matrix; they are equally spaced if there are more.
+        Number of draws over which losses and errors are averaged.
     generator : torch.Generator, optional
         Source of the draws; by default torch's global generator.
     verbose : bool
@@ -133,7 +242,7 @@ def attention_report(
     Returns
     -------
     AttentionReport
-        The report, which prints as two tables; pass ``.recommended`` to ``replace_attention(model, spec=...)``.
+        The report; pass ``.recommended`` to ``replace_attention(model, ...)``.
 
     See Also
     --------
@@ -141,15 +250,18 @@ def attention_report(
 
     Notes
     -----
+    The model runs once per batch with exact attention and gradients, which gives the queries, keys and values from which
+    all constants are chosen, and once per way, cost and draw to measure the loss.  Where that exceeds the tolerance, layers
+    are left exact, those first whose conversion changes the model's output most to first order, and the loss is
+    measured again.  Attention of ``torch.nn.MultiheadAttention`` is converted to features only.
+
+    Times are of one layer with the shapes of the data, the shortest of three, on the device of the model and with the
+    present number of threads; other lengths have random numbers.  Codes serve decoding only: by default whole sequences
+    are computed exactly (`CodedPlan`).
+
     The error of a head is :math:`|\hat A - A|_F/|A|_F`, the median over draws.  Beside it stands the root of the mean square
     that theory predicts for independent rows; where this is more than twice the median it is dominated by draws too rare
     to be seen, and marked.
-
-    The recommendation takes for each layer the window and rows, or exact attention, that make the total cost least, where
-    the cost of a layer is its number of rows and exact keys, or that of all keys, and the changes of single layers add up
-    to at most 0.7 times the tolerance.  It is then measured as a whole; if two standard errors above the mean of the draws
-    exceed the tolerance, a more expensive one is tried.  The time is that of running the model once per layer, window,
-    number of rows and draw.
 
     Examples
     --------
@@ -158,69 +270,152 @@ def attention_report(
     >>> _ = torch.manual_seed(0)
     >>> layer = torch.nn.TransformerEncoderLayer(16, 2, 16, dropout=0.0, batch_first=True)
     >>> model = torch.nn.TransformerEncoder(layer, 2)
-    >>> batches = [torch.randn(2, 80, 16) for _ in range(2)]
-    >>> report = attention_report(model, batches, rows=[32], windows=[0, 8], tolerance=0.2)
-    >>> [(row.layer, row.head) for row in report.heads][:3]
-    [('layers.0.self_attn', 0), ('layers.0.self_attn', 1), ('layers.1.self_attn', 0)]
-    >>> converted = replace_attention(model, spec=report.recommended)
+    >>> report = attention_report(model, [torch.randn(2, 80, 16) for _ in range(2)], costs=[16, 32])
+    >>> report.length, [(row.kind, row.cost) for row in report.rows]
+    (80, [('features', 16), ('features', 32)])
+    >>> converted = replace_attention(model, report.recommended) if report.recommended else model
     """
     check_positive(_OWNER, "tolerance", tolerance)
     check_flag(_OWNER, "verbose", verbose)
-    limits = {"max_sequences": max_sequences, "max_queries": max_queries, "max_keys": max_keys}
-    for name, value in {"n_draws": n_draws, **limits}.items():
-        check_count(_OWNER, name, value)
-    check_generator(_OWNER, generator)
-    widths, near = _counts("rows", rows, 1), _counts("windows", windows, 0)
+    check_count(_OWNER, "n_draws", n_draws)
     check_count(_OWNER, "anchors", anchors, 0)
-    specs = _checked(mechanisms, widths[len(widths) // 2])
+    check_generator(_OWNER, generator)
+    asked = _checked_costs(costs, anchors)
+    specs = _checked(mechanisms, asked[-1])
     data, held = _divided(batches, held_out)
-    tested = record(model, held[0], _OWNER)
-    length = min(call.k.shape[-2] for call in tested)
-    plans = {
-        window: cast("dict[str, LayerPlan]", calibrate(model, data, widths[-1], window, anchors if window else 0))
-        for window in near
-        if window + anchors < length
+    fitted, tested = (_calls(model, of, label, verbose) for of, label in ((data, "batches"), (held, "held out")))
+    longest = max(tested.values(), key=lambda of: of[0].q.shape[-2])[0]
+    length = longest.k.shape[-2]
+    asked = [cost for cost in asked if cost < length]
+    if not asked:
+        raise ValueError(f"{_OWNER}: costs must hold one below the length of the sequences, {length}, got {costs}.")
+    heads = _heads(fitted, tested, specs, n_draws, generator) if specs else []
+    change, clock = ModelChange(_OWNER, model, held, loss), Clock(longest)
+    found, rows = candidates(model, fitted, asked, anchors, generator, verbose), []
+    for candidate in progress(found, label="loss and time", shown=verbose):
+        rows.append(_measured(candidate, model, change, tested, clock, n_draws, generator))
+    exact = clock.whole(clock.exact), clock.step(clock.exact) if clock.steps else float("nan")
+    chosen, plans, size = _choice(rows, found, exact, change, tolerance, n_draws, generator)
+    kept = [name for name in tested if name not in plans] if plans else []
+    heads_of = f"{longest.q.shape[1]} heads of width {longest.q.shape[-1]}"
+    name = f"{type(model).__name__}: {len(tested)} layers of {heads_of}, {longest.q.device.type}, "
+    name += f"{torch.get_num_threads()} threads" if torch.get_num_threads() > 1 else "1 thread"
+    return AttentionReport(name, length, *exact, rows, tolerance, plans, size, chosen, kept, heads)
+
+
+def _calls(model: nn.Module, batches: Sequence[Any], label: str, verbose: bool) -> dict[str, list[Recorded]]:
+    """Recorded calls with gradients, by the name of the attention."""
+    found: dict[str, list[Recorded]] = {}
+    for batch in progress(batches, label=label, shown=verbose):
+        for call in record(model, batch, _OWNER, pulls=True):
+            found.setdefault(call.name, []).append(call)
+    return found
+
+
+def _measured(
+    candidate: Candidate,
+    model: nn.Module,
+    change: ModelChange,
+    tested: Mapping[str, Sequence[Recorded]],
+    clock: Clock,
+    n_draws: int,
+    generator: torch.Generator | None,
+) -> ReportRow:
+    """Loss of the model with all layers converted, shares of the layers, and times of one of them."""
+    measured = candidate.measured
+    changes = [change.of(measured, generator) for _ in range(n_draws)]
+    squares = {
+        name: sensitivity(converted(model, name, plan, generator), tested[name]) for name, plan in measured.items()
     }
-    if not plans:
-        raise ValueError(f"{_OWNER}: windows must hold one below the length of the sequences, {length}, got {near}.")
-    heads = _heads(
-        record(model, data[0], _OWNER), tested, specs, next(iter(plans.values())), limits, n_draws, generator
+    total = sum(squares.values()) or 1.0
+    timed = clock.call.name if clock.call.name in candidate.plans else next(iter(candidate.plans))
+    computed_by = converted(model, timed, candidate.plans[timed], generator)
+    step, first = float("nan"), None
+    if clock.steps:
+        step, first = clock.step(computed_by), clock.faster_from(clock.step, computed_by)
+    codes = candidate.kind == CODES
+    return ReportRow(
+        candidate.kind,
+        candidate.cost,
+        float(np.mean(changes)),
+        clock.whole(clock.exact if codes else computed_by),
+        step,
+        None if codes else clock.faster_from(clock.whole, computed_by),
+        first,
+        {name: square / total for name, square in squares.items()},
     )
-    change = ModelChange(_OWNER, model, held, loss)
-    layers = []
-    for call in progress(tested, label="layers", shown=verbose):
-        asked = [with_rows(of[call.name], m) for of in plans.values() for m in widths]
-        options = tuple(measured(change, call.name, plan, n_draws, generator) for plan in asked)
-        layers.append(LayerRow(call.name, call.k.shape[-2], options))
-    choice: Choice = cheapest(layers, change, tolerance, n_draws, generator)
-    return AttentionReport(heads, layers, tolerance, choice.change, choice.plans)
+
+
+def _choice(
+    rows: Sequence[ReportRow],
+    found: Sequence[Candidate],
+    exact: tuple[float, float],
+    change: ModelChange,
+    tolerance: float,
+    n_draws: int,
+    generator: torch.Generator | None,
+) -> tuple[ReportRow | None, dict[str, Any], float]:
+    """The way that saves most time within the tolerance, its plans, and the change of the loss; none if none saves any."""
+    best: tuple[float, ReportRow, dict[str, Any], float] | None = None
+    for row, candidate in zip(rows, found, strict=True):
+        saved = max(exact[0] - row.seconds, 0.0) if row.kind != CODES else 0.0
+        if not saved and not exact[1] > row.step:
+            continue
+        saved = saved or 1e-9 * (exact[1] - row.step)  # a faster step counts where no way is faster as a whole
+        for names, size in _within(row, candidate, change, tolerance, n_draws, generator):
+            if names and (best is None or saved * len(names) > best[0]):
+                best = saved * len(names), row, {name: candidate.plans[name] for name in names}, size
+    return (None, {}, 0.0) if best is None else best[1:]
+
+
+def _within(
+    row: ReportRow,
+    candidate: Candidate,
+    change: ModelChange,
+    tolerance: float,
+    n_draws: int,
+    generator: torch.Generator | None,
+) -> Iterable[tuple[list[str], float]]:
+    """The most layers whose conversion keeps to the tolerance, and the change; nothing where a few tries find none."""
+    names = sorted(row.layers, key=row.layers.__getitem__)  # those that lose least first
+    if row.change <= tolerance:
+        return [(names, row.change)]
+    room = _MARGIN * tolerance
+    for _ in range(_TRIES):
+        shares = np.cumsum([row.layers[name] for name in names])
+        count = int((row.change * shares ** (1 / change.power) <= room).sum())
+        if not count:
+            return []
+        plans = {name: candidate.measured[name] for name in names[:count]}
+        size = float(np.mean([change.of(plans, generator) for _ in range(n_draws)]))
+        if size <= tolerance:
+            return [(names[:count], size)]
+        room /= 4  # layers added up to more than predicted
+    return []
 
 
 def _heads(
-    fitted: Sequence[Recorded],
-    tested: Sequence[Recorded],
+    fitted: Mapping[str, Sequence[Recorded]],
+    tested: Mapping[str, Sequence[Recorded]],
     specs: Mapping[str, Approximation],
-    plans: Mapping[str, LayerPlan],
-    limits: Mapping[str, int],
     n_draws: int,
     generator: torch.Generator | None,
 ) -> list[HeadRow]:
     device = "cpu" if generator is None else generator.device
     source = np.random.default_rng(int(torch.randint(2**63 - 1, (), generator=generator, device=device)))
-    m = next(iter(specs.values())).n_projections if specs else None
-    rows = []
-    for one, other in zip(fitted, tested, strict=True):
-        samples = zip(head_samples(one, *limits.values()), head_samples(other, *limits.values()), strict=True)
-        for h, (sample, held_out) in enumerate(samples):
-            plan = with_rows(plans[one.name], m or plans[one.name].n_projections)[h]
-            rows.append(head_row(one.name, h, sample, held_out, {**specs, CALIBRATED: plan}, n_draws, source))
+    like, rows = mechanism("dense", n_projections=next(iter(specs.values())).n_projections), []
+    for name, calls in fitted.items():
+        plan = features_of(name, calls, like, 0, 0)
+        samples = zip(head_samples(calls[0], *_SAMPLE), head_samples(tested[name][0], *_SAMPLE), strict=True)
+        for h, (sample, other) in enumerate(samples):
+            rows.append(head_row(name, h, sample, other, {**specs, CALIBRATED: plan[h]}, n_draws, source))
     return rows
 
 
-def _counts(name: str, values: Any, least: int) -> list[int]:
-    if isinstance(values, str) or not isinstance(values, Sequence) or not len(values):
-        raise TypeError(f"{_OWNER}: {name} must be a sequence of integers such as (32, 64), got {shown(values)}.")
-    return sorted({check_count(_OWNER, f"{name}[{i}]", value, least) for i, value in enumerate(values)})
+def _checked_costs(costs: Any, anchors: int) -> list[int]:
+    if isinstance(costs, str) or not isinstance(costs, Sequence) or not len(costs):
+        raise TypeError(f"{_OWNER}: costs must be a sequence of integers such as (64, 128), got {shown(costs)}.")
+    return sorted({check_count(_OWNER, f"costs[{i}]", value, 8 + anchors) for i, value in enumerate(costs)})
 
 
 def _divided(batches: Any, held_out: Any) -> tuple[list[Any], list[Any]]:
@@ -243,10 +438,11 @@ def _divided(batches: Any, held_out: Any) -> tuple[list[Any], list[Any]]:
 
 def _checked(mechanisms: Mapping[str, Approximation | str] | None, n_projections: int) -> dict[str, Approximation]:
     if mechanisms is None:
-        return {name: mechanism(name, n_projections=n_projections) for name in MECHANISMS}
+        return {}
     if not isinstance(mechanisms, Mapping):
         raise TypeError(f"{_OWNER}: mechanisms must be a mapping from names, got {shown(mechanisms)}.")
+    named = {n: mechanism(s, n_projections=n_projections) if isinstance(s, str) else s for n, s in mechanisms.items()}
     return {
         name: attention_spec(f"{_OWNER}: mechanisms[{shown(name)}]", spec, softmax_only=True)
-        for name, spec in mechanisms.items()
+        for name, spec in named.items()
     }

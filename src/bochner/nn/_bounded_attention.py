@@ -1,0 +1,238 @@
+r"""Attention to a set of keys of fixed size: a window, the first keys, and those that were attended to most.
+
+Tokens come in blocks.  The queries of a block see the keys that are held and the block itself, up to their own place.
+After each block the weights that its queries gave to a key, times the norm of its value, are added to its score, and what
+exceeds the size of the state is dropped: of all keys beyond the window and the first ones, those with the smallest scores.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from ._coded_attention import rows_at, softmax
+
+_STEP_BYTES = 1 << 26
+"""Memory of the scores of one step over blocks of a window."""
+_BLOCK = 64
+"""Queries that meet their window at a time, at least."""
+
+
+class Bounds(NamedTuple):
+    """How many keys the heads hold.
+
+    Attributes
+    ----------
+    windows, kept : tuple of int
+        For each head of queries, the last keys and the most used earlier ones.
+    anchors : int
+        First keys of the sequence.
+    block : int
+        Tokens after which keys are dropped.
+    decay : float
+        Factor of the scores of keys after each block.
+    """
+
+    windows: tuple[int, ...]
+    kept: tuple[int, ...]
+    anchors: int
+    block: int
+    decay: float
+
+    def pools(self, key_heads: int) -> list[tuple[int, int, list[int]]]:
+        """Window, kept keys, and the heads of keys that hold as many."""
+        group = len(self.windows) // key_heads
+        sizes = [
+            tuple(max(counts[h * group : (h + 1) * group]) for counts in (self.windows, self.kept))
+            for h in range(key_heads)
+        ]
+        return [
+            (*size, [h for h, own in enumerate(sizes) if own == size])  # type: ignore[misc]
+            for size in dict.fromkeys(sizes)
+        ]
+
+
+class Pool(NamedTuple):
+    """Keys that some heads hold, in the order of the sequence.
+
+    Attributes
+    ----------
+    y, v : Tensor (batch, key heads, held, d or e)
+        Keys times the root of the scale, and values.
+    bias : Tensor (batch, key heads, held)
+        What is added to scores of queries; minus infinity for padding.
+    score : Tensor (batch, key heads, held)
+        Accumulated weight times the norm of the value; infinite for anchors.
+    """
+
+    y: Tensor
+    v: Tensor
+    bias: Tensor
+    score: Tensor
+
+
+class BoundedState:
+    """The keys that a layer holds, for decoding.
+
+    Attributes
+    ----------
+    pools : list of Pool
+        One for each size, in the order of `Bounds.pools`.
+    length : int
+        Tokens that were seen.
+    """
+
+    def __init__(self) -> None:
+        self.pools: list[Pool] = []
+        self.length = 0
+
+    def clone(self) -> BoundedState:
+        """A state that changes on its own."""
+        other = BoundedState()
+        other.pools, other.length = list(self.pools), self.length  # tensors are never changed in place
+        return other
+
+    def select(self, indices: Tensor) -> BoundedState:
+        """The states of some members of the batch."""
+        other = self.clone()
+        other.pools = [Pool(*(x[indices] for x in pool)) for pool in self.pools]
+        return other
+
+    def tensors(self) -> list[Tensor]:
+        """Everything that is held."""
+        return [x for pool in self.pools for x in pool]
+
+    def attend(self, x: Tensor, y: Tensor, v: Tensor, bias: Tensor | None, bounds: Bounds) -> Tensor:
+        """Attention of queries (batch, heads, n, d) to what is held and to their own keys, which are then held as well.
+
+        Parameters
+        ----------
+        x : Tensor (batch, heads, n, d)
+            Queries times the root of the scale.
+        y, v : Tensor (batch, key heads, n, d or e)
+            Keys times the root of the scale, and values.
+        bias : Tensor (batch, key heads, n) or None
+            What is added to the scores of each key.
+        bounds : Bounds
+            How many keys are held.
+        """
+        key_heads, n = y.shape[1], y.shape[-2]
+        queries = x.unflatten(1, (key_heads, -1))
+        bias = y.new_zeros(*y.shape[:3]) if bias is None else bias
+        pools = bounds.pools(key_heads)
+        self.pools = self.pools or [_empty(y[:, own], v[:, own]) for *_, own in pools]
+        cuts = [0, *range(bounds.block - self.length % bounds.block, n, bounds.block), n]
+        outs, found = x.new_empty(*queries.shape[:-1], v.shape[-1]), []
+        for pool, (window, kept, own) in zip(self.pools, pools, strict=True):
+            parts = []
+            for start, stop in pairwise(cuts):
+                new = [part[:, own, start:stop] for part in (y, v, bias)]
+                out, pool = _step(pool, queries[:, own, :, start:stop], *new, bounds.anchors)
+                if (self.length + stop) % bounds.block == 0:
+                    pool = _dropped(pool, window, kept, bounds)
+                parts.append(out)
+            outs = outs.index_copy(1, torch.tensor(own, device=x.device), torch.cat(parts, dim=-2))
+            found.append(pool)
+        self.pools, self.length = found, self.length + n
+        return outs.flatten(1, 2)
+
+
+def _empty(y: Tensor, v: Tensor) -> Pool:
+    none = y.new_zeros(*y.shape[:2], 0)
+    return Pool(y[:, :, :0], v[:, :, :0], none, none)
+
+
+def _step(pool: Pool, x: Tensor, y: Tensor, v: Tensor, bias: Tensor, anchors: int) -> tuple[Tensor, Pool]:
+    """Output of queries (batch, key heads, group, n, d), and the pool with their keys."""
+    held, n = pool.y.shape[-2], y.shape[-2]
+    there = bias > -torch.inf
+    before = (pool.score == torch.inf).sum(dim=-1, keepdim=True)
+    first = there & (there.cumsum(-1) + before <= anchors)
+    score = torch.zeros_like(bias).masked_fill(first, torch.inf)
+    keys, values, biases, scores = (torch.cat(pair, dim=2) for pair in zip(pool, (y, v, bias, score), strict=True))
+    logits = x @ keys[:, :, None].mT + biases[:, :, None, None]
+    if n > 1:
+        later = torch.ones(n, n, dtype=torch.bool, device=x.device).triu(1)
+        logits = logits.masked_fill(pad(later, (held, 0)), -torch.inf)
+    weights = softmax(logits)
+    used = weights.detach() * there[:, :, None, :, None]  # queries in the padding do not count
+    gained = used.sum(dim=(2, 3)) * values.detach().norm(dim=-1)
+    return weights @ values[:, :, None], Pool(keys, values, biases, scores + gained)
+
+
+def _dropped(pool: Pool, window: int, kept: int, bounds: Bounds) -> Pool:
+    """The pool at the end of a block: the last keys, the first ones, and the others with the largest scores."""
+    held, most = pool.y.shape[-2], window + kept + bounds.anchors
+    rank = pool.score.masked_fill(pool.bias == -torch.inf, -torch.inf)
+    last = torch.arange(held, device=rank.device) >= held - window
+    rank = rank.masked_fill(last, torch.inf)
+    score = pool.score * bounds.decay
+    if held <= most:
+        return pool._replace(score=score)
+    places = rank.topk(most, dim=-1).indices.sort(dim=-1).values
+    parts = [rows_at(part, places) for part in (pool.y, pool.v)]
+    return Pool(*parts, *(part.gather(-1, places) for part in (pool.bias, score)))
+
+
+def windowed(x: Tensor, y: Tensor, v: Tensor, bias: Tensor | None, bounds: Bounds, causal: bool) -> Tensor:
+    """Attention to a window and the first keys, for whole sequences, in which all blocks are computed at once.
+
+    With causality it is what `BoundedState` computes without kept keys; otherwise the window of w holds the keys at less
+    than w places on either side.
+    """
+    out = x.new_empty(*x.shape[:-1], v.shape[-1])
+    group = x.shape[1] // y.shape[1]
+    for window, _, own in bounds.pools(y.shape[1]):
+        queries = [h * group + g for h in own for g in range(group)]
+        keys = [part[:, own].repeat_interleave(group, dim=1) for part in (y, v)]
+        own_bias = None if bias is None else bias[:, own].repeat_interleave(group, dim=1)
+        found = _banded(x[:, queries], *keys, own_bias, window, bounds, causal)
+        out = out.index_copy(1, torch.tensor(queries, device=x.device), found)
+    return out
+
+
+def _banded(x: Tensor, y: Tensor, v: Tensor, bias: Tensor | None, window: int, bounds: Bounds, causal: bool) -> Tensor:
+    """Attention of heads with one window."""
+    n, step = x.shape[-2], bounds.block if causal else 1
+    before, after = (window, 0) if causal else (window - 1, window - 1)
+    size = -(-max(window, _BLOCK) // step) * step  # queries of a block, in which the place of a query is known
+    blocks, width = -(-n // size), before + size + after
+    there = y.new_zeros(len(y), 1, n) if bias is None else bias
+    rows = [pad(part, (0, 0, before, blocks * size - n + after)).unfold(2, width, size) for part in (y, v)]
+    biases = pad(there, (before, blocks * size - n + after), value=-torch.inf).unfold(2, width, size)
+    queries = pad(x, (0, 0, 0, blocks * size - n)).unflatten(2, (blocks, size))
+    place, key = torch.arange(size, device=x.device)[:, None], torch.arange(width, device=x.device) - before
+    seen = (key <= place) & (key >= place // step * step - window) if causal else (place - key).abs() < window
+    first = _first_places(there, bounds.anchors)  # (batch, anchors), the number of keys where there is none
+    at = first.clamp(max=n - 1)[:, None].expand(-1, y.shape[1], -1)
+    anchors = [rows_at(part, at) for part in (y, v)]
+    anchor_bias = there.expand(*y.shape[:3]).gather(-1, at)
+    positions = torch.arange(blocks * size, device=x.device).view(blocks, size, 1)
+    low = positions // step * step - window if causal else positions - window + 1
+    beyond = first[:, None, None] < low if causal else (first[:, None, None] - positions).abs() >= window
+    beyond = (beyond & (first[:, None, None] < n))[:, None]
+    found, count = [], max(_STEP_BYTES // (x[:, :, 0, 0].numel() * size * width * x.element_size()), 1)
+    for start in range(0, blocks, count):
+        some = slice(start, start + count)
+        near = queries[:, :, some] @ rows[0][:, :, some] + biases[:, :, some, None]
+        near = near.masked_fill(~seen, -torch.inf)
+        far = queries[:, :, some] @ anchors[0][:, :, None].mT + anchor_bias[:, :, None, None]
+        far = far.masked_fill(~beyond[:, :, some], -torch.inf)
+        weights = softmax(torch.cat([near, far], dim=-1))
+        out = weights[..., :width] @ rows[1][:, :, some].mT + weights[..., width:] @ anchors[1][:, :, None]
+        found.append(out.flatten(2, 3))
+    return torch.cat(found, dim=2)[:, :, :n]
+
+
+def _first_places(bias: Tensor, anchors: int) -> Tensor:
+    """Places (batch, anchors) of the first keys that are not masked; the number of keys where there are fewer."""
+    there = (bias > -torch.inf).any(dim=1)
+    n = there.shape[-1]
+    numbers = torch.arange(n, device=bias.device).expand_as(there)
+    numbers = numbers.masked_fill(~there | (there.cumsum(-1) > anchors), n)
+    places = numbers.topk(min(anchors, n), dim=-1, largest=False).values
+    return places
