@@ -116,7 +116,8 @@ def main(arguments: argparse.Namespace) -> None:
             f"{mechanism_name:18}{converted:10.3f}{accuracy(model, *test_images):12.3f}{1e3 * seconds:12.1f} ms"
         )
     if arguments.report:
-        print(f"\n{attention_report(softmax, [X[:8], X[8:16]], rows=[n_projections])}")
+        named = {name: name for name in ("favor+", "favor++")}
+        print(f"\n{attention_report(softmax, [X[:8], X[8:16]], mechanisms=named)}")
 
 
 if __name__ == "__main__":
@@ -136,7 +137,7 @@ if __name__ == "__main__":
     parser.add_argument(
         "--report",
         action="store_true",
-        help="also print the errors of each head of the softmax model",
+        help="also print what converting the softmax model loses and gains",
     )
     parser.add_argument("--seed", type=int, default=0)
     main(parser.parse_args())

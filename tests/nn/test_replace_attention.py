@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from torch import nn
 
 from bochner import Approximation, kernels, maps, mechanism
 from bochner.nn import RandomFeatureAttention, replace_attention
+from bochner.nn import _drawn as drawn
 from bochner.nn._conversion import attention_modules
 from support.attention_models import (
     CAUSAL,
@@ -205,14 +207,14 @@ def test_nothing_to_convert():
         match=r"found no attention in Sequential; looked for torch\.nn\.MultiheadAttention .*"
         r"GPT-2, .*ViT, CLIP of transformers; there are .*1 Linear.*linear_attention",
     ):
-        replace_attention(model)
+        replace_attention(model, "dense")
 
 
 def test_nothing_selected():
     with pytest.raises(
         ValueError, match=r"nothing is left to convert by spec and select; attention is at layers\.0\.self_attn"
     ):
-        replace_attention(encoder(), select=lambda name, module: False)
+        replace_attention(encoder(), "dense", select=lambda name, module: False)
 
 
 def test_the_model_itself_has_a_name_too():
@@ -276,3 +278,34 @@ def test_deepcopy_of_a_converted_model():
     new = converted(model)
     with torch.no_grad():
         assert torch.equal(run(copy.deepcopy(new)), run(new))
+
+
+def test_without_a_plan_data_are_asked_for():
+    with pytest.raises(ValueError, match=r"replace_attention: pass batches=\[\.\.\.\] of typical data, .*, or spec="):
+        replace_attention(encoder())
+    with pytest.raises(ValueError, match=r"batches choose the plans where there is no spec; leave one of the two out"):
+        replace_attention(encoder(), "dense", batches=[ROWS])
+
+
+@pytest.mark.parametrize("name", ["encoder", "gpt2", "bert"])
+def test_batches_choose_the_plan(name):
+    model, run = build(name)
+    batch = torch.randn(2, 40, 32) if name == "encoder" else {"input_ids": TOKENS}  # longer than the window of 16
+    new = replace_attention(model, batches=[batch], copy=True, n_projections=16)
+    kinds = {type(m).__name__ for m in new.modules()} & {"CodedAttention", "RandomFeatureAttention"}
+    assert kinds == {"RandomFeatureAttention" if name == "encoder" else "CodedAttention"}
+    with torch.no_grad():
+        assert run(new).shape == run(model).shape
+
+
+def test_features_that_estimate_nothing_warn_whatever_their_constants(monkeypatch):
+    monkeypatch.setattr(drawn, "_warned", set())
+    model = build("gpt2")[0]
+    for part in model.transformer.h:
+        part.attn.c_attn.weight.data *= 30
+    new = replace_attention(model, "favor+", n_projections=8)
+    with pytest.warns(UserWarning, match=r"predicted relative error of attention is .*window=64, anchors=1"):
+        new(TOKENS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        new(TOKENS)  # once

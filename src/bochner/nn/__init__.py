@@ -31,6 +31,7 @@ from ._redraw_schedule import RedrawSchedule
 from ._report import AttentionReport, attention_report
 from ._rotary import Rotary
 from ._sampled_softmax import SampledSoftmax
+from ._uptraining import uptrain
 
 if TYPE_CHECKING:
     from ._coded_cache import CodedCache
@@ -60,6 +61,7 @@ __all__ = [
     "graph_attention",
     "linear_attention",
     "replace_attention",
+    "uptrain",
 ]
 if _find_spec("transformers") is not None:  # otherwise `from bochner.nn import *` would fail for want of one name
     __all__ += ["CodedCache", "LinearCache"]

@@ -130,8 +130,8 @@ class BoundedState:
         for pool, (window, kept, own) in zip(self.pools, pools, strict=True):
             parts = []
             for start, stop in pairwise(cuts):
-                new = [part[:, own, start:stop] for part in (y, v, bias)]
-                out, pool = _step(pool, queries[:, own, :, start:stop], *new, bounds.anchors)
+                new = Pool(*(part[:, own, start:stop] for part in (y, v, bias, bias)))
+                out, pool = _step(pool, queries[:, own, :, start:stop], new, bounds.anchors)
                 if (self.length + stop) % bounds.block == 0:
                     pool = _dropped(pool, window, kept, bounds)
                 parts.append(out)
@@ -146,14 +146,14 @@ def _empty(y: Tensor, v: Tensor) -> Pool:
     return Pool(y[:, :, :0], v[:, :, :0], none, none)
 
 
-def _step(pool: Pool, x: Tensor, y: Tensor, v: Tensor, bias: Tensor, anchors: int) -> tuple[Tensor, Pool]:
-    """Output of queries (batch, key heads, group, n, d), and the pool with their keys."""
-    held, n = pool.y.shape[-2], y.shape[-2]
-    there = bias > -torch.inf
+def _step(pool: Pool, x: Tensor, new: Pool, anchors: int) -> tuple[Tensor, Pool]:
+    """Output of queries (batch, key heads, group, n, d), and the pool with their keys, whose scores are made here."""
+    held, n = pool.y.shape[-2], new.y.shape[-2]
+    there = new.bias > -torch.inf
     before = (pool.score == torch.inf).sum(dim=-1, keepdim=True)
     first = there & (there.cumsum(-1) + before <= anchors)
-    score = torch.zeros_like(bias).masked_fill(first, torch.inf)
-    keys, values, biases, scores = (torch.cat(pair, dim=2) for pair in zip(pool, (y, v, bias, score), strict=True))
+    new = new._replace(score=torch.zeros_like(new.bias).masked_fill(first, torch.inf))
+    keys, values, biases, scores = (torch.cat(pair, dim=2) for pair in zip(pool, new, strict=True))
     logits = x @ keys[:, :, None].mT + biases[:, :, None, None]
     if n > 1:
         later = torch.ones(n, n, dtype=torch.bool, device=x.device).triu(1)
@@ -188,9 +188,9 @@ def windowed(x: Tensor, y: Tensor, v: Tensor, bias: Tensor | None, bounds: Bound
     group = x.shape[1] // y.shape[1]
     for window, _, own in bounds.pools(y.shape[1]):
         queries = [h * group + g for h in own for g in range(group)]
-        keys = [part[:, own].repeat_interleave(group, dim=1) for part in (y, v)]
+        keys, values = (part[:, own].repeat_interleave(group, dim=1) for part in (y, v))
         own_bias = None if bias is None else bias[:, own].repeat_interleave(group, dim=1)
-        found = _banded(x[:, queries], *keys, own_bias, window, bounds, causal)
+        found = _banded(x[:, queries], keys, values, own_bias, window, bounds, causal)
         out = out.index_copy(1, torch.tensor(queries, device=x.device), found)
     return out
 

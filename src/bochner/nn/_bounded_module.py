@@ -60,7 +60,8 @@ class BoundedAttention(HeadAttention):
         attention = cls.__new__(cls)
         nn.Module.__init__(attention)
         attention.heads, attention.d = record["heads"], record["d"]
-        attention._take(Bounds(**{n: tuple(x) if isinstance(x, list) else x for n, x in record["bounds"].items()}))
+        bounds: dict[str, Any] = {n: tuple(x) if isinstance(x, list) else x for n, x in record["bounds"].items()}
+        attention._take(Bounds(**bounds))
         return attention
 
     def restore(self) -> None:
@@ -92,6 +93,7 @@ class BoundedAttention(HeadAttention):
             bias = (
                 bias.expand(*k.shape[:3]) if bias.shape[1] in (1, k.shape[1]) else bias[:, :: q.shape[1] // k.shape[1]]
             )
+        out: Tensor
         if state is not None:
             out = state.attend(x, y, values, bias, self.bounds)
         elif not causal or not max(self.bounds.kept):

@@ -180,8 +180,8 @@ def calibrate(
 
         if state is not None:
             check_positive(_OWNER, "state", state)
-            data = list(_checked_batches(batches))
-            bounded = bounded_plans(_OWNER, model, data, wanted, state=state, anchors=near[1], verbose=verbose)
+            every = list(_checked_batches(batches))
+            bounded = bounded_plans(_OWNER, model, every, wanted, state=state, anchors=near[1], verbose=verbose)
             if not bounded:
                 raise ValueError(
                     f"{_OWNER}: state={state:g} needs causal attention, of which select and keep left none; use a cost."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy as copying
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -33,13 +33,14 @@ Spec = Approximation | str | Sequence[Approximation] | CodedPlan | BoundedPlan
 
 def replace_attention(
     model: nn.Module,
-    spec: Spec | Mapping[str, Spec] = "dense",
+    spec: Spec | Mapping[str, Spec] | None = None,
     n_projections: int = 256,
     select: Callable[[str, nn.Module], bool] | None = None,
     copy: bool = False,
     generator: torch.Generator | None = None,
     *,
     per_head: bool = False,
+    batches: Iterable[Any] | None = None,
 ) -> nn.Module:
     r"""Replace the softmax attention of a model by attention with random features, keeping its trained projections.
 
@@ -50,10 +51,10 @@ def replace_attention(
     ----------
     model : torch.nn.Module
         The model, which is changed in place unless ``copy``.  Invalid arguments leave it unchanged.
-    spec : Approximation, str, sequence of Approximation, or mapping from names of modules to these
-        What to draw, for `kernels.Softmax` with scale 1, or the name of a mechanism, by default "dense", the most
+    spec : Approximation, str, sequence of Approximation, plan, or mapping from names of modules to these, optional
+        What to draw, for `kernels.Softmax` with scale 1, or the name of a mechanism, such as "dense", the most
         accurate one.  A sequence has a plan for each head.  A mapping, such as that of `calibrate` or the
-        ``recommended`` of `attention_report`, converts the modules that it names.
+        ``recommended`` of `attention_report`, converts the modules that it names.  Without it, ``batches`` must be given.
     n_projections : int
         Rows of W of a mechanism that is given by name; a specification has its own number.
     select : callable, optional
@@ -64,6 +65,9 @@ def replace_attention(
         Source of the draws.
     per_head : bool
         Whether each head draws its own rows.
+    batches : iterable, optional
+        A few batches of typical data, from which plans are chosen if there is no ``spec``: models of ``transformers`` get
+        those of ``calibrate(model, batches, cost=128)``, others features beside a window of 16.
 
     Returns
     -------
@@ -111,34 +115,66 @@ def replace_attention(
     check_flag(_OWNER, "per_head", per_head)
     check_flag(_OWNER, "copy", copy)
     check_generator(_OWNER, generator)
+    count = check_count(_OWNER, "n_projections", n_projections)
+    given = isinstance(spec, Mapping)
+    if spec is None:
+        spec = _calibrated(model, batches, count, select, generator)
+    elif batches is not None:
+        raise ValueError(f"{_OWNER}: batches choose the plans where there is no spec; leave one of the two out.")
     if copy:
         model = copying.deepcopy(model)
     found = _find(model, spec, select)
-    specs = _specs(spec, check_count(_OWNER, "n_projections", n_projections), found)
+    specs = _specs(spec, count, found)
     built = {  # all of it before anything changes
         id(module): _built(module, specs[name], near(_of(spec, name)), per_head, generator)
         for name, module in found.items()
     }
     converted = _put(model, built)
-    if select is None and not isinstance(spec, Mapping):
-        _warn_of_exact(converted)
+    if select is None and not given:
+        _warn_of_exact(converted, found)
     return converted
 
 
-def _warn_of_exact(model: nn.Module) -> None:
-    """Name what seems to be attention and was not converted."""
+_COST, _WINDOW = 128, 16
+"""Keys per query of plans that are made here, and the window where features are used."""
+
+
+def _calibrated(
+    model: nn.Module,
+    batches: Any,
+    n_projections: int,
+    select: Callable[..., bool] | None,
+    generator: torch.Generator | None,
+) -> Mapping[str, Any]:
+    """Plans from batches, which have to be given: constants that do not fit the data turn a trained model into noise."""
+    if batches is None:
+        raise ValueError(
+            f"{_OWNER}: pass batches=[...] of typical data, from which plans are chosen, or spec=, such as the result of "
+            f"nn.calibrate; spec='dense' converts without data, for models that are still to be trained."
+        )
+    from ._calibration import calibrate  # which converts models to measure them
+
+    options: dict[str, Any] = {"select": select, "generator": generator}
+    if any(family_of(module) is not None for module in model.modules()):
+        return calibrate(model, batches, cost=_COST, **options)
+    return calibrate(model, batches, n_projections, _WINDOW, **options)
+
+
+def _warn_of_exact(model: nn.Module, done: Collection[str]) -> None:
+    """Name what seems to be attention and was not converted; a plan that was asked for leaves out what it does."""
     left: dict[str, str] = {}
     for name, module in model.named_modules():
         known = family_of(module) is not None or isinstance(module, nn.MultiheadAttention | RandomFeatureAttention)
         inside = any(name.startswith(f"{other}.") for other in left)
-        if not known and looks_like_attention(module) and not inside and not _has_converted(module):
+        unknown = not known and looks_like_attention(module) and not inside and not _has_converted(module)
+        if unknown or (known and name not in done and not slides(module)):
             left[name] = type(module).__name__
     if left:
         names = ", ".join(f"{name} ({kind})" for name, kind in list(left.items())[:8])
         more = f" and {len(left) - 8} more" if len(left) > 8 else ""
         warnings.warn(
-            f"{_OWNER}: {len(left)} modules that look like attention are of unknown classes and stay exact: {names}{more}; "
-            f"they could call bochner.nn.linear_attention. Pass select= or a mapping to convert a part on purpose.",
+            f"{_OWNER}: {len(left)} modules that look like attention stay exact: {names}{more}; unknown classes could call "
+            f"bochner.nn.linear_attention. Pass select= or a mapping to convert a part on purpose.",
             UserWarning,
             stacklevel=levels_to_the_caller(),
         )

@@ -105,11 +105,11 @@ def distill(
     check_generator(_OWNER, generator)
     check_flag(_OWNER, "verbose", verbose)
     layers = _layers(model, linear_map)
-    data = itertools.islice(itertools.cycle(_checked_batches(batches)), steps)
+    recorded = _Recordings(teacher, _checked_batches(batches))
     optimizer = torch.optim.Adam(itertools.chain(*(layer.parameters() for layer in layers.values())), rate)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=max(steps, 2), pct_start=0.1)
-    for batch in progress(data, total=steps, label="distill", shown=verbose):
-        calls = [call for call in record(teacher, batch, _OWNER) if call.name in layers]
+    for step in progress(range(steps), label="distill", shown=verbose):
+        calls = [call for call in recorded.at(step) if call.name in layers]
         if not calls:
             raise ValueError(
                 f"{_OWNER}: teacher has no attention at {', '.join(layers)}, where the model has features; pass the model "
@@ -125,6 +125,29 @@ def distill(
     for layer in layers.values():
         layer.write()
     return model
+
+
+_HELD = 16
+"""Batches whose queries, keys and values are held: the teacher runs once for each, and not in each step."""
+
+
+class _Recordings:
+    """Calls of the teacher's attention, by step; batches are repeated from the start when they end."""
+
+    def __init__(self, teacher: nn.Module, batches: Iterable[Any]) -> None:
+        self.teacher, self.batches = teacher, itertools.cycle(batches)
+        self.known: dict[int, tuple[Any, list[Recorded]]] = {}
+
+    def at(self, step: int) -> list[Recorded]:
+        """Recorded calls on the batch of a step."""
+        batch = next(self.batches)
+        held = self.known.get(id(batch))
+        if held is not None and held[0] is batch:
+            return held[1]
+        calls = record(self.teacher, batch, _OWNER)
+        if len(self.known) < _HELD:
+            self.known[id(batch)] = batch, calls
+        return calls
 
 
 class _Layer(nn.Module):

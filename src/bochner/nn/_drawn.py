@@ -108,11 +108,26 @@ class DrawnFeatures(FeatureBuffers):
         self.fitted.fill_(True)
         self._waits = False
 
+    judged = False
+    """Whether the error of the features on data was looked at."""
+
+    def is_new(self, *, alone: bool) -> bool:
+        """Whether `fit_call` has something to do: constants to choose, or an error to predict."""
+        unseen = alone and not self.judged and "module" not in _warned and not torch.compiler.is_compiling()
+        return self._waits or unseen
+
     @torch.no_grad()
     def fit_call(
-        self, q: Tensor, k: Tensor, key_mask: Tensor | None, scale: float | Tensor, *, alone: bool = True
+        self,
+        q: Tensor,
+        k: Tensor,
+        key_mask: Tensor | None,
+        scale: float | Tensor,
+        *,
+        alone: bool = True,
+        again: bool = False,
     ) -> None:
-        """Choose the constants from one call of an attention, without its padding.
+        """Choose the constants, if they are still to be chosen, and predict the error from one call, without padding.
 
         Parameters
         ----------
@@ -124,14 +139,19 @@ class DrawnFeatures(FeatureBuffers):
             Factor of the dot products.
         alone : bool
             Whether features meet all keys: without exact ones beside them, a large error is worth a warning.
+        again : bool
+            Whether constants are chosen anew where there are some already.
         """
         root = torch.as_tensor(scale, device=q.device).sqrt()
         q, k = ((in_working_precision(x) * root).transpose(0, 1) for x in (q, k))  # (heads, batch, length, d)
         there = torch.ones_like(k[0, ..., 0], dtype=torch.bool) if key_mask is None else key_mask.expand(k.shape[1:3])
         queries, keys = q[:, there] if q.shape == k.shape else q.flatten(1, 2), k[:, there]
-        self.fit(queries, keys)
-        if alone and "module" not in _warned and self.warn_of_error("attention", queries, keys):
-            _warned.add("module")  # one layer of a model speaks for all
+        if self._waits or again:
+            self.fit(queries, keys)
+        if alone and not self.judged and "module" not in _warned:
+            self.judged = not torch.compiler.is_compiling()
+            if self.warn_of_error("attention", queries, keys):
+                _warned.add("module")  # one layer of a model speaks for all
 
     @torch.no_grad()
     def warn_of_error(self, owner: str, q: Tensor, k: Tensor) -> bool:

@@ -115,9 +115,10 @@ class HeadAttention(nn.Module):
             Cumulative lengths of n packed sequences.
         """
         mask = key_mask if key_mask is None or key_mask.ndim == 3 else key_mask.expand(len(k), -1)[:, None, :]
-        if self.features.waits or state is not None or (mask is not None and mask.shape[1] > 1):
+        new = self.features.is_new(alone=not self.window)
+        if new or state is not None or (mask is not None and mask.shape[1] > 1):
             k, v = (_for_all_heads(x, q.shape[1]) for x in (k, v))
-        if self.features.waits:
+        if new:
             there = None if mask is None else (mask if mask.dtype == torch.bool else mask > -torch.inf).any(dim=1)
             self.features.fit_call(q, k, there, scale, alone=not self.window)
         options: dict[str, Any] = {"causal": causal, "key_mask": mask, "scale": scale, "prefix_lengths": prefixes}

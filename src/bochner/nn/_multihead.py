@@ -284,9 +284,9 @@ class RandomFeatureAttention(nn.Module):
         extra = self._extra_keys()
         start = 0 if state is None else max(state.length - (0 if extra is None else extra[0].shape[-2]), 0)
         q, k, v = (self._heads(self._batched(x), part, start) for part, x in enumerate((query, key, value)))
-        waits = self.features.waits
-        if waits or self.constants == "input":
-            self.features.fit_call(q, k, mask, self.current_scale(), alone=waits and not self.window)
+        each = self.constants == "input"
+        if each or self.features.is_new(alone=not self.window):
+            self.features.fit_call(q, k, mask, self.current_scale(), alone=not self.window, again=each)
         bias = key_bias(key_padding_mask)
         call = HeadCall(self, q, k, extra, causal, mask if bias is None else bias, state)
         out = self.out_proj(call.of(v).transpose(1, 2).flatten(2))

@@ -196,7 +196,7 @@ def attention_report(
     held_out: Iterable[Any] | None = None,
     *,
     loss: Loss | None = None,
-    costs: Sequence[int] = (64, 128),
+    costs: Sequence[int] | None = None,
     anchors: int = 1,
     tolerance: float = 0.01,
     mechanisms: Mapping[str, Approximation | str] | None = None,
@@ -223,9 +223,9 @@ def attention_report(
     loss : callable, optional
         ``loss(model, batch)`` returns the loss.  By default it is the ``loss`` of the model's output if there is one; where
         there is none, the relative change of the output takes the place of that of the loss.
-    costs : sequence of int
+    costs : sequence of int, optional
         Exact keys and rows of features per query, on the mean over heads, at which ways are compared; those that are not
-        smaller than the length are left out.
+        smaller than the length are left out.  By default 64 and 128, or half of a length that is not larger.
     anchors : int
         Number of exact keys at the start of the sequence.
     tolerance : float
@@ -280,13 +280,13 @@ def attention_report(
     check_count(_OWNER, "n_draws", n_draws)
     check_count(_OWNER, "anchors", anchors, 0)
     check_generator(_OWNER, generator)
-    asked = _checked_costs(costs, anchors)
+    asked = _checked_costs((64, 128) if costs is None else costs, anchors)
     specs = _checked(mechanisms, asked[-1])
     data, held = _divided(batches, held_out)
     fitted, tested = (_calls(model, of, label, verbose) for of, label in ((data, "batches"), (held, "held out")))
     longest = max(tested.values(), key=lambda of: of[0].q.shape[-2])[0]
     length = longest.k.shape[-2]
-    asked = [cost for cost in asked if cost < length]
+    asked = [cost for cost in asked if cost < length] or ([max(length // 2, 9)] if costs is None and length > 9 else [])
     if not asked:
         raise ValueError(f"{_OWNER}: costs must hold one below the length of the sequences, {length}, got {costs}.")
     heads = _heads(fitted, tested, specs, n_draws, generator) if specs else []

