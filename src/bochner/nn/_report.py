@@ -20,7 +20,7 @@ from ._calibration import features_of
 from ._head_spec import attention_spec
 from ._model_change import Loss, ModelChange
 from ._recording import Recorded, record
-from ._report_candidates import CODES, Candidate, candidates, converted, sensitivity
+from ._report_candidates import CODES, ModelPlans, candidates, converted, sensitivity
 from ._report_heads import HeadRow, head_row, head_samples
 from ._report_times import Clock
 
@@ -313,7 +313,7 @@ def _calls(model: nn.Module, batches: Sequence[Any], label: str, verbose: bool) 
 
 
 def _measured(
-    candidate: Candidate,
+    candidate: ModelPlans,
     model: nn.Module,
     change: ModelChange,
     tested: Mapping[str, Sequence[Recorded]],
@@ -348,7 +348,7 @@ def _measured(
 
 def _choice(
     rows: Sequence[ReportRow],
-    found: Sequence[Candidate],
+    found: Sequence[ModelPlans],
     exact: tuple[float, float],
     change: ModelChange,
     tolerance: float,
@@ -370,7 +370,7 @@ def _choice(
 
 def _within(
     row: ReportRow,
-    candidate: Candidate,
+    candidate: ModelPlans,
     change: ModelChange,
     tolerance: float,
     n_draws: int,

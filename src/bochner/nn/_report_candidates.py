@@ -30,7 +30,7 @@ _NEAR = 4
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ModelPlans:
     """One way to convert all attention of a model.
 
     Attributes
@@ -63,21 +63,21 @@ def candidates(
     anchors: int,
     generator: torch.Generator | None,
     verbose: bool,
-) -> list[Candidate]:
+) -> list[ModelPlans]:
     """All ways, each at all costs, with constants from recorded calls."""
     own = {name: of for name, of in calls.items() if of[0].places is not None}
     known = {name: of for name, of in own.items() if family_of(model.get_submodule(name)) is not None}
     causal = {name: of for name, of in known.items() if is_causal(of[0])}
-    found = [Candidate(WINDOW, cost, {n: _window(of[0], cost, anchors) for n, of in known.items()}) for cost in costs]
+    found = [ModelPlans(WINDOW, cost, {n: _window(of[0], cost, anchors) for n, of in known.items()}) for cost in costs]
     held = {cost: bounded_of(causal, cost, anchors) for cost in costs}
-    found += [Candidate(KEPT, cost, dict(plans)) for cost, plans in held.items()]
+    found += [ModelPlans(KEPT, cost, dict(plans)) for cost, plans in held.items()]
     spec = mechanism("dense", n_projections=max(min(costs) // 2, 8))
     ways = {
         name: layer_ways(of, max(costs), anchors, 64, Orthogonal(), spec, generator)
         for name, of in progress(known.items(), label="codes", shown=verbose, total=len(known))
     }
-    found += [Candidate(CODES, cost, dict(choose(ways, cost, anchors, bits=64))) for cost in costs if ways]
-    found += [Candidate(FEATURES, cost, dict(_features(calls, cost, anchors))) for cost in costs]
+    found += [ModelPlans(CODES, cost, dict(choose(ways, cost, anchors, bits=64))) for cost in costs if ways]
+    found += [ModelPlans(FEATURES, cost, dict(_features(calls, cost, anchors))) for cost in costs]
     return [candidate for candidate in found if candidate.plans]
 
 
