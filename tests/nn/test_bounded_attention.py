@@ -205,3 +205,13 @@ def test_calibration_gives_keys_to_the_heads_that_need_them():
 def test_a_state_needs_causal_attention():
     with pytest.raises(ValueError, match=r"calibrate: state=32 needs causal attention"):
         calibrate(bert(), [tokens(1, 40)], state=32)
+
+
+@torch.no_grad()
+def test_packed_sequences_are_computed_apart():
+    module = replace_attention(llama(), plan()).model.layers[0].self_attn.random_features
+    q, k, v = (torch.randn(1, heads, 50, 8, generator=torch.Generator().manual_seed(heads)) for heads in (4, 2, 2))
+    options = {"causal": True, "prefixes": None, "key_mask": None, "scale": 0.5}
+    packed = module(q, k, v, borders=torch.tensor([0, 30, 50]), **options)
+    parts = [module(*(x[..., cut, :] for x in (q, k, v)), **options) for cut in (slice(0, 30), slice(30, 50))]
+    torch.testing.assert_close(packed, torch.cat(parts, dim=-2))

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ._coded_attention import rows_at, softmax
+from ._coded_blocks import rows_at
+from ._score_rule import softmax
 
 _STEP_BYTES = 1 << 26
 """Memory of the scores of one step over blocks of a window."""

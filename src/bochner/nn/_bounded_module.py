@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -78,8 +79,13 @@ class BoundedAttention(HeadAttention):
         key_mask: Tensor | None,
         scale: float,
         state: Any = None,
+        borders: Tensor | None = None,
     ) -> Tensor:
         """Attention of tensors (batch, heads, length, d), called as `HeadAttention` is; the state is a `BoundedState`."""
+        if borders is not None:  # packed sequences do not see each other
+            options: dict[str, Any] = {"causal": causal, "prefixes": None, "key_mask": None, "scale": scale}
+            cuts = [slice(*pair) for pair in pairwise(borders.tolist())]
+            return torch.cat([self(*(z[..., cut, :] for z in (q, k, v)), **options) for cut in cuts], dim=-2)
         if prefixes is not None or q.shape[-2] != k.shape[-2]:
             raise ValueError(
                 "bochner: attention with a window and kept keys needs as many queries as keys, of one sequence; keep "
