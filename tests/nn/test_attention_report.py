@@ -165,8 +165,8 @@ def test_exact_attention_is_recommended_where_features_are_hopeless(clock):
         layer.self_attn.in_proj_weight.data *= 40
     report = attention_report(model, batches(2), tolerance=0.01, **FEW)
     assert report.recommended == {} and report.change == 0
-    assert "nothing faster keeps the loss within 1 %" in str(report)
-    assert "whole sequences: keep softmax; nothing keeps the loss within 1 % in all layers" in str(report)
+    assert "nothing faster keeps the output within 1 %" in str(report)
+    assert "whole sequences: keep softmax; nothing keeps the output within 1 % in all layers" in str(report)
 
 
 def test_heads_are_compared_if_asked_for(clock):

@@ -93,6 +93,8 @@ class AttentionReport:
         Attention that it leaves exact.
     heads : list of HeadRow
         Errors of each head, if ``mechanisms`` were given.
+    measure : str
+        What changes are of: "loss", or "output" where the model has no loss.
     """
 
     model: str
@@ -106,6 +108,7 @@ class AttentionReport:
     chosen: ReportRow | None
     kept: list[str]
     heads: list[HeadRow]
+    measure: str = "loss"
 
     def __str__(self) -> str:
         parts = [f"{self.model}, sequences of {self.length} tokens"]
@@ -134,7 +137,7 @@ def _label(row: ReportRow) -> str:
 
 def _table(report: AttentionReport) -> str:
     decodes = not np.isnan(report.step)
-    header = ["attention", "cost", "loss", "ms per layer", "faster from"]
+    header = ["attention", "cost", report.measure, "ms per layer", "faster from"]
     header += ["ms per token", "faster from"] if decodes else []
 
     def times(row: Any) -> list[str]:
@@ -157,11 +160,13 @@ def _recommendation(report: AttentionReport) -> str:
         why = (
             "nothing is faster"
             if not fastest
-            else f"nothing faster keeps the loss within {100 * report.tolerance:.2g} %"
+            else f"nothing faster keeps the {report.measure} within {100 * report.tolerance:.2g} %"
         )
         return f"recommended: keep softmax at {report.length} tokens; {why}"
     count = len(report.recommended)
-    words = f"recommended: {_label(row)} in {count} of {count + len(report.kept)} layers; the loss changes by "
+    words = (
+        f"recommended: {_label(row)} in {count} of {count + len(report.kept)} layers; the {report.measure} changes by "
+    )
     words += f"{100 * report.change:+.2g} %, tolerance {100 * report.tolerance:.2g} %"
     return words + (f"; keep exact: {', '.join(report.kept)}" if report.kept else "")
 
@@ -169,7 +174,7 @@ def _recommendation(report: AttentionReport) -> str:
 def _crossover(what: str, report: AttentionReport, rows: Sequence[ReportRow], name: str) -> str:
     """From how many tokens on something within the tolerance is faster."""
     if not rows:
-        return f"{what}: keep softmax; nothing keeps the loss within {100 * report.tolerance:.2g} % in all layers"
+        return f"{what}: keep softmax; nothing keeps the {report.measure} within {100 * report.tolerance:.2g} % in all layers"
     faster = [row for row in rows if getattr(row, name) is not None]
     if not faster:
         return f"{what}: keep softmax; nothing within the tolerance is faster at any length that was tried"
@@ -297,10 +302,11 @@ def attention_report(
     exact = clock.whole(clock.exact), clock.step(clock.exact) if clock.steps else float("nan")
     chosen, plans, size = _choice(rows, found, exact, change, tolerance, n_draws, generator)
     kept = [name for name in tested if name not in plans] if plans else []
+    measure = "output" if change.power == 2 else "loss"
     heads_of = f"{longest.q.shape[1]} heads of width {longest.q.shape[-1]}"
     name = f"{type(model).__name__}: {len(tested)} layers of {heads_of}, {longest.q.device.type}, "
     name += f"{torch.get_num_threads()} threads" if torch.get_num_threads() > 1 else "1 thread"
-    return AttentionReport(name, length, *exact, rows, tolerance, plans, size, chosen, kept, heads)
+    return AttentionReport(name, length, *exact, rows, tolerance, plans, size, chosen, kept, heads, measure)
 
 
 def _calls(model: nn.Module, batches: Sequence[Any], label: str, verbose: bool) -> dict[str, list[Recorded]]:

@@ -24,8 +24,12 @@ from bochner.nn import attention_report
 
 def articles(split: str) -> list[str]:
     """Long articles of WikiText-2."""
-    text = lzma.open(Path(os.environ["BOCHNER_DATA"]) / f"wikitext-2.{split}.txt.xz", "rt", encoding="utf-8").read()
-    found = (re.sub(r"\s+", " ", body).strip() for body in re.split(r"\n = [^=\n]+ = \n", text))
+    text = lzma.open(
+        Path(os.environ["BOCHNER_DATA"]) / f"wikitext-2.{split}.txt.xz", "rt", encoding="utf-8"
+    ).read()
+    found = (
+        re.sub(r"\s+", " ", body).strip() for body in re.split(r"\n = [^=\n]+ = \n", text)
+    )
     return [body for body in found if len(body) > 4000]
 
 
@@ -34,7 +38,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("model", help="minilm, or the folder of a model")
     parser.add_argument("--length", type=int, default=512, help="tokens of a sequence")
-    parser.add_argument("--costs", type=int, nargs="+", default=[64, 128], help="keys and rows per query")
+    parser.add_argument(
+        "--costs", type=int, nargs="+", default=[64, 128], help="keys and rows per query"
+    )
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
@@ -52,12 +58,18 @@ def main() -> None:
 
     def batch(split: str, number: int) -> dict[str, torch.Tensor]:
         text = articles(split)[number]
-        ids = tokenizer(text, truncation=True, max_length=arguments.length, return_tensors="pt")["input_ids"]
+        ids = tokenizer(
+            text, truncation=True, max_length=arguments.length, return_tensors="pt"
+        )["input_ids"]
         return {"input_ids": ids, "labels": ids} if decodes else {"input_ids": ids}
 
     generator = torch.Generator().manual_seed(0)
     held = [batch("test", number) for number in range(2)]
-    print(attention_report(model, [batch("valid", 0)], held, costs=arguments.costs, generator=generator))
+    print(
+        attention_report(
+            model, [batch("valid", 0)], held, costs=arguments.costs, generator=generator
+        )
+    )
 
 
 if __name__ == "__main__":
