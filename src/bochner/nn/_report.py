@@ -174,7 +174,8 @@ def _recommendation(report: AttentionReport) -> str:
 def _crossover(what: str, report: AttentionReport, rows: Sequence[ReportRow], name: str) -> str:
     """From how many tokens on something within the tolerance is faster."""
     if not rows:
-        return f"{what}: keep softmax; nothing keeps the {report.measure} within {100 * report.tolerance:.2g} % in all layers"
+        bound = f"{report.measure} within {100 * report.tolerance:.2g} %"
+        return f"{what}: keep softmax; nothing keeps the {bound} in all layers"
     faster = [row for row in rows if getattr(row, name) is not None]
     if not faster:
         return f"{what}: keep softmax; nothing within the tolerance is faster at any length that was tried"
