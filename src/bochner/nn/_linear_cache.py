@@ -189,7 +189,7 @@ def _layers(model: Any, *, cross: bool, encoder: bool = False) -> list[Any]:
     }
     usual = DynamicCache(config=config).layers
     if not cross:  # other layers hold more than keys, such as the state of a convolution
-        places &= {i for i, layer in enumerate(usual) if type(layer) is DynamicLayer}
+        places = {i: by for i, by in places.items() if i < len(usual) and type(usual[i]) is DynamicLayer}
     if not places and not (cross or encoder):
         raise ValueError(
             f"{OWNER}: no attention of {type(model).__name__} that uses a cache is converted; call replace_attention "
