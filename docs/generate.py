@@ -18,6 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bochner import Approximation, catalogue
 from bochner._citation import bibliography
 from bochner.nn._families import FAMILIES
@@ -29,8 +31,9 @@ from bochner_lab.command_line import main
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
 
-from accuracy_pages import accuracy_page, accuracy_picture, merged_accuracy, metric_table, rival_rows  # noqa: E402
+from accuracy_pages import accuracy_page, accuracy_picture, merged_accuracy, metric_table  # noqa: E402
 from black_box_tables import black_box_tables  # noqa: E402
+from draw_readme import judged_tables  # noqa: E402
 from family_pages import family_page  # noqa: E402
 from printed_outputs import printed_pages, with_output  # noqa: E402
 from reference_pages import known, pair_rows, points_for, reference_pages  # noqa: E402
@@ -52,7 +55,7 @@ from reproduction_pages import (  # noqa: E402
     table,
     training_table,
 )
-from speed_pages import benchmark_page, cases, speed_page, speed_picture  # noqa: E402
+from speed_pages import benchmark_page, cases, speed_page, speed_picture, times_faster  # noqa: E402
 from table_pages import judged_section  # noqa: E402
 
 
@@ -295,12 +298,6 @@ def wrong_tool_page() -> str:
     return insert(page, "short sequences", table("case | measured | lengths tried", rows))
 
 
-PEERS = r"^(performer-pytorch|scaled_dot_product_attention) / "
-"""Cases of attention that compare with other libraries."""
-LESSER = r"Landmarks.*(-> 256|float64)|conjugate gradients|of this fit|of coefficients|of predictions"
-"""Cases of that file which the README leaves to the page on accuracy."""
-
-
 def saved_accuracy() -> dict[str, Any]:
     """The run of ``bochner-lab bench learn`` that is committed."""
     found: dict[str, Any] = json.loads((DOCS / "accuracy.json").read_text())
@@ -319,23 +316,28 @@ def table_of_saved(part: str) -> str:
 
 
 def peer_table() -> str:
-    """Our measurements against other libraries, for the README: the main cases of speed, and one line for each rival."""
-    saved = saved_accuracy()["results"]
-    rows = saved_rows(lambda case: not re.search(LESSER, case))
-    rows += [
-        [case, f"{number(row['value'])} {row['unit']}", row["details"]]
-        for case, row in cases().items()
-        if re.search(PEERS, case)
+    """Six measurements against other libraries for the README, all in one direction."""
+    ratios = judged_tables()
+    won, mean = sum(ratio < 1 for ratio in ratios.values()), float(np.exp(np.mean(np.log(list(ratios.values())))))
+    rows = [
+        [
+            "error of the default on tables, no tuning",
+            "HistGradientBoosting",
+            f"lower on {won} of {len(ratios)} tables; {1 / mean:.2f} times lower in the geometric mean",
+            "[tables](docs/learn.md)",
+        ]
     ]
-    rows += [[case, value, details] for case, value, _, _, details in measured("attention.md", r"LinearCache.* 8192")]
-    return table("case | measured | details", rows + rival_rows([r for r in saved if "rival" in r["numbers"]]))
-
-
-def measured(page: str, pattern: str) -> list[list[str]]:
-    """Rows of the benchmark tables of a page whose first cell has the pattern: case, value, goal, met, details."""
-    lines = (line.strip("| ").split("|") for line in (DOCS / page).read_text().splitlines() if line.startswith("|"))
-    rows = ([cell.strip() for cell in cells] for cells in lines if len(cells) == 5)
-    return [cells for cells in rows if re.search(pattern, cells[0])]
+    faster = times_faster()
+    for title, against, page in (
+        ("features against RBFSampler, 64 columns", "RBFSampler", "speed"),
+        ("the same, 3072 columns", "RBFSampler", "speed"),
+        ("landmarks against Nystroem", "Nystroem", "speed"),
+        ("fit of a million rows against RBFSampler and NumPy, at no larger error", "RBFSampler and NumPy", "speed"),
+        ("linear attention against performer-pytorch, 16384 tokens", "performer-pytorch", "speed"),
+    ):
+        what = title.replace(f" against {against}", "").replace("the same", "features")
+        rows.append([what, against, f"{faster[title]:.1f} times faster", f"[{page}](docs/{page}.md)"])
+    return table("what | against | measured | more", rows)
 
 
 def _evidence(name: str) -> str:

@@ -78,7 +78,7 @@ class OnGivenFeatures(KernelMachine):
 
     method = "ridge"
     loss = "squared"
-    kernel = gamma = standardize = None  # there is none to choose, which intervals ask for
+    kernel = map = gamma = standardize = None  # there is none to choose
 
     @property
     def features_(self) -> Any:  # type: ignore[override]

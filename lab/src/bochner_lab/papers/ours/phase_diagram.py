@@ -64,11 +64,11 @@ class PhaseDiagram(Experiment):
         m = equal_flops(rows, p["d"], p["n"])
         specs = {name: Approximation(kernel, catalogue.map(one), iid, rows) for name, one in PLAIN.items()}
         specs |= {name: Approximation(kernel, one(p["n"]), iid, m) for name, one in HYBRIDS.items()}
-        lengths = self._lengths(p)
+        lengths, (query, key) = self._lengths(p), p["model"]
         found: dict[str, Any] = {"rows of hybrids": m}
         for name, spec in specs.items():
             grid = np.array([_relative(spec, r, r, p["d"], p["angles"]) for r in lengths])
-            found[name] = {"grid": grid, LANGUAGE: _relative(spec, *p["model"], p["d"], p["angles"])}
+            found[name] = {"grid": grid, LANGUAGE: _relative(spec, query, key, p["d"], p["angles"])}
         return found
 
     @staticmethod

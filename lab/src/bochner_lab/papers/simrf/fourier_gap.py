@@ -55,7 +55,8 @@ class FourierGap(Experiment):
         points = np.array(p["points"])
         if part == SIMULATED:
             return self._simulated(points, p["draws"], rng)
-        z = np.linspace(0, *p["z"][:1], p["z"][1] + 1)[1:]
+        end, count = p["z"]
+        z = np.linspace(0, float(end), int(count) + 1)[1:]
         zeros = {str(d): _zeros(d, z) for d in p["d"]}
         eq_26 = [float(gap(float(at), 8)) for at in points]
         errors = [trigonometric_mse(points**2, 8, 8, coupling) for coupling in ("iid", "orthogonal")]
@@ -171,7 +172,7 @@ def _zeros(d: int, z: np.ndarray) -> dict[str, Any]:
 
 def _ratio(z: float, d: int) -> float:
     """Error of two orthogonal rows over that of two independent ones."""
-    return 1 - float(gap(z, d)) / (1 - np.exp(-(z**2))) ** 2 * 2
+    return float(1 - float(gap(z, d)) / (1 - np.exp(-(z**2))) ** 2 * 2)
 
 
 def _eq_27(z: float, d: int) -> float:
