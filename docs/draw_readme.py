@@ -1,7 +1,8 @@
 """Draws the picture of the README: ``python docs/draw_readme.py`` writes ``docs/readme.svg`` from ``lab/results/``.
 
 One panel for each kind of user: our default against boosted trees on tables that it was not designed with
-(`bochner-lab bench tables`), a trained model after conversion (experiment `ours-trained-models`), and predicted errors beside simulated ones.
+(`bochner-lab bench tables`), a trained model after conversion (experiment `ours-trained-models`), and predicted errors
+beside simulated ones.
 """
 
 from __future__ import annotations
