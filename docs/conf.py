@@ -37,6 +37,7 @@ sphinx_gallery_conf = {
     "plot_gallery": "True",
     "remove_config_comments": True,
     "show_memory": False,
+    "write_computation_times": False,
     "show_signature": False,
     "min_reported_time": 1e9,
     "parallel": 2,

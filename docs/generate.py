@@ -202,7 +202,7 @@ def rejection_table() -> str:
         return "-" if found is None else f"{100 * found['mean']:.1f} % ± {100 * found['error']:.1f}"
 
     rows = [
-        [name, *(shown(part[kind]) for kind in ("features", "quadratic", "random features"))]
+        [name, *(shown(part["numbers"][kind]) for kind in ("features", "quadratic", "random features"))]
         for name, part in parts.items()
     ]
     return table("test and alternative | linear time | quadratic | random features, 400 of the simulations", rows)

@@ -133,12 +133,32 @@ def peers() -> None:
     assert faiss.IndexLSH(8, 16) and performer_pytorch.FastAttention(8)
 
 
+def gpytorch() -> None:
+    """A kernel of GPyTorch on our features."""
+    import torch
+
+    import bochner
+    from bochner.adapters import FeatureKernel
+
+    kernel = FeatureKernel(3, bochner.Approximation("gaussian"))
+    assert kernel(torch.zeros(2, 3)).to_dense().shape == (2, 2)
+
+
+def botorch() -> None:
+    """Features for sample paths of BoTorch."""
+    from bochner.adapters import path_features
+
+    assert callable(path_features)
+
+
 CHECKS: dict[str, tuple[Callable[[], None], ...]] = {
     "": (base, wheel_is_the_library),
     "torch": (torch,),
     "dask": (dask,),
     "plot": (plot,),
     "parquet": (parquet,),
+    "gpytorch": (gpytorch,),
+    "botorch": (botorch,),
     "all": (torch, dask, plot, parquet),
     "lab": (lab,),
     "lab-rl": (rl,),

@@ -19,5 +19,6 @@ print(advice)
 
 # %%
 # The errors of the ranking, in a picture.
-figure = advice.plot()
+figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
+advice.plot(ax)
 plt.show()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,14 @@ def width(kind: type) -> int:
 
 def small(kind: type, **parameters: Any) -> Any:
     """An estimator that fits in milliseconds."""
-    few = {"n_neighbors": 2} if kind is learn.AngularHash else {"n_components": width(kind)}
-    return kind(**few | {"random_state": 0} | parameters)
+    few = {"n_neighbors": 2, "n_components": width(kind), "random_state": 0}
+    taken = inspect.signature(kind).parameters
+    few = {
+        name: value
+        for name, value in few.items()
+        if name in taken and (name, kind) != ("n_components", learn.AngularHash)
+    }
+    return kind(**few | parameters)
 
 
 def good(kind: type) -> Good:

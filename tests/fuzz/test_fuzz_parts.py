@@ -20,6 +20,7 @@ GOOD: Good = {
     "Y": lambda: rows(seed=1),
     "Z": lambda: rows(4, 7),
     "alpha": constant(1.5),
+    "beta": constant(1.5),
     "base": constant(radii.Chi()),
     "bases": constant((maps.Positive(), maps.Trigonometric())),
     "blocks": constant(1),

@@ -12,7 +12,7 @@ from torch import nn
 from bochner import Approximation, kernels, maps, mechanism
 from bochner.maps import DenseExponential, Frame
 from bochner.nn import RandomFeatureAttention, calibrate, replace_attention
-from bochner.nn._calibration import Moments
+from bochner.nn._calibration_moments import HeadMoments
 from bochner.nn._recording import record
 from bochner.nn._tensor_features import HeadFeatures, QuadraticFeatures
 from support.attention_models import RUNS, batch_of, build, encoder, generator
@@ -55,7 +55,7 @@ def weighted_moments(X, Y, P):
 def test_moments_are_those_of_all_visible_pairs(name):
     model, _ = build(name)
     for call in record(model, batch_of(name)):
-        for h, found in enumerate(Moments.of(call).heads()):
+        for h, found in enumerate(HeadMoments.of(call).heads()):
             for part, expected in zip(found, weighted_moments(*pairs(call, h)), strict=True):
                 np.testing.assert_allclose(part, expected, atol=1e-5)
 
@@ -64,7 +64,7 @@ def test_moments_are_those_of_all_visible_pairs(name):
 @pytest.mark.parametrize("near", [(3, 0), (0, 2), (2, 1)])
 def test_moments_with_a_window_are_those_of_far_pairs(name, near):
     call = record(build(name)[0], batch_of(name))[1]
-    for h, found in enumerate(Moments.of(call, *near).heads()):
+    for h, found in enumerate(HeadMoments.of(call, *near).heads()):
         for part, expected in zip(found, weighted_moments(*pairs(call, h, *near)), strict=True):
             np.testing.assert_allclose(part, expected, atol=1e-5)
 

@@ -110,7 +110,7 @@ def test_a_model_with_sliding_windows_alone():
     with pytest.raises(
         ValueError, match=r"nothing is left to convert; .* stay exact, .* from a configuration without sliding windows"
     ):
-        replace_attention(model)
+        replace_attention(model, "dense")
     with pytest.raises(ValueError, match=r"calibrate: no attention can be converted; .* sees a sliding window only"):
         calibrate(model, [TOKENS])
 
@@ -120,7 +120,7 @@ def test_softcapping_is_refused():
     with pytest.raises(
         ValueError, match=r"self_attn \(Gemma2Attention\) caps its dot products by 50 tanh\(x / 50\), which"
     ):
-        replace_attention(model)
+        replace_attention(model, "dense")
     assert not any(hasattr(module, "random_features") for module in model.modules())
 
 
@@ -129,7 +129,7 @@ def test_the_position_bias_of_t5_is_refused():
     with pytest.raises(
         ValueError, match=r"SelfAttention \(T5Attention\) adds a learned bias for each distance .*EncDec"
     ):
-        replace_attention(model)
+        replace_attention(model, "dense")
     new = convert(model, select=lambda name, module: name.endswith("EncDecAttention"))
     assert sum(hasattr(module, "random_features") for module in new.modules()) == 2
     assert new.decoder.config._attn_implementation == model.decoder.config._attn_implementation == "sdpa"
@@ -145,12 +145,12 @@ def test_calibration_of_grouped_heads_and_cross_attention(name):
     assert calibrated < 0.1
 
 
-def test_default_is_dense_and_positional():
+def test_arguments_are_positional_and_256_rows_the_default():
     model, _ = build("Llama")
     new = replace_attention(model, "favor++", 24, lambda name, _: "layers.0" in name, True, torch.Generator())
     (features,) = (module for name, module in new.named_modules() if name.endswith("random_features"))
     assert features.features.spec.n_projections == 24
-    features = replace_attention(model).model.layers[0].self_attn.random_features.features
+    features = replace_attention(model, "dense").model.layers[0].self_attn.random_features.features
     assert isinstance(features.spec.map, maps.DenseExponential) and features.spec.n_projections == 256
 
 

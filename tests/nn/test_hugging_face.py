@@ -122,7 +122,7 @@ def test_converted_attention_stays_converted():
 
 
 def test_a_configuration_cannot_ask_for_features():
-    replace_attention(build("gpt2")[0])  # makes the name known
+    replace_attention(build("gpt2")[0], "dense")  # makes the name known
     with pytest.raises(ValueError, match=r"this GPT2Attention has no features; .*replace_attention"):
         gpt2(attn_implementation="bochner")(TOKENS)
 

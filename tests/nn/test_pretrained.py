@@ -217,7 +217,7 @@ def test_a_quantised_model_is_refused():
     with pytest.raises(
         ValueError, match=r"replace_attention: the model is quantised by gptq, .* convert the model before"
     ):
-        replace_attention(model)
+        replace_attention(model, "dense")
 
 
 def test_registered_after_an_import_of_transformers(tmp_path, monkeypatch):

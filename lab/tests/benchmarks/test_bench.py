@@ -45,7 +45,7 @@ def test_bench_prints_json(monkeypatch, capsys):
 
 def test_bench_takes_data_sets_of_one_suite(monkeypatch, capsys):
     assert main(["bench", "projections", "--data", "letter"]) == 2
-    assert "--data measures learn, not projections" in capsys.readouterr().err
+    assert "--data measures learn or tables, not projections" in capsys.readouterr().err
     names = []
     monkeypatch.setattr(learn, "_speed", fake_suite)
     monkeypatch.setattr(learn._accuracy, "run", lambda found: names.extend(found) or iter(()))

@@ -81,8 +81,11 @@ def standard_candidates(classifies: bool, n_columns: int, *, impute: bool = Fals
 
 
 def _imputing(candidate: EstimatorCandidate) -> EstimatorCandidate:
-    """Missing numbers become the median of their column in the training rows; trees and our machines take them as is."""
-    if candidate.name == BOOSTED or candidate.ours:
+    """Missing numbers become the median of their column in the training rows; boosted trees take them as they are.
+
+    Our machines do so too, but refuse gaps in a column that had none in the rows of the fit, as may happen in a fold.
+    """
+    if candidate.name == BOOSTED:
         return candidate
     estimator = make_pipeline(SimpleImputer(strategy="median"), candidate.estimator)
     return EstimatorCandidate(candidate.name, estimator, candidate.growth, candidate.needed, candidate.ours)

@@ -17,7 +17,6 @@ from functools import cache, lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy import special
 
 from .._arrays import like, root
 from .._random import RNG, as_generator, opposite_gamma
@@ -106,7 +105,7 @@ class Matern(Radial):
         """Return the density of the multivariate t law."""
         w = np.asarray(frequencies, dtype=np.float64)
         half = w.shape[-1] / 2
-        log_constant = math.log(special.poch(self.nu, half)) - half * math.log(2 * math.pi * self.nu)
+        log_constant = math.lgamma(self.nu + half) - math.lgamma(self.nu) - half * math.log(2 * math.pi * self.nu)
         return np.asarray(np.exp(log_constant - (self.nu + half) * np.log1p((w**2).sum(axis=-1) / (2 * self.nu))))
 
     def opposite_scales(self, scales: np.ndarray) -> np.ndarray:

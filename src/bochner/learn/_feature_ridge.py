@@ -47,7 +47,7 @@ class GivenFeatures:
 
     symmetric = True
     spec = SimpleNamespace(kernel=Linear(), map=SimpleNamespace(uses_rows=False))
-    """As far as the linear engine asks: no row of a random matrix is used."""
+    """What the linear engine asks for: no row of a random matrix is used."""
 
     def __init__(self, width: int) -> None:
         self.n_features_in = self.n_features_out = width
@@ -108,9 +108,7 @@ class OnGivenFeatures(KernelMachine):
         self.selection_, width = None, rows.shape[1]
         method: Ridge = self._method()
         phi: Any = GivenFeatures(width)
-        if (
-            method.solver == "auto"
-        ):  # the dual equations hold the rows twice: below half they are still the smaller ones
+        if is_auto(method.solver):  # the dual equations hold the rows twice: below half they are still the smaller ones
             method = replace(method, solver="dual" if not begin and 2 * rows.count() < width else "primal")
         with self._threads():
             every, rows = rows, rows if begin else rows.merged()  # equal rows are left out together

@@ -379,7 +379,7 @@ class FourierProcess(RegressorMixin, RowEstimator):
 
 
 def _within_tolerance(kernel: Any, grid: FourierGrid, tolerance: float, ratio: float, n: float) -> FeatureMap:
-    """As few features as give the mean of n rows within the tolerance; as many as there can be, and a warning, otherwise.
+    """The fewest features that give the mean of n rows within the tolerance, or the most there can be, with a warning.
 
     A frequency of weight w that is left out has in the mean a part of variance w q/(q + ratio), where q is w times the
     number of rows on the whole torus at their density.

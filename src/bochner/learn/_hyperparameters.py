@@ -83,9 +83,11 @@ class GaussianEstimator(Compactable, FeatureEstimator):
         standard = Coordinates.standard(rows)
         if standard.center is None or standard.scale is None or not is_auto(self.standardize):
             return standard
-        robust = Coordinates.robust(rows.sample(_SPREAD_ROWS, np.random.default_rng(0)), np.inf)
+        sample = rows.sample(_SPREAD_ROWS, np.random.default_rng(0))
+        robust = Coordinates.robust(sample, np.inf)
         assert robust.center is not None and robust.scale is not None
-        wild = robust.scale > _WILD * standard.scale
+        tied = np.mean(sample == robust.center, axis=0) > 0.25  # mostly zeros: the middle half says nothing of the rest
+        wild = (robust.scale > _WILD * standard.scale) & ~tied
         return Coordinates(np.where(wild, robust.center, standard.center), np.where(wild, robust.scale, standard.scale))
 
     def _bandwidth_is_free(self) -> bool:

@@ -19,7 +19,7 @@ from ._changed_rows import in_coordinates
 from ._chooser import Selection, begin_chosen, choose, fit_chosen, is_auto, leaves_open
 from ._coordinates import Coordinates, moved_features
 from ._estimator import Compactable, FeatureEstimator
-from ._exact_kernel import check_exact, fit_exact, is_exact
+from ._exact_kernel import EXACT, check_exact, fit_exact, is_exact
 from ._feature_parameters import FeatureParameters, draw_features
 from ._linear.moments import Moments
 from ._linear.ridge import Ridge, RidgeModel
@@ -45,7 +45,7 @@ def streams(machine: Any) -> bool:
         raise AttributeError(
             f"{type(machine).__name__}: alpha='loo' looks at every row again, and partial_fit keeps none; use alpha='auto'."
         )
-    if is_exact(machine.map):
+    if isinstance(machine.map, str) and machine.map == EXACT:
         raise AttributeError(
             f"{type(machine).__name__}: map='exact' needs all rows at once, and partial_fit keeps none; use map='auto'."
         )

@@ -40,7 +40,7 @@ _SCHEMA: dict[str, tuple[Any, str]] = {
     ),
     "NadarayaWatson": (NadarayaWatson, "owner"),
     "Posterior": (Posterior, "mean root noise amplitude log_marginal_likelihood lost residual"),
-    "Ridge": (Ridge, "owner alpha alphas intercept solver"),
+    "Ridge": (Ridge, "owner alpha alphas intercept solver exact_products"),
     "RidgeModel": (RidgeModel, "options data alpha found"),
     "Scaling": (Scaling, "shift scale"),
     "Selection": (

@@ -19,7 +19,7 @@ from ._error import ErrorCase
 from ._features import Features
 from ._map import Coupling, Layout, Map
 
-LARGEST_DIMENSION = 3
+LARGEST_DIMENSION = 3  # the number of frequencies grows with its power
 MARGINS = tuple(np.geomspace(0.5, 48.0, 25))
 """Margins that are tried, in lengthscales: below, images of the data are felt; above, even slow kernels have decayed."""
 _IMAGES = 3

@@ -221,7 +221,7 @@ class RandomFeatureAttention(nn.Module):
         key = query if key is None else key
         check_inputs(self, query, key, None, key_padding_mask, None)
         q, k = (self._heads(self._batched(x), part, 0) for part, x in enumerate((query, key)))
-        self.features.fit_call(q, k, key_mask(key_padding_mask), self.current_scale())
+        self.features.fit_call(q, k, key_mask(key_padding_mask), self.current_scale(), again=True)
 
     def current_scale(self) -> float | Tensor:
         """Factor of the dot products, as it is now: a number, or one for each head, (heads, 1, 1)."""

@@ -19,6 +19,7 @@ from ._attention_checks import check_generator
 from ._calibration import features_of
 from ._head_spec import attention_spec
 from ._model_change import Loss, ModelChange
+from ._multihead import RandomFeatureAttention
 from ._recording import Recorded, record
 from ._report_candidates import CODES, ModelPlans, candidates, converted, sensitivity
 from ._report_heads import HeadRow, head_row, head_samples
@@ -338,7 +339,7 @@ def _measured(
     timed = clock.call.name if clock.call.name in candidate.plans else next(iter(candidate.plans))
     computed_by = converted(model, timed, candidate.plans[timed], generator)
     step, first = float("nan"), None
-    if clock.steps:
+    if clock.steps and not isinstance(computed_by, RandomFeatureAttention):  # which torch modules call without a cache
         step, first = clock.step(computed_by), clock.faster_from(clock.step, computed_by)
     codes = candidate.kind == CODES
     return ReportRow(

@@ -46,7 +46,7 @@ def applicable(kernel: Kernel, X: np.ndarray, n_features: int, Y: Any = None, rn
     >>> import numpy as np
     >>> from bochner import kernels
     >>> from bochner.selection import applicable
-    >>> X = np.random.default_rng(0).standard_normal((20, 3))
+    >>> X = np.random.default_rng(0).standard_normal((20, 5))
     >>> [spec.projection for spec in applicable(kernels.Laplacian(), X, 64)]
     [IID()]
     """

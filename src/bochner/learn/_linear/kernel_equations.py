@@ -26,12 +26,12 @@ DIRECT_ROWS, DOUBLE_ROWS = 20_000, 8192
 """Most rows of a Cholesky factor, 1.6 GB in float32, and of one in float64, .5 GB."""
 HELD_BYTES = 3 << 30
 """Tiles of the kernel that are kept from one product to the next: those of 40,000 rows."""
-_BLOCK = 2048
+_BLOCK = 2048  # rows and columns of a tile: 16 MB in float32
 _COLUMNS = 32
 """Vectors that are multiplied at a time."""
 _LANDMARKS, _ROWS_PER_LANDMARK = 2048, 12
-"""Landmarks of the preconditioner: more take longer to factor than they save (kin40k, 36,000 rows)."""
-_STEPS = 400
+"""Landmarks of the preconditioner at most, and rows for each: their factor is held beside the tiles.  Not tuned."""
+_STEPS = 400  # of conjugate gradients at most: a fit that needs more is told to regularise
 _TOLERANCE, _FLOAT32_TOLERANCE = 1e-8, 1e-4
 """Errors at which the iteration ends, relative to the fit, in the norm of the matrix: products in float32 round there."""
 

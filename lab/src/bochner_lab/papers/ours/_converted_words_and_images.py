@@ -35,7 +35,11 @@ def words(p: Mapping[str, Any], seed: int) -> dict[str, Any]:
     }
     for name, near in (("features", (0, 0)), ("window", (window, 1))):
         found[name] = [x / exact - 1 for x in increases(calibrate(model, data, m, *near), p["draws"])]
-    options: dict[str, Any] = {"costs": p["rows"], "tolerance": p["tolerance"], "verbose": False}
+    options: dict[str, Any] = {
+        "costs": [window + rows for rows in p["rows"]],
+        "tolerance": p["tolerance"],
+        "verbose": False,
+    }
     report = attention_report(model, data[:-1], data[-1:], loss=next_tokens, generator=generator, **options)
     found["recommended"] = [0.0, 0.0]
     if report.recommended:

@@ -141,7 +141,8 @@ class MechanismGrid(Experiment):
             for name, feature_map in (maps | frames).items():
                 tried = coupling in FRAMED_ROWS if name in frames else feature_map.worth_trying(projection)
                 tried = coupling == "iid" if name in LANDMARKS else tried
-                if not tried or not feature_map.serves(kernel):
+                d = fitted.shape[1]
+                if not tried or not feature_map.serves(kernel) or d > (feature_map.largest_dimension or d):
                     continue
                 try:
                     spec = Approximation(kernel, feature_map, projection, width)
