@@ -170,7 +170,8 @@ def test_formulas_are_markup(built):
 
 def test_pages_in_a_browser_without_a_network(built, pages, tmp_path):
     tables = "[...document.querySelectorAll('.table-wrapper')]"
-    wide = f"return {tables}.filter(table => table.scrollWidth > table.clientWidth + 1).length"
+    words = "!table.querySelector('math')"  # formulas do not break: their tables scroll in a box of their own
+    wide = f"return {tables}.filter(table => {words} && table.scrollWidth > table.clientWidth + 1).length"
     tabled = [
         path for path in pages if path.parent == built and "<table" in path.read_text() and path.name not in LISTS
     ]

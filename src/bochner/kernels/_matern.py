@@ -213,17 +213,19 @@ def _evaluate(xp: Any, q: Any, mixture: Mixture) -> Any:
     largest = float(xp.finfo(q.dtype).max)
     at_zero = min(mixture.mass, math.sqrt(largest))  # an infinite derivative, times a difference of 0, is not a number
     positive = q > 0
-    if not xp.any(positive):
-        return xp.full_like(q, at_zero)
-    needed = _needed(mixture, float(xp.min(q[positive])), float(xp.max(q)))
+    try:
+        if not xp.any(positive):
+            return xp.full_like(q, at_zero)
+        needed = _needed(mixture, float(xp.min(q[positive])), float(xp.max(q)))
+    except TypeError:  # traced, as under jax.jit: values are not known, so that all rates are needed
+        needed = mixture
     rates, weights_of_powers = _packed(needed)
     a = like(np.asarray(-np.minimum(rates, largest)), q)
     w = [like(np.asarray(weights), q) for weights in weights_of_powers]
     flat = xp.reshape(q, (-1, 1))
-    total = xp.zeros_like(flat[:, 0])
     step = max(1, BLOCK // len(rates))
-    for start in range(0, flat.shape[0], step):
-        total[start : start + step] = _sum_of_powers(xp.exp(flat[start : start + step] * a), w)
+    starts = range(0, max(flat.shape[0], 1), step)
+    total = xp.concat([_sum_of_powers(xp.exp(flat[start : start + step] * a), w) for start in starts])
     return xp.where(positive, xp.reshape(xp.clip(total, None, at_zero), q.shape), xp.full_like(q, at_zero))
 
 
@@ -232,7 +234,7 @@ def _sum_of_powers(E: Any, weights_of_powers: list[Any]) -> Any:
     total = E @ weights_of_powers[0]
     for w in weights_of_powers[1:]:
         E = E * E
-        total += E @ w
+        total = total + E @ w
     return total
 
 
