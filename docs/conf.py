@@ -9,6 +9,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 import bochner
+from bochner._citation import addresses, bibliography
 
 project = "bochner"
 author = "The bochner developers"
@@ -76,6 +77,19 @@ def keep_underscores(app: Any, what: str, name: str, obj: Any, options: Any, lin
     lines[:] = [re.sub(r"^(:(?:ivar|vartype) \w*)_:", r"\1\\_:", line) for line in lines]
 
 
+def name_sources(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """End the page of a class with the papers that it declares, with their addresses."""
+    keys = getattr(obj, "references", ()) if what == "class" else ()
+    if not isinstance(keys, tuple) or not keys:
+        return
+    known, places = bibliography(), addresses()
+    lines += ["", ".. rubric:: Sources", ""]
+    for key in keys:
+        place, address = places.get(key, ("", ""))
+        lines.append(f"- {known[key]}" + (f" `{place} <{address}>`__" if place else ""))
+    lines.append("")
+
+
 def end_code(app: Any, page: str, source: list[str]) -> None:
     """Drop the empty line at the end of a block of code, which doctest needs and readers do not."""
     source[0] = source[0].replace("\n\n```\n", "\n```\n")
@@ -109,4 +123,5 @@ def setup(app: Any) -> None:
     app.connect("builder-inited", draw_experiments)
     app.connect("html-page-context", break_names)
     app.connect("autodoc-process-docstring", keep_underscores, priority=900)  # after napoleon
+    app.connect("autodoc-process-docstring", name_sources, priority=950)
     app.connect("source-read", end_code)

@@ -37,12 +37,27 @@ def citation(*objects: Any) -> str:
 
 def bibliography() -> dict[str, str]:
     """Return readable references (authors, title, year) by key."""
-    readable = {}
-    for key, entry in _entries().items():
-        title, author, year = (re.search(rf"{name} = {{([^{{}}]*)}}", entry) for name in ("title", "author", "year"))
-        assert title and author and year, f"references.bib: {key} lacks a title, author or year"
-        readable[key] = f"{author[1].replace(' and ', '; ').removesuffix('.')}. *{title[1]}*, {year[1]}."
-    return readable
+    fields = {key: _fields(entry) for key, entry in _entries().items()}
+    return {
+        key: f"{field['author'].replace(' and ', '; ').removesuffix('.')}. *{field['title']}*, {field['year']}."
+        for key, field in fields.items()
+    }
+
+
+def addresses() -> dict[str, tuple[str, str]]:
+    """Return where papers can be read, by key: a name of the place and its address."""
+    fields = {key: _fields(entry) for key, entry in _entries().items()}
+    return {
+        key: (f"arXiv:{field['eprint']}", f"https://arxiv.org/abs/{field['eprint']}")
+        if "eprint" in field
+        else ("paper", field["url"])
+        for key, field in fields.items()
+        if "eprint" in field or "url" in field
+    }
+
+
+def _fields(entry: str) -> dict[str, str]:
+    return dict(re.findall(r"(\w+) = {([^{}]*)}", entry))
 
 
 def _entries() -> dict[str, str]:
