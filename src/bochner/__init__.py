@@ -9,7 +9,7 @@ import importlib
 import importlib.util
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _MODULES = (
     "adapters",

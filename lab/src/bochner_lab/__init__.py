@@ -49,7 +49,7 @@ from ._verdicts import (
     verdict_of,
 )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "CANNOT_RUN",
