@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 import platform
+import re
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -133,6 +134,17 @@ def label(value: Any) -> str:
             continue
         arguments.append(f"{parameter.name}={label(given)}" if named else label(given))
     return f"{type(value).__name__}({', '.join(arguments)})"
+
+
+def shortened(text: str) -> str:
+    """A text whose long decimal fractions are rounded to four digits.
+
+    Examples
+    --------
+    >>> shortened("Gaussian(lengthscale=5.522680508593631)")
+    'Gaussian(lengthscale=5.523)'
+    """
+    return re.sub(r"\d+\.\d{5,}(?![\de])", lambda found: f"{float(found[0]):.4g}", text)
 
 
 def environment() -> dict[str, str]:

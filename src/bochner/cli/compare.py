@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ..reporting import as_json, environment, printable
+from ..reporting import as_json, environment, printable, shortened
 from ..selection import DEFAULT_FEATURES
 from .mechanisms import MeasuredMechanisms, measure
 from .problem import Problem, add_arguments, check_range, read_problem, writable
@@ -97,5 +97,5 @@ def _of_mechanisms(mechanisms: MeasuredMechanisms) -> str:
     hidden = len(mechanisms.found) - _TOP
     more = f"\n... and {hidden} more in the report" if hidden > 0 else ""
     words = "\n".join(mechanisms.sentences)
-    title = f"Mechanisms for {mechanisms.kernel!r}, measured on {mechanisms.n_rows} rows:"
+    title = f"Mechanisms for {shortened(repr(mechanisms.kernel))}, measured on {mechanisms.n_rows} rows:"
     return f"\n{title}\n\n{mechanisms.table(_TOP)}{more}\n\n{words}"

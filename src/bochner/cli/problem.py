@@ -19,6 +19,7 @@ from .tables import Table, read_table
 
 EMBEDDED = ("breast-cancer", "diabetes", "digits", "even-digits", "iris", "wine")
 """Tables that come with scikit-learn; even-digits asks of each handwritten digit whether it is even."""
+_NAMED = 5  # columns that a description names: enough to recognise them, in one line
 _TARGETS = {"breast-cancer": "diagnosis", "diabetes": "progression", "digits": "digit", "even-digits": "even or odd",
             "iris": "species", "wine": "cultivar"}  # fmt: skip
 RULES = ("scale", "median")
@@ -47,7 +48,8 @@ class Problem:
         target = f", target {table.target!r}" if table.target else ""
         scaled = ", columns standardised" if self.standardized and not table.target else ""
         encoded = f", {', '.join(table.encoded)} one-hot encoded" if table.encoded else ""
-        constant = f", constant {', '.join(table.constant[:5])} left out" if table.constant else ""
+        more = ", ..." if len(table.constant) > _NAMED else ""
+        constant = f", constant columns ({', '.join(table.constant[:_NAMED])}{more}) left out" if table.constant else ""
         rows = "row" if table.n_left_out == 1 else "rows"
         left_out = f", {table.n_left_out} {rows} with missing values left out" if table.n_left_out else ""
         cells = int(np.isnan(table.X).sum())

@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..reporting import as_json, printable
+from ..reporting import as_json, printable, shortened
 from .mechanisms import MeasuredMechanism, MeasuredMechanisms, row
 from .problem import Problem
 
@@ -124,9 +124,13 @@ def _of_estimators(found: Comparison, code: str) -> list[str]:
         f"<pre><code>{_escaped(script(code, found.code))}</code></pre>",
         "<h2>What predicts the target</h2>",
         _table(header, rows),
-        f"<ul>{''.join(f'<li>{_escaped(sentence)}</li>' for sentence in found.sentences)}</ul>",
+        f"<details><summary>In words</summary>{_list(found.sentences)}</details>",
         _paragraphs([judged, *left_out, *found.notes]),
     ]
+
+
+def _list(sentences: Iterable[str]) -> str:
+    return f"<ul>{''.join(f'<li>{_escaped(sentence)}</li>' for sentence in sentences)}</ul>"
 
 
 def _estimator(result: Result, found: Comparison, highest: float) -> _Row:
@@ -139,7 +143,7 @@ def _of_mechanisms(found: MeasuredMechanisms) -> list[str]:
     highest = max(m.ranked for m in first)
     parts = [
         f"<h2>Mechanisms at width {found.n_features}</h2>",
-        f"<p>{_escaped(repr(found.kernel))} on {found.n_rows} rows.</p>",
+        f"<p>{_escaped(shortened(repr(found.kernel)))} on {found.n_rows} rows.</p>",
         _paragraphs(found.sentences),
         _table(_MECHANISMS, (_mechanism(m, m is first[0], highest) for m in first)),
     ]
