@@ -146,8 +146,9 @@ def accuracy_page(measured: Mapping[str, Any]) -> str:
         "brackets. All methods see the same scaled columns and choose their parameters on training rows only; the time of "
         "that search is in the "
         "last column. The time in brackets is "
-        "that of a fit with the chosen parameters, for our automatic mode as for the others. Methods without features "
-        f"stand in the first column of errors. Width {WIDE} is measured on data with at least {3 * WIDE // 2} rows, and "
+        "that of a fit with the chosen parameters, for our automatic mode as for the others.",
+        f"Methods without features stand in the first column of errors. Width {WIDE} is measured on data with at least "
+        f"{3 * WIDE // 2} rows, and "
         "not for `Nystroem`, whose singular value decomposition takes minutes there; the exact kernel on at most 10000. "
         "Conjugate gradients (cg) are made for far more features: see the cases of speed below.",
         "![Error against fit time of kernel machines, RBFSampler, Nystroem, support vectors and boosting](accuracy.svg)",
