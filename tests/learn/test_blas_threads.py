@@ -15,16 +15,17 @@ from threadpoolctl import threadpool_limits
 from bochner.learn import GaussianProcess, KernelClassifier, KernelRidge
 
 RNG = np.random.default_rng(0)
-X = RNG.standard_normal((900, 5))
-Y = np.sin(X[:, 0]) + 0.1 * RNG.standard_normal(900)
+X = RNG.standard_normal((400, 5))
+Y = np.sin(X[:, 0]) + 0.1 * RNG.standard_normal(400)
 
+PLAIN = {"kernel": "gaussian", "metric": None, "random_state": 0}
 ESTIMATORS = {
-    "ridge": KernelRidge(n_components=500, random_state=0),
-    "gcv": KernelRidge(n_components=500, alpha="gcv", random_state=0),
-    "loo": KernelRidge(n_components=300, alpha="loo", random_state=0),
-    "dual": KernelRidge(n_components=1000, alpha="gcv", random_state=0),
-    "classifier": KernelClassifier(n_components=300, random_state=0),
-    "process": GaussianProcess(n_components=300, optimize=("noise", "amplitude"), random_state=0),
+    "ridge": KernelRidge(n_components=200, random_state=0),  # with the whole search
+    "gcv": KernelRidge(n_components=300, alpha="gcv", **PLAIN),
+    "loo": KernelRidge(n_components=200, alpha="loo", **PLAIN),
+    "dual": KernelRidge(n_components=500, alpha="gcv", **PLAIN),
+    "classifier": KernelClassifier(n_components=200, **PLAIN),
+    "process": GaussianProcess(n_components=200, optimize=("noise", "amplitude"), random_state=0),
 }
 SCRIPT = """
 import sys
