@@ -11,13 +11,13 @@ import pytest
 
 from bochner import distributed, kernels, learn
 
-RNG = np.random.default_rng(0)
-X = RNG.normal([0.0, 5.0, -3.0], size=(2300, 3))
+RNG, N = np.random.default_rng(0), 460
+X = RNG.normal([0.0, 5.0, -3.0], size=(N, 3))
 Y = np.stack([np.sin(X[:, 0]), X[:, 1] * X[:, 2]], axis=1)
 LABELS = np.array(["a", "b", "c"])[np.digitize(X[:, 0], [-1.0, 0.5])]
-NOISY = Y[:, 0] + 0.1 * RNG.standard_normal(2300)
-WEIGHTS = RNG.integers(0, 3, 2300).astype(float)
-BLOCKS = (700, 100, 900, 600)
+NOISY = Y[:, 0] + 0.1 * RNG.standard_normal(N)
+WEIGHTS = RNG.integers(0, 3, N).astype(float)
+BLOCKS = (140, 20, 180, 120)
 
 
 def blocks(array):
@@ -58,7 +58,7 @@ CASES = [
     ("GaussianProcess", {"optimize": ("noise", "amplitude")}, Y, ("predict",)),
     (
         "GaussianProcess",
-        {"optimize_rows": 300, "normalize_y": True, "ard": True, "gamma": 0.1},
+        {"optimize_rows": 200, "normalize_y": True, "ard": True, "gamma": 0.1},
         NOISY,
         ("predict", "sample_y"),
     ),
@@ -111,7 +111,7 @@ def test_precision_is_kept(dtype):
 
 
 def test_weights_of_a_process(client):
-    options = {"n_components": 24, "optimize_rows": 300, "ard": True, "random_state": 0, "gamma": 0.1}
+    options = {"n_components": 24, "optimize_rows": 200, "ard": True, "random_state": 0, "gamma": 0.1}
     ours = distributed.GaussianProcess(**options).fit(blocks(X), blocks(NOISY), blocks(WEIGHTS))
     single = learn.GaussianProcess(**options).fit(X, NOISY, WEIGHTS)
     check_close(ours.predict(blocks(X)), single.predict(X))
@@ -144,8 +144,8 @@ def test_pieces_equal_the_whole(client):
         machine = {"map": None, "alpha": 1.0}
         options = {"gamma": 0.1, **({"optimize": ("noise", "amplitude")} if name == "GaussianProcess" else machine)}
         whole = fitted(learn, name, options, X, y)
-        parts = fitted(distributed, name, options, blocks(X)[:1200], blocks(y)[:1200])
-        parts.partial_fit(blocks(X)[1200:], blocks(y)[1200:])
+        parts = fitted(distributed, name, options, blocks(X)[:240], blocks(y)[:240])
+        parts.partial_fit(blocks(X)[240:], blocks(y)[240:])
         check_close(parts.predict(blocks(X)), whole.predict(X))
 
 
@@ -153,10 +153,11 @@ def test_pieces_equal_the_whole(client):
 @pytest.mark.parametrize("y", (Y[:, 0], Y, LABELS, (Y > 0).astype(int)), ids=["one", "two", "classes", "labels"])
 def test_scores(y, weights):
     name = "KernelRidge" if y.dtype == float else "KernelClassifier"
-    model = getattr(distributed, name)(n_components=24, random_state=0).fit(X, y)
+    options = {"gamma": 0.1, "map": None, "alpha": 1.0}
+    model = fitted(distributed, name, options, X, y)
     with dask.config.set(scheduler="synchronous"):
         score = model.score(blocks(X), blocks(y), None if weights is None else blocks(weights))
-    assert np.isclose(score, getattr(learn, name)(n_components=24, random_state=0).fit(X, y).score(X, y, weights))
+    assert np.isclose(score, fitted(learn, name, options, X, y).score(X, y, weights))
 
 
 def test_blocks_go_on_from_few_rows_in_memory():
@@ -174,8 +175,8 @@ def test_classes_that_come_later():
     A, y = X[rows], LABELS[rows]
     parts = distributed.KernelClassifier(gamma=0.1, map=None, n_components=24, alpha=1.0, random_state=0)
     with dask.config.set(scheduler="synchronous"):
-        parts.partial_fit(da.asarray(A[:500]), da.asarray(y[:500]), classes=np.unique(y)).partial_fit(
-            da.asarray(A[500:]), da.asarray(y[500:])
+        parts.partial_fit(da.asarray(A[:100]), da.asarray(y[:100]), classes=np.unique(y)).partial_fit(
+            da.asarray(A[100:]), da.asarray(y[100:])
         )
     whole = learn.KernelClassifier(gamma=0.1, map=None, n_components=24, alpha=1.0, random_state=0).fit(A, y)
     np.testing.assert_array_equal(parts.predict(A), whole.predict(A))
@@ -216,8 +217,8 @@ def test_projections_back_to_rows():
 
 def test_rows_in_memory_are_fitted_as_on_one_machine():
     for name, y in (("KernelRidge", Y), ("GaussianProcess", Y), ("KernelClassifier", LABELS)):
-        ours = fitted(distributed, name, {}, X, y).predict(X)
-        np.testing.assert_array_equal(ours, fitted(learn, name, {}, X, y).predict(X))
+        ours, single = (fitted(module, name, {}, X[:120], y[:120]).predict(X) for module in (distributed, learn))
+        np.testing.assert_array_equal(ours, single)
 
 
 def test_sparse_blocks():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 CALLABLES = 300
 """About how many callables are explored."""
 
-examples = max(2, int(os.environ.get("BOCHNER_FUZZ", "2400")) // CALLABLES)
+examples = max(2, int(os.environ.get("BOCHNER_FUZZ", "1200")) // CALLABLES)
 """Examples of each callable: BOCHNER_FUZZ in all, of which `make fuzz` asks for 10,000."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 from typing import Any
 
@@ -85,23 +86,28 @@ METHODS = (
 )
 
 
+@functools.cache
+def estimator_of(kind: type, fitted: bool) -> Any:
+    """A new or a fitted estimator, made when it is first asked for."""
+    return small(kind).fit(rows(), good(kind)["y"]()) if fitted else small(kind)
+
+
 def method_target(kind: type, method: str, *, fitted: bool) -> Target:
     """A method of a new estimator, or of a copy of a fitted one; what a refused fit leaves is compared."""
     known = good(kind) | {"sample_weight": constant(None), "classes": constant(None)}
     if method == "inverse_transform":
         known["X"] = known["Z"] = lambda: rows(N, width(kind))
-    estimator = small(kind).fit(rows(), known["y"]()) if fitted else small(kind)
-    signature = target_of(method, getattr(estimator, method), known)
+    signature = target_of(method, getattr(small(kind), method), known)
     parameters = {name: value for name, value in signature.good.items() if name in known}
 
     def ask(subject: Any = None, **arguments: Any) -> Any:
-        return getattr(estimator if subject is None else subject, method)(**arguments)
+        return getattr(estimator_of(kind, fitted) if subject is None else subject, method)(**arguments)
 
     return Target(
         f"{'fitted ' if fitted else ''}{kind.__name__}.{method}",
         ask,
         parameters,
-        subject=(lambda: copy.deepcopy(estimator)) if "fit" in method else None,
+        subject=(lambda: copy.deepcopy(estimator_of(kind, fitted))) if "fit" in method else None,
         required=tuple(dict.fromkeys((*signature.required, *(["y"] if "y" in parameters else [])))),
     )
 

@@ -21,6 +21,7 @@ from bochner.learn import (
     RandomProjection,
     _row_source,
 )
+from support.checks import THOROUGH
 
 LAYERS = tuple(
     f"{Path(bochner.__file__).parent}/{layer}/"
@@ -87,7 +88,8 @@ def length_of(fit, estimator):
 
 def places(length):
     """Calls to interrupt: the first ones, then some of the whole, the last included."""
-    return sorted({*range(1, 8), *np.linspace(8, length, 25).astype(int).tolist()})
+    first, some = (8, 25) if THOROUGH else (4, 8)
+    return sorted({*range(1, first), *np.linspace(first, length, some).astype(int).tolist()})
 
 
 def check_untouched(estimator, fit):

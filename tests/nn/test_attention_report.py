@@ -189,8 +189,9 @@ def test_one_seed_gives_one_report(clock):
     assert a == b
 
 
-def test_times_are_measured_and_do_not_depend_on_what_was_there(clock):
+def test_times_are_measured(monkeypatch):
     """Real times, of which only the sign is known."""
+    monkeypatch.setattr("bochner.nn._report_times.LENGTHS", (128, 256))
     report = attention_report(build("gpt2")[0], language_batches(2), costs=[12], verbose=False)
     assert report.seconds > 0 and report.step > 0
     assert all(row.seconds > 0 and row.step > 0 for row in report.rows)

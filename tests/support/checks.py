@@ -6,9 +6,13 @@ thousands of them at fixed seeds, so a failure is a defect.
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 from scipy import stats
 
+THOROUGH = "BOCHNER_THOROUGH" in os.environ
+"""Whether tests that take a part of their cases or repetitions take all of them, as `make fuzz` does."""
 Z_MAX = 5.0
 P_MIN = 2 * stats.norm.sf(Z_MAX)
 

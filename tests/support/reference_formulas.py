@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import xlogy
 
-from bochner.theory._rows import chi_mean, sine_law, sine_moment
+from bochner.theory._rows import sine_law, sine_moment
 from bochner.theory._special_functions import log_poisson_mean, log_rising_ratio
 
 
@@ -78,6 +78,11 @@ def sum_density(w: Any, d: int, c: float | None = None) -> np.ndarray:
     s, weights = sine_law(d)
     scale = np.sqrt(1 + c * s)
     return np.asarray((np.exp(_log_chi_density(w[..., None] / scale, 2 * d)) / scale) @ weights)
+
+
+def chi_mean(d: int) -> float:
+    r""":math:`\mu_d = E[\chi_d] = \sqrt2\,\Gamma(\frac{d+1}2)/\Gamma(\frac d2)`."""
+    return math.sqrt(2) * math.exp(math.lgamma((d + 1) / 2) - math.lgamma(d / 2))
 
 
 def sum_second_moment(d: int, c: float = 0.0) -> float:

@@ -93,10 +93,6 @@ class DaskRows:
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
         return np.asarray(self._drawn(n, rng).X)
 
-    def sample_with_targets(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        X, y, _ = self._drawn(n, rng)
-        return X, y
-
     def sample_weighted(self, n: int, rng: np.random.Generator) -> Chunk:
         return self._drawn(n, rng)
 

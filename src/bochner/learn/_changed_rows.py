@@ -68,11 +68,6 @@ class ChangedRows:
         """Return at most ``n`` rows."""
         return np.asarray(self.change(Chunk(self.rows.sample(n, rng), None, None)).X)
 
-    def sample_with_targets(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Return at most ``n`` rows with their targets."""
-        found = self.sample_weighted(n, rng)
-        return found.X, found.targets
-
     def sample_weighted(self, n: int, rng: np.random.Generator) -> Chunk:
         """Return at most ``n`` rows with targets and weights."""
         return self.change(self.rows.sample_weighted(n, rng))

@@ -97,9 +97,6 @@ class RowSource(Protocol):
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Return at most ``n`` rows, sampled without replacement and in their order, as a dense array."""
 
-    def sample_with_targets(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Like `sample`, with the targets of the rows."""
-
     def sample_weighted(self, n: int, rng: np.random.Generator) -> Chunk:
         """Like `sample`, with targets and weights."""
 
@@ -266,13 +263,8 @@ class _RowsInMemory(ABC):
         """Rows drawn without replacement."""
         return self.dense(self._drawn(n, rng))
 
-    def sample_with_targets(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Return what `sample` returns, with targets."""
-        chosen = self._drawn(n, rng)
-        return self.dense(chosen), self.targets[chosen]
-
     def sample_weighted(self, n: int, rng: np.random.Generator) -> Chunk:
-        """Return what `sample_with_targets` returns, with weights."""
+        """Return what `sample` returns, with targets and weights."""
         chosen = self._drawn(n, rng)
         weights = None if self.weights is None else self.weights[chosen]
         return Chunk(self.dense(chosen), self.targets[chosen], weights)

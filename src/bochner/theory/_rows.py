@@ -92,8 +92,3 @@ def sine_moment(d: int, p: float) -> float:
     return math.exp(
         math.lgamma((d + p) / 2) + math.lgamma((d + 1) / 2) - math.lgamma(d / 2) - math.lgamma((d + p + 1) / 2)
     )
-
-
-def chi_mean(d: int) -> float:
-    r""":math:`\mu_d = E[\chi_d] = \sqrt2\,\Gamma(\frac{d+1}2)/\Gamma(\frac d2)`."""
-    return math.sqrt(2) * math.exp(math.lgamma((d + 1) / 2) - math.lgamma(d / 2))
