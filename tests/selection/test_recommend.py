@@ -187,8 +187,8 @@ def test_landmarks_need_more_rows_than_those_judged():
     kinds = [
         {type(c.spec.map) for c in advice.ranking}
         for advice in (
-            bochner.recommend(few, kernel=kernels.Gaussian(), n_features=64, rng=0),
-            bochner.recommend(tolerance, kernel=kernels.Gaussian(), tolerance=0.2, rng=0),
+            bochner.recommend(few, kernel=kernels.Matern(1.5), n_features=64, rng=0),
+            bochner.recommend(tolerance, kernel=kernels.Matern(1.5), tolerance=0.2, rng=0),
         )
     ]
     assert all(maps.Landmarks not in kind for kind in kinds)
@@ -213,12 +213,12 @@ def test_positive_and_symmetric_features_alone():
 
 
 def test_tolerance_chooses_the_number_of_features():
-    advice = bochner.recommend(X, kernel=kernels.Gaussian(), tolerance=0.05, rng=0)
+    advice = bochner.recommend(X, kernel=kernels.Matern(1.5), tolerance=0.1, rng=0)
     best = advice.ranking[0]
-    assert best.bound <= 1.02 * 0.05 and best.n_features == min(c.n_features for c in advice.ranking)
+    assert best.bound <= 1.02 * 0.1 and best.n_features == min(c.n_features for c in advice.ranking)
     (error,) = true_errors([advice.best], X, X, 100, seed=4)
-    assert 0.035 < error < 0.0535  # reached, and not by twice the features; 100 draws have a standard error of 2 %
-    finer = bochner.recommend(X, kernel=kernels.Gaussian(), tolerance=0.02, rng=0)
+    assert 0.07 < error < 0.107  # reached, and not by twice the features; 100 draws have a standard error of 2 %
+    finer = bochner.recommend(X, kernel=kernels.Matern(1.5), tolerance=0.04, rng=0)
     assert finer.ranking[0].n_features > 2.5 * best.n_features  # no error falls faster than 1/m
 
 
