@@ -8,7 +8,7 @@ TESTS ?= # all, unless files are named
 SUITE ?= # of benchmarks: all, unless one is named
 FUZZ ?= 10000
 
-.PHONY: demo test fuzz lint bench docs package fresh-clone clean
+.PHONY: demo test thorough fuzz lint bench docs package fresh-clone clean
 
 demo: $(VENV)/.demo
 	$(BIN)/bochner compare --out demo
@@ -18,8 +18,11 @@ test: lint
 	$(BIN)/python -m pytest -n 2 $(TESTS)
 
 fuzz: $(VENV)/.test
-	BOCHNER_THOROUGH=1 BOCHNER_FUZZ=$(FUZZ) BOCHNER_INTERRUPTIONS=2000 BOCHNER_FLIPS=2000 \
-		$(BIN)/python -m pytest -n 2 tests/fuzz tests/approximation/test_files.py tests/learn/test_interrupted_fits.py
+	BOCHNER_FUZZ=$(FUZZ) BOCHNER_INTERRUPTIONS=2000 BOCHNER_FLIPS=2000 $(BIN)/python -m pytest -n 2 tests/fuzz tests/approximation/test_files.py
+
+thorough: lint
+	@tests/install_browser.sh
+	BOCHNER_THOROUGH=1 $(BIN)/python -m pytest -n 2 $(TESTS)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -8,7 +8,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 git clone --quiet . "$folder/bochner"
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(demo lint docs bench fuzz test package clean)
+[ ${#targets[@]} -gt 0 ] || targets=(demo lint docs bench fuzz test thorough package clean)
 for target in "${targets[@]}"; do
     rm -rf "$folder/bochner/.venv"
     echo "make $target"

@@ -77,7 +77,7 @@ def test_the_map_is_unbiased_for_the_kernel_with_the_geometry_and_the_law(page, 
     spec, rng = Approximation(page["TwoScales"](), page["Sinusoid"](), projection[rows], 7), np.random.default_rng(seed)
     assert spec.unbiased
     for name, z in probes(4, 1.2, seed).items():
-        values = [spec.draw(4, rng).gram(z[None], 0 * z[None])[0, 0] for _ in range(1500)]
+        values = [spec.draw(4, rng).gram(z[None], 0 * z[None])[0, 0] for _ in range(500)]
         check_mean(np.array(values), float(spec.kernel(z[None], 0 * z[None])[0, 0]), f"{spec} {name}")
 
 

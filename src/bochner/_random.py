@@ -27,12 +27,11 @@ def as_generator(rng: RNG) -> np.random.Generator:
 
 
 def _seed(value: Any) -> int:
-    sentence = f"rng must be a non-negative integer, a numpy.random.Generator or None, got {shown(value)}."
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(sentence)
-    if int(value) < 0:
-        raise ValueError(sentence)
-    return int(value)
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if whole and int(value) >= 0:
+        return int(value)
+    kind = ValueError if whole else TypeError
+    raise kind(f"rng must be a non-negative integer, a numpy.random.Generator or None, got {shown(value)}.")
 
 
 def streams(rng: RNG, *names: str) -> tuple[np.random.Generator, ...]:

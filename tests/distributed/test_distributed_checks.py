@@ -21,8 +21,8 @@ pytestmark = [
     [
         RandomFeatures(map="positive", n_components=8),
         RandomProjection(2),
-        KernelRidge(map="positive", n_components=64),
-        KernelClassifier(map="positive", gamma=1.0, n_components=64),
+        KernelRidge("gaussian", metric=None, map="positive", n_components=64),
+        KernelClassifier("gaussian", metric=None, map="positive", gamma=1.0, n_components=64),
         GaussianProcess(map="positive", n_components=32, optimize="amplitude"),
     ]
 )

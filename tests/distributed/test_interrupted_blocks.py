@@ -11,7 +11,7 @@ import pytest
 
 from bochner import distributed
 
-X = np.random.default_rng(0).standard_normal((400, 3))
+X = np.random.default_rng(0).standard_normal((80, 3))
 Y = (X[:, 0] > 0).astype(int)
 SMALL = {"n_components": 8, "random_state": 0}
 ESTIMATORS = {
@@ -23,7 +23,7 @@ ESTIMATORS = {
 
 
 def blocks(array):
-    return da.from_array(array, chunks=(100, *array.shape[1:]))
+    return da.from_array(array, chunks=(20, *array.shape[1:]))
 
 
 def failing(exception):

@@ -12,7 +12,9 @@ import numpy as np
 from scipy import stats
 
 THOROUGH = "BOCHNER_THOROUGH" in os.environ
-"""Whether tests that take a part of their cases or repetitions take all of them, as `make fuzz` does."""
+"""Whether tests that take a part of their cases or repetitions take all of them, as `make thorough` does."""
+PART = int(os.environ.get("BOCHNER_PART", "0"))
+"""Which part of such cases is taken otherwise."""
 Z_MAX = 5.0
 P_MIN = 2 * stats.norm.sf(Z_MAX)
 
