@@ -163,12 +163,13 @@ def test_codes(bits):
     q = rng.standard_normal((2, 4, 8)).astype(np.float32)
     cosines = np.cos(np.pi * np.arange(bits + 1) / bits).astype(np.float32)
     first = np.array([[0, 1, 2], [4, 5, n]])
-    counts = np.array([40, 0, 30, 500]), np.array([10, 0, 30, 20])
+    counts = np.array([40, 0, 30, 500]), np.array([10, 0, 30, 20]), np.array([0, 24, 0, 40])
+    phases = rng.random((2, 4))
     values = rng.standard_normal((2, 2, n + 5, 6)).astype(np.float32)
     both = []
     for home in (compiled_coding, plain_coding):
         out, sums = np.zeros((2, 4, 6), np.float32), np.zeros((2, 4, 2))
-        used = np.full((2, 4, 80), -1, np.int64)
+        used = np.full((2, 4, 100), -1, np.int64)
         home.decode_coded(
             q,
             keys,
@@ -180,6 +181,7 @@ def test_codes(bits):
             coded,
             (16, first),
             counts,
+            phases,
             0.3,
             out,
             sums,
@@ -199,18 +201,39 @@ def test_choices_for_blocks():
     words = rng.integers(0, 2**63, (p, 1), dtype=np.uint64)
     offsets = rng.standard_normal(p).astype(f32)
     offsets[7] = -np.inf
-    ranges = np.array([[0, 9, 40], [30, 49, 80], [70, 99, 120], [110, 139, 160], [150, 199, 200]])
+    ranges = np.array([[0, 39, 40], [30, 49, 80], [70, 99, 120], [110, 139, 160], [150, 199, 200]])
     first = np.zeros(p, bool)
     first[:2] = True
+    phases = rng.random(blocks)
     arguments = judges, rng.uniform(1, 2, (blocks, 3)).astype(f32), np.cos(np.pi * np.arange(65) / 64).astype(f32)
     both = []
     for home in (compiled_coding, plain_coding):
-        places = np.zeros((blocks, 12), np.int64)
+        places, drawn, shifts = np.zeros((blocks, 12), np.int64), np.zeros((blocks, 9), np.int64), np.zeros((blocks, 9))
         home.select_for_blocks(
-            *arguments, words, rng.uniform(1, 2, p).astype(f32) * 0 + 1, offsets, ranges, first, 12, places
+            *arguments, words, np.ones(p, f32), offsets, ranges, first, 12, places, phases, drawn, shifts
         )
-        both.append(np.sort(places, axis=-1))
-    np.testing.assert_array_equal(*both)
+        both.append((np.sort(places, axis=-1), drawn, shifts))
+    for one, other in zip(*both, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+    assert (both[0][1][0] == p).all()  # the first block sees no more than it has near it
+    assert (both[0][1][1:] < p).all()
+
+
+def test_draws_of_keys():
+    """Both, and torch's, draw the same; a key whose score is minus infinity is never drawn."""
+    rng = np.random.default_rng(3)
+    for n, count in ((1, 3), (63, 8), (64, 64), (200, 16), (1000, 200)):
+        scores = (3 * rng.standard_normal(n)).astype(np.float32)
+        scores[rng.random(n) < 0.2] = -np.inf
+        scores[0] = 200.0 if n == 200 else scores[0]  # all draws but chance
+        phase, found = rng.random(), []
+        for home in (compiled_coding, plain_coding):
+            places, shifts = np.full(count, -1), np.zeros(count)
+            number = home.draw_keys(scores, count, phase, places, shifts)
+            found.append((places[:number], shifts[:number]))
+        np.testing.assert_array_equal(found[0][0], found[1][0])
+        np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-6, atol=1e-6)
+        assert (scores[found[0][0]] > -np.inf).all() and len(found[0][0]) in (0, count)
 
 
 @pytest.mark.parametrize("window, anchors", [(0, 2), (3, 2), (3, 0)])

@@ -22,13 +22,14 @@ def always_coded(monkeypatch):
     monkeypatch.setattr(module, "DECODED_BELOW", 0)
 
 
-def coded_model(features=False, **options):
+def coded_model(features=False, sampled=4, **options):
     model = llama()
     plans = calibrate(model, [tokens(2, 48)], 16, cost=20, generator=torch.Generator().manual_seed(0))
     found = {}
     for name, own in plans.items():
         heads = [
-            replace(head, kept=3 + h, candidates=None, features=None, gate=0.0) for h, head in enumerate(own.heads)
+            replace(head, kept=3 + h, candidates=None, sampled=sampled if h % 2 == 0 else 0, features=None, gate=0.0)
+            for h, head in enumerate(own.heads)
         ]
         if features:
             planned = calibrate(model, [tokens(2, 48)], 16, window=4)[name].heads

@@ -7,7 +7,7 @@ run: where it cannot be installed (a new version of Python, a browser, an unusua
 from __future__ import annotations
 
 try:
-    from .compiled.coding import append_codes, decode_coded, select_for_blocks
+    from .compiled.coding import append_codes, attend_coded, decode_coded, select_for_blocks
     from .compiled.decoding import decode, decode_near
     from .compiled.distances import manhattan, signed_sums, squared
     from .compiled.gridding import interpolate, spread
@@ -27,7 +27,7 @@ try:
 
     ENGINE = "Numba"
 except ImportError:  # of numba or llvmlite
-    from .plain_coding import append_codes, decode, decode_coded, decode_near, select_for_blocks
+    from .plain_coding import append_codes, attend_coded, decode, decode_coded, decode_near, select_for_blocks
     from .plain_gridding import interpolate, spread
     from .plain_lanes import (
         LIMIT32,
@@ -57,6 +57,7 @@ __all__ = [
     "LIMIT64",
     "add_to",
     "append_codes",
+    "attend_coded",
     "decode",
     "decode_coded",
     "decode_near",

@@ -41,12 +41,65 @@ def _largest(scores: np.ndarray, count: int) -> np.ndarray:
     return np.asarray(places[scores[places] > -np.inf])
 
 
+def draw_keys(scores: np.ndarray, count: int, phase: float, places: np.ndarray, shifts: np.ndarray) -> int:
+    """Draw keys in proportion to the root of the exponential of their scores."""
+    there = scores > -np.inf
+    if not there.any():
+        return 0
+    power = np.maximum((scores - scores.max()) * np.float32(0.5 / math.log(2)), np.float32(-126))
+    power = np.where(there, power, np.float32(-126))  # so that no infinity is cast
+    chances = np.where(there, ((power + np.float32(127)) * np.float32(1 << 23)).astype(np.int32), 0).view(np.float32)
+    sums = np.cumsum(chances, dtype=np.float64)
+    step = sums[-1] / count
+    last = int(np.flatnonzero(chances > 0)[-1])
+    found = np.minimum(np.searchsorted(sums, (phase + np.arange(count)) * step, side="right"), last)
+    places[:count], shifts[:count] = found, np.log(step / chances[found])
+    return count
+
+
+def _choose(
+    q: np.ndarray, keys: np.ndarray, estimates: np.ndarray, numbers: tuple[int, int, int], phase: float,
+    places: np.ndarray, shifts: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """Add the keys that one query keeps, and those that it draws, to the places in use."""
+    candidates, kept, sampled = numbers
+    found = _largest(estimates, candidates) if candidates else np.arange(0)
+    if len(found) > kept:
+        found = found[_largest(keys[found] @ q, kept)]
+    places = np.concatenate([places, found])
+    estimates[found] = -np.inf
+    drawn = np.empty(sampled, np.int64)
+    count = draw_keys(estimates, sampled, phase, drawn, shifts[len(places) :]) if sampled else 0
+    return np.concatenate([places, drawn[:count]])
+
+
+def attend_coded(
+    x: np.ndarray, y: np.ndarray, v: np.ndarray, there: np.ndarray, span: tuple[int, bool, bool], cosines: np.ndarray,
+    own: Any, coded: Any, near: Any, numbers: tuple[int, int, int], phases: np.ndarray, out: np.ndarray,
+) -> None:  # fmt: skip
+    """Attention of all queries of one head of a sequence, each to its own keys."""
+    (offset, causal, windowed), (window, first), p, sums = span, near, len(y), np.empty(2)
+    for i, row in enumerate(x):
+        at = offset + i
+        seen = at + 1 if causal else p
+        low, high = (max(at - window + 1, 0), min(at + (1 if causal else window), p)) if windowed else (0, 0)
+        anchors = first[(first < seen) & ((first < low) | (first >= high))]
+        places = np.concatenate([low + np.flatnonzero(there[low:high]), anchors])
+        shifts = np.zeros(len(places) + numbers[1] + numbers[2])
+        if numbers[0] + numbers[2]:
+            scores = _estimated(own[0][i], own[1][i], cosines, tuple(part[:seen] for part in coded))
+            scores[low:high], scores[anchors] = -np.inf, -np.inf
+            places = _choose(row, y, scores, numbers, phases[i], places, shifts)
+        _attend(y[places] @ row + shifts[: len(places)], v[places], out[i], sums)
+
+
 def decode_coded(
     q: np.ndarray, keys: np.ndarray, values: np.ndarray, bias: np.ndarray, n: int, heads: tuple[int, int], sides: Any,
-    coded: Any, near: Any, counts: Any, scale: float, out: np.ndarray, sums: np.ndarray, used: np.ndarray,
+    coded: Any, near: Any, counts: Any, phases: np.ndarray, scale: float, out: np.ndarray, sums: np.ndarray,
+    used: np.ndarray,
 ) -> None:  # fmt: skip
     """Attention of one query per sequence and head to the keys of a cache."""
-    (batch, H, _), (window, first), (candidates, kept) = q.shape, near, counts
+    (batch, H, _), (window, first), (candidates, kept, sampled) = q.shape, near, counts
     centers, turns, rows, cosines = sides
     words, norms, offsets = coded
     group, code_group, low = H // keys.shape[1], H // words.shape[1], max(n - window, 0)
@@ -55,19 +108,18 @@ def decode_coded(
         close = low + np.flatnonzero(bias[b, low:n] == 0)
         for h in range(heads[0] * code_group, heads[1] * code_group):
             g, c = h // group, h // code_group
-            places = np.concatenate([close, anchors])
-            if candidates[h] and low:
+            places, shifts = np.concatenate([close, anchors]), np.zeros(used.shape[2])
+            if candidates[h] + sampled[h] and low:
                 inside = (math.sqrt(scale) * q[b, h] - centers[h]) @ turns[h]
                 own = _packed(rows @ inside > 0, words.shape[3])
                 held = words[b, c, :low], norms[b, c, :low], offsets[b, c, :low]
                 estimates = _estimated(own, np.sqrt((inside**2).sum()), cosines, held)
                 estimates[anchors] = -np.inf
-                found = _largest(estimates, int(candidates[h]))
-                if len(found) > kept[h]:
-                    found = found[_largest(keys[b, g, found] @ q[b, h], int(kept[h]))]
-                places = np.concatenate([places, found])
+                numbers = int(candidates[h]), int(kept[h]), int(sampled[h])
+                places = _choose(q[b, h], keys[b, g], estimates, numbers, phases[b, h], places, shifts)
             used[b, h, : len(places)], used[b, h, len(places) :] = places, n
-            _attend(scale * (keys[b, g, places] @ q[b, h]), values[b, g, places], out[b, h], sums[b, h])
+            scores = scale * (keys[b, g, places] @ q[b, h]) + shifts[: len(places)]
+            _attend(scores, values[b, g, places], out[b, h], sums[b, h])
 
 
 def _attend(scores: np.ndarray, values: np.ndarray, out: np.ndarray, sums: np.ndarray) -> None:
@@ -82,7 +134,8 @@ def _attend(scores: np.ndarray, values: np.ndarray, out: np.ndarray, sums: np.nd
 
 def select_for_blocks(
     judges: np.ndarray, lengths: np.ndarray, cosines: np.ndarray, words: np.ndarray, norms: np.ndarray,
-    offsets: np.ndarray, ranges: np.ndarray, first: np.ndarray, count: int, places: np.ndarray,
+    offsets: np.ndarray, ranges: np.ndarray, first: np.ndarray, count: int, places: np.ndarray, phases: np.ndarray,
+    drawn: np.ndarray, shifts: np.ndarray,
 ) -> None:  # fmt: skip
     """Keys for each block of queries of one head."""
     for b, (low, high, seen) in enumerate(ranges):
@@ -94,8 +147,11 @@ def select_for_blocks(
                 best = np.maximum(best, scores - scores.max(initial=-np.inf))
         best[max(low, 0) : min(high + 1, seen)] = -np.inf
         best[first[:seen]] = -np.inf
-        found = _largest(best, count)
+        found = _largest(best, count) if count else np.arange(0)
         places[b, : len(found)], places[b, len(found) :] = found, len(norms)
+        best[found] = -np.inf
+        if drawn.shape[1] and not draw_keys(best, drawn.shape[1], phases[b], drawn[b], shifts[b]):
+            drawn[b], shifts[b] = len(norms), 0.0
 
 
 def decode(

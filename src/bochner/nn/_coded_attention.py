@@ -20,7 +20,9 @@ from ._attention_checks import borders_of, check_tensors
 from ._attention_features import grouped
 from ._coded_blocks import attend_blocks
 from ._coded_layout import STEP_BYTES, BlockLayout, KeySelection
+from ._coded_loop import attend_compiled, is_compiled
 from ._coded_remainder import Remainder
+from ._coded_sampling import attend_with_draws
 from ._key_codes import KeyCodes
 from ._score_rule import AS_THEY_ARE, ScoreRule, checked_rule
 
@@ -37,6 +39,7 @@ def coded_attention(
     anchors: int = 1,
     kept: int | Sequence[int] = 64,
     candidates: int | Sequence[int] | None = None,
+    sampled: int | Sequence[int] = 0,
     block: int = 1,
     causal: bool = False,
     key_mask: Tensor | None = None,
@@ -69,6 +72,10 @@ def coded_attention(
         Keys beyond these that each query uses, in all heads or in each.
     candidates : int or sequence of int, optional
         Keys that codes propose, of which the ``kept`` ones have the largest exact scores; by default three times ``kept``.
+    sampled : int or sequence of int
+        Draws from the keys that are left out then, in all heads or in each.  A key that is drawn is weighted by one over its
+        chance, so that the sums of softmax attention are estimated without bias; where attention is broad, as in encoders,
+        a few draws are worth many more kept keys.
     block : int
         Number of neighbouring queries that share their candidates and their window, which then reaches from the first of
         them: faster for long inputs, and another result.  With ``causal`` a query still sees no later key, but which
@@ -105,8 +112,10 @@ def coded_attention(
 
     Notes
     -----
-    Codes cost as many bits per key, and two numbers, in place of d numbers.  Their estimates serve to choose keys only;
-    gradients flow through the weights and values of the keys that were chosen.
+    Codes cost as many bits per key, and two numbers, in place of d numbers.  Their estimates serve to choose and to draw
+    keys only; gradients flow through the weights and values of the keys that were chosen or drawn.  Key j is drawn with a
+    chance :math:`c_j \propto e^{\hat s_j/2}` from its estimated score, by systematic sampling, and counts
+    :math:`1/(sc_j)` times for s draws.
 
     Examples
     --------
@@ -123,7 +132,7 @@ def coded_attention(
     for name, x in (("q", q), ("k", k), ("v", v)):
         if not isinstance(x, Tensor) or x.ndim != 4:
             raise ValueError(f"{OWNER}: {name} must be a tensor (batch, heads, length, width), got {shown(x)}.")
-    selection = checked_selection(OWNER, q.shape[1], window, anchors, candidates, kept, block)
+    selection = checked_selection(OWNER, q.shape[1], window, anchors, candidates, kept, sampled, block)
     if isinstance(key_mask, Tensor) and key_mask.ndim == 2:
         key_mask = key_mask[:, None]
     if enable_gqa:
@@ -168,7 +177,7 @@ def coded_attention(
 
 
 def checked_selection(
-    owner: str, heads: int, window: Any, anchors: Any, candidates: Any, kept: Any, block: Any
+    owner: str, heads: int, window: Any, anchors: Any, candidates: Any, kept: Any, sampled: Any, block: Any
 ) -> KeySelection:
     """The numbers of keys, checked."""
     most = _per_head(owner, "kept", kept, heads)
@@ -179,7 +188,10 @@ def checked_selection(
             f"{owner}: candidates must not be fewer than kept, got {shown(candidates)} candidates and {shown(kept)} kept."
         )
     counts = {"window": check_count(owner, "window", window, 0), "anchors": check_count(owner, "anchors", anchors, 0)}
-    return KeySelection(**counts, candidates=proposed, kept=most, block=check_count(owner, "block", block))
+    drawn = _per_head(owner, "sampled", sampled, heads)
+    return KeySelection(
+        **counts, candidates=proposed, kept=most, block=check_count(owner, "block", block), sampled=drawn
+    )
 
 
 def _per_head(owner: str, name: str, value: Any, heads: int) -> tuple[int, ...]:
@@ -206,14 +218,18 @@ def attend(
     if not n or not p:
         return x.new_zeros(*x.shape[:-1], v.shape[-1])
     if selection.block == 1:
+        if rule.plain and remainder is None and is_compiled(x, y, v, bias):
+            return attend_compiled(x, y, v, bias, codes, selection, causal)
         return _attend_each(x, y, v, bias, codes, selection, causal, remainder, rule)
-    if remainder is not None or len(set(selection.candidates)) == 1:
+    drawn = selection.sampled or (0,) * len(selection.candidates)
+    pairs = list(zip(selection.candidates, drawn, strict=True))
+    if remainder is not None or len(set(pairs)) == 1:
         return attend_blocks(x, y, v, bias, codes, selection, causal, remainder)
     out = x.new_empty(*x.shape[:-1], v.shape[-1])  # heads with as many candidates together, which are gathered alike
-    for count in sorted(set(selection.candidates)):
-        own = [h for h, candidates in enumerate(selection.candidates) if candidates == count]
-        numbers = [tuple(part[h] for h in own) for part in (selection.candidates, selection.kept)]
-        chosen = selection._replace(candidates=numbers[0], kept=numbers[1])
+    for pair in sorted(set(pairs)):
+        own = [h for h, found in enumerate(pairs) if found == pair]
+        numbers = [tuple(part[h] for h in own) for part in (selection.candidates, selection.kept, drawn)]
+        chosen = selection._replace(candidates=numbers[0], kept=numbers[1], sampled=numbers[2])
         own_bias = None if bias is None else bias[:, own]
         part = attend_blocks(x[:, own], y[:, own], v[:, own], own_bias, codes.of_heads(own), chosen, causal, None)
         out = out.index_copy(1, torch.tensor(own, device=x.device), part)
@@ -233,11 +249,12 @@ def _attend_each(
 ) -> Tensor:
     """Attention in which each query has its own candidates: all scores are formed, and those of other keys masked.
 
-    It defines what attention in blocks computes faster.  Gathering the keys of single queries would take longer than
-    forming all scores, up to lengths at which blocks are used.
+    It defines what a compiled loop and attention in blocks compute faster, and has gradients.
     """
     layout, found = BlockLayout.of(x, y.shape[-2], bias, selection, causal), codes.keys(y.detach())
-    step = max(STEP_BYTES // (2 * x.shape[0] * x.shape[1] * y.shape[-2] * x.element_size()), 1)
+    step = max(
+        STEP_BYTES // ((4 if selection.draws else 2) * x.shape[0] * x.shape[1] * y.shape[-2] * x.element_size()), 1
+    )
     out = []
     for start in range(0, x.shape[-2], step):
         rows = x[..., start : start + step, :]
@@ -252,10 +269,13 @@ def _attend_each(
         if bias is not None:
             coded = coded + bias[:, :, None].detach()
         used = used_keys(scores.detach(), coded, ~layout.far(start, stop, y.shape[-2]), selection)
-        seen = scores.detach() > -torch.inf
-        exact = rule.weights(scores.masked_fill(~used, -torch.inf)) @ v
+        if selection.draws:
+            phases = layout.phases(codes, start, stop)
+            exact = attend_with_draws(scores, used, coded, selection.sampled, phases, rule.weights) @ v
+        else:
+            exact = rule.weights(scores.masked_fill(~used, -torch.inf)) @ v
         if remainder is not None:
-            exact = remainder.mixed(exact, scores, rows, y, v, bias, seen & ~used)
+            exact = remainder.mixed(exact, scores, rows, y, v, bias, (scores.detach() > -torch.inf) & ~used)
         out.append(exact)
     return torch.cat(out, dim=-2)
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from ..linalg.loops import select_for_blocks
 from ._coded_layout import JUDGES, BlockLayout, KeySelection
 from ._coded_remainder import Gathered, Remainder
+from ._coded_sampling import draw_keys
 from ._key_codes import Coded, KeyCodes, packed
 from ._threads import run_all
 
@@ -28,7 +29,7 @@ def attend_blocks(
     """Attention in which blocks of queries share candidates, whose keys are gathered."""
     n, p = x.shape[-2], y.shape[-2]
     layout = BlockLayout.of(x, p, bias, selection, causal)
-    found = codes.keys(y.detach()) if max(selection.candidates) else None
+    found = codes.keys(y.detach()) if selection.searches else None
     if found is not None and _counts_bits(x):
         found = found._replace(packed=packed(found.signs))  # once for all steps
     totals = None if remainder is None else remainder.totals(x, y, v, bias, layout.limits(n))
@@ -38,8 +39,10 @@ def attend_blocks(
         blocks = layout.blocks(x[..., start:stop, :])
         near = layout.near(start, stop)
         parts = [near.expand(*blocks.shape[:2], -1, -1), layout.first[:, None, None].expand(*blocks.shape[:3], -1)]
+        shifts = None
         if found is not None:
-            parts.append(_selected(blocks.detach(), found, codes, layout, start, stop, bias))
+            places, drawn, shifts = _selected(blocks.detach(), found, codes, layout, start, stop, bias)
+            parts += [places, drawn]
         places = torch.cat(parts, dim=-1)
         there = layout.there(places, near, start, stop)
         gathered = _gathered(y, v, bias, places, there)
@@ -47,8 +50,12 @@ def attend_blocks(
         if causal:
             at = layout.positions(start, stop)
             scores = scores.masked_fill(places[..., None, :] > at[..., None], -torch.inf)
-        if found is not None and selection.kept != selection.candidates:
-            scores = _best(scores, scores.shape[-1] - parts[-1].shape[-1], selection.kept)
+        if shifts is not None and shifts.shape[-1]:  # all candidates are used then: draws are from the others
+            scores = torch.cat(
+                [scores[..., : -shifts.shape[-1]], scores[..., -shifts.shape[-1] :] + shifts.to(scores)], dim=-1
+            )
+        elif found is not None and selection.kept != selection.candidates:
+            scores = _best(scores, scores.shape[-1] - parts[-2].shape[-1], selection.kept)
         top = scores.detach().amax(dim=-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).min / 4)
         weights = (scores - top).exp()
         total = weights.sum(dim=-1, keepdim=True)
@@ -61,8 +68,12 @@ def attend_blocks(
 
 def _selected(
     blocks: Tensor, keys: Coded, codes: KeyCodes, layout: BlockLayout, start: int, stop: int, bias: Tensor | None
-) -> Tensor:
-    """Places (batch, heads, blocks, candidates) of the far keys with the largest estimated scores; others out of range."""
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Places (batch, heads, blocks, candidates) of the far keys with the largest estimated scores; others out of range.
+
+    Then the places (batch, heads, blocks, draws) of keys that are drawn from the others, and what is added to their scores,
+    (batch, heads, blocks, 1, draws).
+    """
     selection, p = layout.selection, layout.keys
     if layout.causal:  # no key after the last query
         p = min(p, layout.offset + stop)
@@ -84,7 +95,13 @@ def _selected(
     top = score.topk(min(max(selection.candidates), p), dim=-1)
     rank = torch.arange(top.indices.shape[-1], device=score.device)
     missing = (top.values == -torch.inf) | (rank >= most[:, None])[:, None]
-    return top.indices.masked_fill(missing, layout.keys)
+    places = top.indices.masked_fill(missing, layout.keys)
+    if not selection.draws:
+        return places, places[..., :0], scores.new_zeros(*places.shape[:-1], 1, 0)
+    left = (score > -torch.inf).scatter(-1, top.indices, (top.values > -torch.inf) & missing)
+    phases = layout.phases(codes, start, stop)
+    drawn, shifts = draw_keys(score, left, selection.sampled, phases)
+    return places, drawn.masked_fill(shifts == -torch.inf, layout.keys), shifts[..., None, :]
 
 
 def _counts_bits(x: Tensor) -> bool:
@@ -101,8 +118,8 @@ def _selected_by_words(
     start: int,
     stop: int,
     bias: Tensor | None,
-) -> Tensor:
-    """Return the shared candidates of all blocks, by counting bits in a compiled loop, a head at a time."""
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the shared candidates and draws of all blocks, by counting bits in a compiled loop, a head at a time."""
     words, own = (part.words().numpy().view(np.uint64) for part in (keys, queries))
     norms, offsets = keys.norms.float().numpy(), (keys.offsets if bias is None else keys.offsets + bias.detach())
     blocks, p, most = len(range(start, stop, layout.selection.block)), layout.keys, max(layout.selection.candidates)
@@ -114,16 +131,21 @@ def _selected_by_words(
     places = torch.full((*queries.norms.shape[:2], blocks, most), p)
     lengths, cosines = queries.norms.float().numpy(), codes.cosines().numpy()
     numbers, first, limits = places.numpy(), layout.is_first.numpy(), offsets.float().numpy()
+    draws = layout.selection.sampled or (0,) * codes.heads
+    drawn = torch.full((*places.shape[:3], max(draws)), p)
+    shifts = torch.full((*places.shape[:3], max(draws)), -torch.inf, dtype=torch.float64)
+    others, added, phases = drawn.numpy(), shifts.numpy(), layout.phases(codes, start, stop).numpy()
 
     def one(b: int, h: int) -> None:
         select_for_blocks(
             own[b, h].reshape(blocks, judges, -1), lengths[b, h].reshape(blocks, judges), cosines, words[b, h],
-            norms[b, h], limits[b, h], ranges, first[b], layout.selection.candidates[h], numbers[b, h],
+            norms[b, h], limits[b, h], ranges, first[b], layout.selection.candidates[h], numbers[b, h], phases[b, h],
+            others[b, h, :, : draws[h]], added[b, h, :, : draws[h]],
         )  # fmt: skip
 
-    heads = [h for h, count in enumerate(layout.selection.candidates) if count]
+    heads = [h for h, count in enumerate(layout.selection.candidates) if count or draws[h]]
     run_all([partial(one, b, h) for b in range(len(places)) for h in heads])
-    return places
+    return places, drawn, shifts[..., None, :]
 
 
 def _gathered(y: Tensor, v: Tensor, bias: Tensor | None, places: Tensor, there: Tensor) -> Gathered:

@@ -20,6 +20,7 @@ from ..linalg.loops import append_codes, decode_coded
 from ._attention_features import grouped
 from ._coded_module import CodedAttention, exact
 from ._coded_remainder import Gathered
+from ._coded_sampling import draw_keys, phases_at
 from ._families import changes_cached
 from ._hugging_face import ATTRIBUTE, LAYER
 from ._key_codes import KeyCodes, packed
@@ -271,8 +272,9 @@ class _CodedStep:
         self.keys += [self.queries[2], self.queries[0][:: self.group].contiguous()]
         self.compiled = layer.room[0].is_cpu and layer.dtype in (torch.float32, torch.float64)
         self.cosines = codes.cosines().to(layer.device)
-        self.counts = [np.array(x, dtype=np.int64) for x in (selection.candidates, selection.kept)]
-        self.width = max(selection.window, 1) + selection.anchors + max(selection.kept)
+        drawn = selection.sampled or (0,) * heads
+        self.counts = [np.array(x, dtype=np.int64) for x in (selection.candidates, selection.kept, drawn)]
+        self.width = max(selection.window, 1) + selection.anchors + max(selection.kept) + max(drawn)
         if not layer.codes:
             batch, capacity = len(layer.room[0]), layer.room[0].shape[-2]
             lead, device = (batch, heads // self.group, capacity), layer.device
@@ -321,10 +323,11 @@ class _CodedStep:
         near = max(self.attention.selection.window, 1), self.first.numpy()
         rows = q[:, :, 0].contiguous().numpy()
         results = [x.numpy() for x in (out, sums, used)]
+        phases = self._phases()[..., 0].numpy()
 
         def part(heads: tuple[int, int]) -> None:
             decode_coded(
-                rows, keys, values, bias, n, heads, sides, coded, near, tuple(self.counts), self.scale, *results
+                rows, keys, values, bias, n, heads, sides, coded, near, tuple(self.counts), phases, self.scale, *results
             )
 
         total, threads = coded[0].shape[1], torch.get_num_threads()
@@ -334,6 +337,10 @@ class _CodedStep:
             cuts = [total * i // threads for i in range(threads + 1)]
             run_all([partial(part, pair) for pair in pairwise(cuts) if pair[0] < pair[1]])
         return out[:, :, None], sums, used
+
+    def _phases(self) -> Tensor:
+        """Phases of the draws of this step, (batch, heads, 1)."""
+        return phases_at(self.attention.codes.phases, (self.layer.bias > -torch.inf).sum(dim=-1, keepdim=True))
 
     def _plain(self, q: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Compute the step in torch operations, on any device."""
@@ -350,8 +357,8 @@ class _CodedStep:
         own = codes.queries(q.to(work) * self.scale**0.5)
         places = torch.arange(low, n, device=q.device).expand(*q.shape[:2], -1)
         anchors = self.first.masked_fill(self.first >= low, n)[:, None].expand(*q.shape[:2], -1)
-        parts = [places, anchors]
-        if low and max(selection.candidates):
+        parts, shifts = [places, anchors], None
+        if low and selection.searches:
             different = unequal_bits(packed(own.signs)[:, :, 0, None], _wide(words[:, :, :low], self.group))
             scores = own.norms * _wide(norms[:, :, :low], self.group) * self.cosines[different]
             scores = scores + _wide(offsets[:, :, :low], self.group)
@@ -359,12 +366,24 @@ class _CodedStep:
             own_scores = torch.where(anchors < low, -torch.inf, scores.gather(-1, held))
             scores = scores.scatter(-1, held, own_scores)
             parts.append(_best_places(scores, q, keys, selection, n))
+            if selection.draws:
+                chosen = parts[-1]
+                left = torch.cat(
+                    [scores > -torch.inf, scores.new_zeros(*scores.shape[:2], 1, dtype=torch.bool)], dim=-1
+                )
+                left = left.scatter(-1, chosen.clamp(max=low), False)[..., None, :low]
+                drawn, shifts = draw_keys(scores[..., None, :], left, selection.sampled, self._phases())
+                shifts = shifts[..., 0, :].to(work)
+                parts.append(drawn[..., 0, :].masked_fill(shifts == -torch.inf, n))
         used = torch.cat(parts, dim=-1)
         at = used.clamp(max=n - 1)
         rows = [x.gather(2, at[..., None].expand(*at.shape, x.shape[-1])) for x in (keys, values)]
         logits = self.scale * (q.to(work) @ rows[0].mT)[:, :, 0]
         hidden = (used == n) | (layer.bias[:, None].expand(*q.shape[:2], -1).gather(-1, at) == -torch.inf)
         logits = logits.masked_fill(hidden, -torch.inf)
+        if shifts is not None:
+            count = shifts.shape[-1]
+            logits = torch.cat([logits[..., :-count], logits[..., -count:] + shifts], dim=-1)
         top = logits.amax(dim=-1, keepdim=True).clamp(min=torch.finfo(work).min / 4)
         weights = (logits - top).exp()
         total = weights.sum(dim=-1, keepdim=True)

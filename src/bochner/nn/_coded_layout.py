@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 from ._coded_remainder import in_blocks
+from ._coded_sampling import phases_at
+from ._key_codes import KeyCodes
 
 STEP_BYTES = 1 << 26
 """Memory of the scores and of the gathered keys of one step over queries."""
@@ -28,6 +30,8 @@ class KeySelection(NamedTuple):
         For each head, the keys that codes propose, and how many of them stay after their scores have been computed.
     block : int
         Queries that share candidates.
+    sampled : tuple of int
+        For each head, the keys that are drawn from those left out; empty where none are.
     """
 
     window: int
@@ -35,6 +39,17 @@ class KeySelection(NamedTuple):
     candidates: tuple[int, ...]
     kept: tuple[int, ...]
     block: int = 1
+    sampled: tuple[int, ...] = ()
+
+    @property
+    def draws(self) -> int:
+        """Most keys that are drawn in a head."""
+        return max(self.sampled, default=0)
+
+    @property
+    def searches(self) -> bool:
+        """Whether codes are needed."""
+        return max(self.candidates) > 0 or self.draws > 0
 
 
 class BlockLayout(NamedTuple):
@@ -51,6 +66,8 @@ class BlockLayout(NamedTuple):
     first : Tensor (batch, anchors)
         Places of the anchors; where there are fewer, the number of keys.
     is_first : Tensor (batch, keys) of bool
+    ranks : Tensor (batch, keys)
+        Number of keys up to each one, without padding.
     """
 
     offset: int
@@ -58,6 +75,7 @@ class BlockLayout(NamedTuple):
     reach: tuple[int, int]
     first: Tensor
     is_first: Tensor
+    ranks: Tensor
     selection: KeySelection
     causal: bool
 
@@ -66,11 +84,12 @@ class BlockLayout(NamedTuple):
         own = causal or x.shape[-2] == p
         before = max(selection.window - 1, 0) if own else -1
         there = x.new_ones(len(x), p, dtype=torch.bool) if bias is None else (bias > -torch.inf).any(dim=1)
-        is_first = there & (there.cumsum(-1) <= selection.anchors)
+        ranks = there.cumsum(-1)
+        is_first = there & (ranks <= selection.anchors)
         numbers = torch.arange(p, device=x.device).expand_as(there).masked_fill(~is_first, p)
         first = numbers.topk(min(selection.anchors, p), dim=-1, largest=False).values
         offset = p - x.shape[-2] if own else 0
-        return cls(offset, p, (before, 0 if causal else before), first, is_first, selection, causal)
+        return cls(offset, p, (before, 0 if causal else before), first, is_first, ranks, selection, causal)
 
     def limits(self, n: int) -> Tensor | None:
         """Key that the first query of its block stands at, for each query; None where all keys are seen."""
@@ -82,7 +101,8 @@ class BlockLayout(NamedTuple):
     def step(self, x: Tensor, y: Tensor, v: Tensor) -> int:
         """Queries of a step: whole blocks, whose scores and gathered keys take limited memory."""
         b = self.selection.block
-        gathered = sum(max(r, 0) for r in self.reach) + b + self.first.shape[1] + max(self.selection.candidates)
+        gathered = sum(max(r, 0) for r in self.reach) + b + self.first.shape[1]
+        gathered += max(self.selection.candidates) + self.selection.draws
         numbers = min(b, JUDGES) * self.keys + gathered * (y.shape[-1] + v.shape[-1] + b)
         blocks = STEP_BYTES // (x.shape[0] * x.shape[1] * numbers * x.element_size())
         return int(max(blocks, 1)) * b
@@ -124,3 +144,9 @@ class BlockLayout(NamedTuple):
         b = self.selection.block
         starts = self.offset + torch.arange(start, stop, b, device=self.first.device)
         return starts[:, None] + torch.arange(b, device=self.first.device)
+
+    def phases(self, codes: KeyCodes, start: int, stop: int) -> Tensor:
+        """Phases of the draws of each block, (batch, heads, blocks)."""
+        places = self.positions(start, stop)[:, 0]
+        own = self.reach[0] >= 0
+        return phases_at(codes.phases, self.ranks[:, places] if own else places.expand(len(self.ranks), -1))

@@ -73,13 +73,15 @@ class CodedAttention(HeadAttention):
     def _take(self, plan: CodedPlan) -> None:
         kept = tuple(head.kept for head in plan.heads)
         candidates = tuple(head.candidates or 0 for head in plan.heads)
-        self.selection = KeySelection(plan.window, plan.anchors, candidates, kept, plan.block)
+        sampled = tuple(head.sampled for head in plan.heads)
+        self.selection = KeySelection(plan.window, plan.anchors, candidates, kept, plan.block, sampled)
         self.exact_below = plan.exact_below
 
     @property
     def cost(self) -> tuple[int, ...]:
-        """Keys with exact weights of each head, beyond window and anchors."""
-        return self.selection.kept
+        """Keys that are kept or drawn in each head, beyond window and anchors."""
+        kept, sampled = self.selection.kept, self.selection.sampled
+        return tuple(k + s for k, s in zip(kept, sampled or (0,) * len(kept), strict=True))
 
     def record(self) -> dict[str, Any]:
         """JSON values that say what it is, for `from_record`; numbers are in buffers."""

@@ -35,8 +35,10 @@ class CodedHead:
         Keys that codes find for each query; 0 for window and anchors alone.
     candidates : int, optional
         Keys that codes propose, of which those with the largest scores are kept; by default three times ``kept``.
+    sampled : int
+        Keys that are drawn from those left out, and weighted by one over their chance.
     features : Approximation, optional
-        Planned features of the keys that are left out.
+        Planned features of the keys that are left out, in place of draws.
     gate : float
         How far the estimate of the keys left out is trusted, from 0 to 1.
     """
@@ -44,6 +46,7 @@ class CodedHead:
     frame: Frame
     kept: int = 64
     candidates: int | None = None
+    sampled: int = 0
     features: Approximation | None = None
     gate: float = 0.0
 
@@ -51,6 +54,7 @@ class CodedHead:
         owner = "CodedHead"
         check_instance(owner, "frame", self.frame, Frame, "maps.Frame(a, b, M)")
         check_count(owner, "kept", self.kept, 0)
+        check_count(owner, "sampled", self.sampled, 0)
         object.__setattr__(self, "candidates", 3 * self.kept if self.candidates is None else self.candidates)
         assert self.candidates is not None
         if check_count(owner, "candidates", self.candidates, 0) < self.kept:
@@ -61,6 +65,11 @@ class CodedHead:
             raise TypeError(f"{owner}: features must be a planned Approximation, got {shown(self.features)}.")
         if self.gate and self.features is None:
             raise ValueError(f"{owner}: a gate of {self.gate:g} needs features.")
+        if self.features is not None and self.sampled:
+            raise ValueError(
+                f"{owner}: the keys left out are estimated by features or by sampled keys, not by both; got "
+                f"sampled={self.sampled} and features."
+            )
 
     @property
     def rows(self) -> int:
@@ -156,13 +165,13 @@ class CodedPlan:
         return len(self.heads)
 
     def cost(self, *, causal: bool) -> float:
-        """Mean number of exact keys and rows of features of a query in a long sequence, over the heads."""
-        beyond = sum(head.kept + head.rows for head in self.heads) / len(self.heads)
+        """Mean number of exact keys, drawn ones and rows of features of a query in a long sequence, over the heads."""
+        beyond = sum(head.kept + head.sampled + head.rows for head in self.heads) / len(self.heads)
         return (self.window if causal else 2 * self.window - 1) + self.anchors + beyond
 
     def __repr__(self) -> str:
-        kept, rows = [head.kept for head in self.heads], [head.rows for head in self.heads]
+        kept, drawn, rows = zip(*((head.kept, head.sampled, head.rows) for head in self.heads), strict=True)
         return (
-            f"<CodedPlan of {len(self)} heads: window {self.window}, {self.anchors} anchors, {self.bits} bits, "
-            f"kept keys {min(kept)} to {max(kept)}, features in {sum(map(bool, rows))} heads>"
+            f"<CodedPlan of {len(self)} heads: window {self.window}, {self.anchors} anchors, {self.bits} bits, kept keys "
+            f"{min(kept)} to {max(kept)}, draws {min(drawn)} to {max(drawn)}, features in {sum(map(bool, rows))} heads>"
         )

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .._random import streams
 from .._validation import check_count, check_instance, shown
 from ..maps import Frame
 from ..projections import Orthogonal, Projection
@@ -89,6 +90,7 @@ class KeyCodes(FixedPrecision):
     key_center: Tensor
     key_turn: Tensor
     rows: Tensor
+    phases: Tensor
 
     def __init__(
         self,
@@ -117,6 +119,7 @@ class KeyCodes(FixedPrecision):
             )
             self.register_buffer(f"{side}_turn", _stacked([turn for _, turn in found], dtype))
         self.register_buffer("rows", torch.empty(self.bits, frames[0].d, dtype=dtype))
+        self.register_buffer("phases", torch.empty(len(frames), dtype=torch.float64))
         self.redraw(generator)
 
     @classmethod
@@ -164,6 +167,8 @@ class KeyCodes(FixedPrecision):
         seed = int(torch.randint(2**63 - 1, (), generator=generator, device=device))
         drawn = self.projection.sample(self.rows.shape[1], self.bits, rng=seed).to_dense()
         self.rows.copy_(torch.from_numpy(drawn))
+        (phases,) = streams(seed, "phases")
+        self.phases.copy_(torch.from_numpy(phases.random(self.heads)))
 
     @property
     def heads(self) -> int:

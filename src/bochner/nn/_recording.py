@@ -240,7 +240,13 @@ class _Recorder(nn.Module):
             call |= {"key_mask": (mask > -torch.inf).any(dim=1), "bias": mask}
         call.pop("state", None)
         found = Recorded(self.name, q, k, v=v, places=places, **call)
-        return _kept(self.calls, found, found.weights())
+        plain = found.key_mask is None and found.bias is None and found.prefixes is None
+        if plain and (not found.causal or q.shape[-2] == k.shape[-2]):  # without forming, and keeping, all weights
+            scale = float(found.scale)
+            return _kept(
+                self.calls, found, F.scaled_dot_product_attention(q, k, v, is_causal=found.causal, scale=scale)
+            )
+        return _kept(self.calls, found, found.weights() @ v)
 
 
 def _exact_multihead(
@@ -258,7 +264,7 @@ def _exact_multihead(
     q, k, v = (_heads(module, x, part) for part, x in enumerate(rows))
     call = _call(module, name, q, k, v, given)
     weights = call.weights()
-    out = module.out_proj(_kept(calls, call, weights).transpose(1, 2).flatten(2))
+    out = module.out_proj(_kept(calls, call, weights @ call.v).transpose(1, 2).flatten(2))
     weights = weights.roll(k.shape[-2] - call.k.shape[-2], dims=-1)  # torch has extra keys last
     weights = weights.mean(dim=1) if given.get("average_attn_weights", True) else weights
     out = out if not batched or module.batch_first else out.transpose(0, 1)
@@ -266,10 +272,8 @@ def _exact_multihead(
     return found if given.get("need_weights", True) else (found[0], None)
 
 
-def _kept(calls: list[Recorded], call: Recorded, weights: Tensor) -> Tensor:
+def _kept(calls: list[Recorded], call: Recorded, out: Tensor) -> Tensor:
     """The output of the attention; the call is kept, and while gradients are asked for, the output in place of one."""
-    assert call.v is not None
-    out = weights @ call.v
     if torch.is_grad_enabled() and not isinstance(calls, _Forgotten):
         out = out if out.requires_grad else out.requires_grad_()
         call = replace(call, pull=out)

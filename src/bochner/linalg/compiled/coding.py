@@ -19,6 +19,8 @@ _BINS = 256
 """Bins of the histogram by which the largest of many scores are found."""
 _SAMPLED = 4096
 """Scores from which the histogram is that of some of them."""
+_PIECE = 64
+"""Keys whose chances are summed at once, so that a draw looks into few of them."""
 
 
 @intrinsic
@@ -155,6 +157,72 @@ def largest_of_all(scores: np.ndarray, count: int, places: np.ndarray) -> int:
     return found
 
 
+@njit(cache=True, nogil=True, fastmath={"nsz", "reassoc"})
+def _chances(scores: np.ndarray, high: Any, bits: np.ndarray, chances: np.ndarray, sums: np.ndarray) -> float:
+    """Chances of keys, up to a factor, as the bits of floats; sums over pieces; return the sum of all.
+
+    See `bochner.nn._coded_sampling`: a line between powers of two in place of the exponential, which needs no branch.
+    """
+    half, one, most = np.float32(0.5 / math.log(2)), np.float32(1 << 23), np.float32(126)
+    total = 0.0
+    for i in range(len(sums)):
+        stop = min((i + 1) * _PIECE, len(scores))
+        for j in range(i * _PIECE, stop):
+            power = max((scores[j] - high) * half, -most)
+            bits[j] = np.int32((power + (most + np.float32(1))) * one) if scores[j] > -np.inf else np.int32(0)
+        part = np.float32(0)
+        for j in range(i * _PIECE, stop):
+            part += chances[j]
+        sums[i] = part
+        total += sums[i]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def draw_keys(scores: np.ndarray, count: int, phase: float, places: np.ndarray, shifts: np.ndarray) -> int:
+    """Draw keys in proportion to the root of the exponential of their scores, by one pass with equal steps.
+
+    Parameters
+    ----------
+    scores : float32 array (n,)
+        Scores; keys with minus infinity are not drawn.
+    count : int
+        Number of draws; a key can be drawn more than once.
+    phase : float
+        Where the first step is, in [0, 1): uniformly distributed if the draw is to be unbiased.
+    places, shifts : arrays (count,)
+        Results: keys, and minus the logarithm of the expected number of times that each is drawn.
+
+    Returns
+    -------
+    int
+        ``count``, or 0 where there is no key.
+    """
+    n = len(scores)
+    high = _bounds(scores)[1] if n else np.float32(-np.inf)
+    if not high > -np.inf:
+        return 0
+    bits, sums = np.empty(n, dtype=np.int32), np.empty(-(-n // _PIECE), dtype=np.float64)
+    chances = bits.view(np.float32)
+    step = _chances(scores, high, bits, chances, sums) / count
+    found, before, last = 0, 0.0, 0
+    for i in range(len(sums)):
+        until = before + sums[i]
+        if until > (phase + found) * step:
+            for j in range(i * _PIECE, min((i + 1) * _PIECE, n)):
+                before += chances[j]
+                if chances[j] > 0:
+                    last = j
+                while found < count and before > (phase + found) * step:
+                    places[found], shifts[found] = j, math.log(step / chances[j])
+                    found += 1
+        before = until
+    while found < count:  # the last step, lost to rounding
+        places[found], shifts[found] = last, math.log(step / chances[last])
+        found += 1
+    return found
+
+
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz", "reassoc"})
 def _dot(a: np.ndarray, b: np.ndarray) -> Any:
     total = a[0] * b[0]
@@ -164,11 +232,120 @@ def _dot(a: np.ndarray, b: np.ndarray) -> Any:
 
 
 @njit(cache=True, nogil=True)
+def _choose(
+    q: np.ndarray, keys: np.ndarray, estimates: np.ndarray, numbers: tuple[int, int, int], phase: float,
+    room: np.ndarray, places: np.ndarray, shifts: np.ndarray, count: int,
+) -> int:  # fmt: skip
+    """Add the keys that one query keeps, and those that it draws, to the places in use; return how many these are then.
+
+    Parameters
+    ----------
+    q, keys : arrays (d,), (n, d)
+        Query and keys.
+    estimates : float32 array (n,)
+        Estimated scores, minus infinity where a key cannot be chosen; changed.
+    numbers : int, int, int
+        Candidates, kept keys and draws.
+    phase : float
+        As in `draw_keys`.
+    room : array (2, n) of int
+        Room for places.
+    places, shifts : arrays
+        Places in use, and what is added to their scores.
+    count : int
+        Number of places that are in use already.
+    """
+    candidates, kept, sampled = numbers
+    proposed, order = room[0], room[1]
+    found = largest(estimates, candidates, proposed, True) if candidates else 0
+    before = count
+    if found > kept:
+        exact = np.empty(found, dtype=np.float32)
+        for i in range(found):
+            exact[i] = _dot(q, keys[proposed[i]])
+        for i in range(largest(exact, kept, order, False)):
+            places[count] = proposed[order[i]]
+            count += 1
+    else:
+        for i in range(found):
+            places[count] = proposed[i]
+            count += 1
+    shifts[:count] = 0.0
+    if sampled:
+        for i in range(before, count):
+            estimates[places[i]] = -np.inf
+        count += draw_keys(estimates, sampled, phase, places[count:], shifts[count:])
+    return count
+
+
+@njit(cache=True, nogil=True)
+def attend_coded(
+    x: np.ndarray, y: np.ndarray, v: np.ndarray, there: np.ndarray, span: tuple[int, bool, bool], cosines: np.ndarray,
+    own: tuple[np.ndarray, np.ndarray], coded: tuple[np.ndarray, np.ndarray, np.ndarray], near: tuple[int, np.ndarray],
+    numbers: tuple[int, int, int], phases: np.ndarray, out: np.ndarray,
+) -> None:  # fmt: skip
+    """Attention of all queries of one head of a sequence, each to its own keys: `decode_coded` for whole sequences.
+
+    Parameters
+    ----------
+    x, y, v : arrays (n, d), (p, d), (p, e)
+        Queries, keys, values; scores are products.
+    there : bool array (p,)
+        Which keys there are.
+    span : int, bool, bool
+        Key that the first query stands at, whether later keys are hidden, and whether there is a window.
+    cosines : array (bits + 1,)
+        Cosine for each number of different bits.
+    own : arrays (n, words), (n,)
+        Codes of queries, and their lengths in the frame.
+    coded : arrays (p, words), (p,), (p,)
+        Codes of keys, their lengths, and what they add to scores.
+    near : int and array (anchors,)
+        Window, and places of the first keys; p where there are fewer.
+    numbers : int, int, int
+        Candidates, kept keys and draws.
+    phases : array (n,)
+        As in `draw_keys`.
+    out : array (n, e)
+        Result.
+    """
+    n, p = len(x), len(y)
+    offset, causal, windowed = span
+    window, first = near
+    words, norms, offsets = coded
+    width = 2 * window + len(first) + numbers[1] + numbers[2]
+    places, shifts, sums = np.empty(width, dtype=np.int64), np.empty(width, dtype=np.float64), np.empty(2)
+    estimates, room = np.empty(p, dtype=np.float32), np.empty((2, max(p, 1)), dtype=np.int64)
+    for i in range(n):
+        at = offset + i
+        seen = at + 1 if causal else p
+        low, high = (max(at - window + 1, 0), min(at + (1 if causal else window), p)) if windowed else (0, 0)
+        count = 0
+        for j in range(low, high):
+            if there[j]:
+                places[count] = j
+                count += 1
+        scores = estimates[:seen]
+        if numbers[0] + numbers[2]:
+            estimate(own[0][i], own[1][i], cosines, words[:seen], norms[:seen], offsets[:seen], scores)
+            scores[low:high] = -np.inf
+        for a in range(len(first)):
+            if first[a] < seen and not low <= first[a] < high:
+                places[count] = first[a]
+                count += 1
+                scores[first[a]] = -np.inf
+        shifts[:count] = 0.0
+        if numbers[0] + numbers[2]:
+            count = _choose(x[i], y, scores, numbers, phases[i], room, places, shifts, count)
+        _attend(x[i], y, v, places[:count], shifts, 1.0, out[i], sums)
+
+
+@njit(cache=True, nogil=True)
 def decode_coded(
     q: np.ndarray, keys: np.ndarray, values: np.ndarray, bias: np.ndarray, n: int, heads: tuple[int, int],
     sides: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray], coded: tuple[np.ndarray, np.ndarray, np.ndarray],
-    near: tuple[int, np.ndarray], counts: tuple[np.ndarray, np.ndarray], scale: float, out: np.ndarray,
-    sums: np.ndarray, used: np.ndarray,
+    near: tuple[int, np.ndarray], counts: tuple[np.ndarray, np.ndarray, np.ndarray], phases: np.ndarray, scale: float,
+    out: np.ndarray, sums: np.ndarray, used: np.ndarray,
 ) -> None:  # fmt: skip
     """Attention of one query per sequence and head to the keys of a cache.
 
@@ -191,7 +368,9 @@ def decode_coded(
     near : int and array (batch, anchors)
         Window, and places of the first keys; n where there are fewer.
     counts : arrays (H,)
-        Candidates and kept keys of each head.
+        Candidates, kept keys and draws of each head.
+    phases : array (batch, H)
+        As in `draw_keys`.
     scale : float
         Factor of the dot products.
     out, sums, used : arrays (batch, H, e), (batch, H, 2), (batch, H, places)
@@ -199,15 +378,15 @@ def decode_coded(
     """
     batch, H, d = q.shape
     window, first = near
-    candidates, kept = counts
+    candidates, kept, sampled = counts
     centers, turns, rows, cosines = sides
     words, norms, offsets = coded
     group, code_group = H // keys.shape[1], H // words.shape[1]
     root = math.sqrt(scale)
     low = max(n - window, 0)
     own, inside, x = np.empty(words.shape[3], dtype=np.uint64), np.empty(d, dtype=q.dtype), np.empty(d, dtype=q.dtype)
-    estimates, proposed = np.empty(low, dtype=np.float32), np.empty(low, dtype=np.int64)
-    order = np.empty(max(low, 1), dtype=np.int64)
+    estimates, room = np.empty(low, dtype=np.float32), np.empty((2, max(low, 1)), dtype=np.int64)
+    shifts = np.empty(used.shape[2], dtype=np.float64)
     for b in range(batch):
         for h in range(heads[0] * code_group, heads[1] * code_group):
             g, c = h // group, h // code_group
@@ -223,40 +402,31 @@ def decode_coded(
                 if first[b, a] < low:
                     places[count] = first[b, a]
                     count += 1
-            if candidates[h] and low:
+            if candidates[h] + sampled[h] and low:
                 norm = encode(x, centers[h], turns[h], rows, own, inside)
                 estimate(own, norm, cosines, words[b, c, :low], norms[b, c, :low], offsets[b, c, :low], estimates)
                 for a in range(first.shape[1]):
                     if first[b, a] < low:
                         estimates[first[b, a]] = -np.inf
-                found = largest(estimates, candidates[h], proposed, True)
-                exact = np.empty(found, dtype=np.float32)
-                for i in range(found):
-                    exact[i] = _dot(q[b, h], keys[b, g, proposed[i]])
-                if found > kept[h]:
-                    best = largest(exact, kept[h], order, False)
-                    for i in range(best):
-                        places[count + i] = proposed[order[i]]
-                    count += best
-                else:
-                    for i in range(found):
-                        places[count + i] = proposed[i]
-                    count += found
+                numbers = candidates[h], kept[h], sampled[h]
+                count = _choose(q[b, h], keys[b, g], estimates, numbers, phases[b, h], room, places, shifts, count)
+            else:
+                shifts[:count] = 0.0
             for i in range(count, len(places)):
                 places[i] = n
-            _attend(q[b, h], keys[b, g], values[b, g], places[:count], scale, out[b, h], sums[b, h])
+            _attend(q[b, h], keys[b, g], values[b, g], places[:count], shifts, scale, out[b, h], sums[b, h])
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz", "reassoc"})
 def _attend(
-    q: np.ndarray, keys: np.ndarray, values: np.ndarray, places: np.ndarray, scale: float, out: np.ndarray,
-    sums: np.ndarray,
+    q: np.ndarray, keys: np.ndarray, values: np.ndarray, places: np.ndarray, shifts: np.ndarray, scale: float,
+    out: np.ndarray, sums: np.ndarray,
 ) -> None:  # fmt: skip
-    """Softmax attention of one query to the keys in some places; zero where there are none."""
+    """Softmax attention of one query to the keys in some places, with shifts of scores; zero where there are none."""
     scores = np.empty(len(places), dtype=np.float64)
     top = -1e300
     for i in range(len(places)):
-        scores[i] = scale * _dot(q, keys[places[i]])
+        scores[i] = scale * _dot(q, keys[places[i]]) + shifts[i]
         top = max(top, scores[i])
     total = 0.0
     for j in range(len(out)):
@@ -307,9 +477,12 @@ def append_codes(
 @njit(cache=True, nogil=True)
 def select_for_blocks(
     judges: np.ndarray, lengths: np.ndarray, cosines: np.ndarray, words: np.ndarray, norms: np.ndarray,
-    offsets: np.ndarray, ranges: np.ndarray, first: np.ndarray, count: int, places: np.ndarray,
+    offsets: np.ndarray, ranges: np.ndarray, first: np.ndarray, count: int, places: np.ndarray, phases: np.ndarray,
+    drawn: np.ndarray, shifts: np.ndarray,
 ) -> None:  # fmt: skip
     """Keys for each block of queries of one head: those of the largest score below the best one of some query.
+
+    Of all others some are drawn.
 
     Parameters
     ----------
@@ -329,6 +502,10 @@ def select_for_blocks(
         Keys to choose.
     places : array (blocks, count) of int
         Result; p where there are fewer.
+    phases : array (blocks,)
+        As in `draw_keys`.
+    drawn, shifts : arrays (blocks, draws)
+        Results: keys that are drawn, p where there is none, and as in `draw_keys`.
     """
     p = len(norms)
     scores, best, found = np.empty(p, dtype=np.float32), np.empty(p, dtype=np.float32), np.empty(p, dtype=np.int64)
@@ -343,11 +520,14 @@ def select_for_blocks(
         for j in range(seen):
             if first[j]:
                 best[j] = -np.inf
-        number = largest(best[:seen], count, found, False)
+        number = largest(best[:seen], count, found, False) if count else 0
         for j in range(number):
             places[b, j] = found[j]
+            best[found[j]] = -np.inf
         for j in range(number, count):
             places[b, j] = p
+        if drawn.shape[1] and not draw_keys(best[:seen], drawn.shape[1], phases[b], drawn[b], shifts[b]):
+            drawn[b], shifts[b] = p, 0.0
 
 
 @njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})

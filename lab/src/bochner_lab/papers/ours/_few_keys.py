@@ -26,30 +26,39 @@ def measure(
     name: str,
     small: bool,
     length: int,
-    sequences: int,
+    sequences: tuple[int, int],
     draws: int,
     costs: Sequence[int],
+    others: Sequence[str],
     rows: int,
     fit: int,
     seed: int,
 ) -> dict[str, Any]:
-    """Losses of sequences, or cosines of embeddings, by method, cost and draw."""
+    """Losses of sequences, or cosines of embeddings, by method, cost and draw; codes first, others at the largest cost.
+
+    There are as many sequences for codes as the first number says, for others as the second.
+    """
     model, tokens = load(name, small)
     causal = name == SMOLLM2
-    fitted, tested = tokens("valid", fit, length), tokens("test", sequences, length)
+    fitted, tested = tokens("valid", fit, length), tokens("test", sequences[0], length)
+    fewer = tested[: sequences[1]]
     judge = _losses if causal else _embeddings
     exact = judge(model, tested)
     score: Callable[[Tensor], list[float]] = (
-        (lambda found: found.tolist()) if causal else (lambda found: F.cosine_similarity(found, exact, dim=-1).tolist())
+        (lambda found: found.tolist())
+        if causal
+        else (lambda found: F.cosine_similarity(found, exact[: len(found)], dim=-1).tolist())
     )
-    values: dict[str, list[list[list[float]]]] = {}
+    values: dict[str, dict[str, list[list[float]]]] = {}
 
     def add(method: str, run: Callable[[int, int], Tensor], times: int = 1) -> None:
-        values[method] = [[score(run(cost, draw)) for draw in range(times)] for cost in costs]
+        if method == CODES or method in others:
+            own = costs if method == CODES else costs[-1:]
+            values[method] = {str(cost): [score(run(cost, draw)) for draw in range(times)] for cost in own}
 
-    def by_plan(plans: Any, draw: int) -> Tensor:
+    def by_plan(plans: Any, draw: int, rows: Tensor = fewer) -> Tensor:
         generator = torch.Generator().manual_seed(seed + draw)
-        return judge(replace_attention(model, plans, copy=True, generator=generator), tested)
+        return judge(replace_attention(model, plans, copy=True, generator=generator), rows)
 
     batches = [row[None] for row in fitted]
     config: Any = model.config
@@ -62,7 +71,7 @@ def measure(
     coded: dict[int, Any] = {cost: calibrate(model, batches, rows, cost=cost, generator=generator) for cost in costs}
     add(
         CODES,
-        lambda cost, draw: by_plan({n: replace(plan, exact_below=0) for n, plan in coded[cost].items()}, draw),
+        lambda cost, draw: by_plan({n: replace(plan, exact_below=0) for n, plan in coded[cost].items()}, draw, tested),
         draws,
     )
     bases = Bases()
@@ -73,7 +82,7 @@ def measure(
         def chosen(cost: int, draw: int, method: str = method) -> Tensor:
             source = torch.Generator().manual_seed(seed + draw)
             with attention_by(model, choosing(method, bases, cost, causal, 1, source)):
-                return judge(model, tested)
+                return judge(model, fewer)
 
         add(method, chosen, draws if method == SAMPLED else 1)
     return {"costs": list(costs), "exact": exact.tolist() if causal else [], "values": values}
