@@ -54,6 +54,7 @@ from reproduction_pages import (  # noqa: E402
     results,
     summary,
     table,
+    trained_models_table,
     training_table,
 )
 from speed_pages import benchmark_page, cases, speed_page, speed_picture, times_faster  # noqa: E402
@@ -277,6 +278,7 @@ def attention_page() -> str:
     """The guide to attention, with a table for each of its tasks."""
     page = insert((DOCS / "attention.md").read_text(), "conversion", conversion_table())
     page = insert(page, "scratch", training_table("crt-table2-text", 1))
+    page = insert(page, "trained models", trained_models_table())
     page = insert(page, "long context", long_context_table())
     return insert(page, "long context models", long_context_models())
 

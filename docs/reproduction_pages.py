@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
@@ -235,6 +236,33 @@ def conversion_table() -> str:
         )
         rows.append([method, *(spread(values, 3) for values in means)])
     return table("features | relative error of attention matrices | accuracy", rows)
+
+
+def trained_models_table() -> str:
+    """Increases of the perplexity of a language model and cosines of embeddings, by method and number of keys."""
+    found = results().get("ours-trained-models", {"parts": {}})["parts"]
+    parts = {name: part["numbers"] for name, part in sorted(found.items(), key=lambda one: _length(one[0]))}
+    columns = [(name, part, str(cost)) for name, part in parts.items() for cost in part["costs"]]
+
+    def cell(part: Mapping[str, Any], method: str, cost: str) -> str:
+        drawn = part["values"].get(method, {}).get(cost)
+        if drawn is None:
+            return ""
+        means = [sum(values) / len(values) for values in zip(*drawn, strict=True)]
+        if not part["exact"]:
+            return spread(means, 4)
+        return _increase([math.expm1(mean - exact) for mean, exact in zip(means, part["exact"], strict=False)])
+
+    methods = list(dict.fromkeys(method for part in parts.values() for method in part["values"]))
+    lines = [[method, *(cell(part, method, cost) for _, part, cost in columns)] for method in methods]
+    heads = [f"{name.replace(' tokens', '')}: {cost} keys" for name, _, cost in columns]
+    return table(" | ".join(["keys", *heads]), lines) if columns else table("keys", [["not run yet"]])
+
+
+def _length(name: str) -> tuple[str, int]:
+    """What a part of trained models is sorted by: the model, then the number of tokens."""
+    model, tokens = name.split(", ")
+    return model, int(tokens.split()[0])
 
 
 def long_context_table() -> str:

@@ -38,7 +38,9 @@ def test_a_trained_encoder_keeps_its_embedding_with_fewer_keys():
     coded = {name: replace(plan, exact_below=0, block=1) for name, plan in plans.items()}
     window = {
         name: replace(
-            plan, window=32, heads=[replace(head, kept=0, candidates=0, features=None, gate=0.0) for head in plan.heads]
+            plan,
+            window=32,
+            heads=[replace(head, kept=0, candidates=0, sampled=0, features=None, gate=0.0) for head in plan.heads],
         )
         for name, plan in coded.items()
     }

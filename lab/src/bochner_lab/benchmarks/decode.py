@@ -13,11 +13,14 @@ _LAYERS, _WIDTH, _HEADS, _M = 4, 128, 4, 256
 _CONTEXTS = (256, 1024, 8192)
 _PART = 1024
 _REPEATS = 60
+_CODED = (2048, 8192, 16384)
+_STEPS = 8
+_WINDOW, _KEPT = 64, 64
 _SHAPE = f"{_LAYERS} layers, width {_WIDTH}, {_HEADS} heads, m = {_M}, float32, one thread"
 
 
 def run() -> Iterator[Result]:
-    """All cases on one thread, or one line that says what is missing."""
+    """Cases with features on one thread, with codes on two, or one line that says what is missing."""
     try:
         import torch
         import transformers  # noqa: F401
@@ -29,8 +32,60 @@ def run() -> Iterator[Result]:
     try:
         for name, make in (("GPT-2", _gpt2), ("Llama", _llama)):
             yield from _family(name, make)
+        torch.set_num_threads(2)
+        yield from _codes()
     finally:
         torch.set_num_threads(threads)
+
+
+def _smollm2(layers: int, **sizes: int) -> Any:
+    """A model of the shape of SmolLM2-135M, with random weights: times do not depend on them."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    heads = {"num_attention_heads": 9, "num_key_value_heads": 3}
+    config = LlamaConfig(hidden_size=576, num_hidden_layers=layers, max_position_embeddings=1 << 15, **heads, **sizes)
+    return LlamaForCausalLM(config).eval()
+
+
+def _codes() -> Iterator[Result]:
+    """Time per token with codes against softmax with the cache of transformers: attention itself, and whole models."""
+    import torch
+
+    yield from _codes_of("one attention of SmolLM2", 1, {"vocab_size": 8, "intermediate_size": 8}, {16384: 6.0})
+    torch.manual_seed(0)
+    whole = {"vocab_size": 49152, "intermediate_size": 1536}
+    yield from _codes_of("SmolLM2-135M", 30, whole, {2048: 1.0, 8192: 1.0, 16384: 1.5})
+
+
+def _codes_of(name: str, layers: int, sizes: dict[str, int], goals: dict[int, float]) -> Iterator[Result]:
+    import torch
+    from transformers import DynamicCache
+
+    from bochner.nn import CodedCache, CodedPlan, replace_attention
+
+    exact = _smollm2(layers, **sizes)
+    plans = CodedPlan.uncalibrated(exact, kept=_KEPT, window=_WINDOW)
+    ours = replace_attention(exact, plans, copy=True)
+    with torch.inference_mode():
+        for context in _CODED:
+            caches = _random_keys(CodedCache(ours), context), _random_keys(DynamicCache(config=exact.config), context)
+            steps = [_step(model, cache) for model, cache in zip((ours, exact), caches, strict=True)]
+            coded, softmax = best_of_each(steps, _REPEATS if layers == 1 else _STEPS)
+            case = f"{name}: softmax with its cache / {_WINDOW + _KEPT + 1} keys by codes, time per token, context {context}"
+            details = f"{seconds(coded)}; softmax {seconds(softmax)}"
+            if context in goals:
+                yield at_least(f"{case}, two threads", softmax / coded, goals[context], "x", details)
+            else:
+                yield measured(f"{case}, two threads", softmax / coded, "x", details)
+
+
+def _random_keys(cache: Any, length: int) -> Any:
+    """A cache that holds as many random keys and values of SmolLM2's shape: a forward pass would take minutes."""
+    import torch
+
+    for place in range(len(cache.layers)):
+        cache.update(torch.randn(1, 3, length, 64), torch.randn(1, 3, length, 64), place)
+    return cache
 
 
 def _gpt2() -> Any:
