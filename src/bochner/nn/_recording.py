@@ -264,6 +264,7 @@ def _exact_multihead(
     q, k, v = (_heads(module, x, part) for part, x in enumerate(rows))
     call = _call(module, name, q, k, v, given)
     weights = call.weights()
+    assert call.v is not None
     out = module.out_proj(_kept(calls, call, weights @ call.v).transpose(1, 2).flatten(2))
     weights = weights.roll(k.shape[-2] - call.k.shape[-2], dims=-1)  # torch has extra keys last
     weights = weights.mean(dim=1) if given.get("average_attn_weights", True) else weights

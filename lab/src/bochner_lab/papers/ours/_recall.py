@@ -59,7 +59,7 @@ def _trained(p: Mapping[str, Any], seed: int) -> tuple[Any, list[int]]:
                 group["lr"] = p["rate"] * min((step + 1) / 20, 1.0)
             loss, hit = _loss(model, _batch(p, pairs, length, batch, generator), pairs)
             optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it unannotated
+            loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             right, step = 0.9 * right + 0.1 * hit, step + 1

@@ -73,7 +73,9 @@ class TrainedModels(Experiment):
         from ._few_keys import measure
 
         seed = int(rng.integers(2**31))
-        return measure(part.split(",")[0], p["small"], *p["parts"][part], p["rows"], p["fit"], seed)
+        length, sequences, draws, costs, others = p["parts"][part]
+        name, fitted = part.split(",")[0], (p["rows"], p["fit"])
+        return measure(name, p["small"], length, sequences, draws, costs, others, *fitted, seed)
 
     @statement(
         "With 128 keys found by codes the perplexity is at most 1 % above exact attention, at each length (95 %)."
@@ -177,8 +179,9 @@ def _embedding(results: Results) -> Mapping[str, Any]:
 def _increases(part: Mapping[str, Any], method: str, cost: int | str) -> np.ndarray:
     """Increase of the logarithm of the perplexity of each sequence, the mean over draws."""
     values = part["values"][method][str(cost)]
-    means: np.ndarray = np.mean(values, axis=0)
-    return means - np.array(part["exact"])[: len(means)]
+    means = np.mean(values, axis=0)
+    found: np.ndarray = means - np.array(part["exact"])[: len(means)]
+    return found
 
 
 def _largest(part: Mapping[str, Any], method: str) -> Any:
