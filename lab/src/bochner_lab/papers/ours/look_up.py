@@ -33,9 +33,10 @@ class LookUp(Experiment):
     extras = ("torch",)
     deviations = (
         "The task is that of Arora et al. (2023), multi-query associative recall, with the queries one after the other. The "
-        "model is a Llama of two layers, trained on 8 pairs in 64 tokens first, and on 64 once it has learnt those. Two of its "
-        "heads start as those that longer training is known to form, and all weights are trained: from random weights a "
-        "trial was at the level of guessing among the values seen after 1100 steps. A cost is a mean number of keys per query. Each part is another model; codes are drawn several times for each."
+        "model is a Llama of two layers, trained on 8 pairs in 64 tokens first, and on 64 once it has learnt those. Two of "
+        "its heads start as those that longer training is known to form, and all weights are trained: from random weights "
+        "a trial was at the level of guessing among the values seen after 1100 steps. A cost is a mean number of keys per "
+        "query. Each part is another model; codes are drawn several times for each."
     )
     profiles = by_profile(
         smoke={
