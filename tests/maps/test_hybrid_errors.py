@@ -39,9 +39,9 @@ def case(name, projection, m=6):
 @pytest.mark.parametrize("projection", PROJECTIONS, ids=repr)
 @pytest.mark.parametrize("name", HYBRIDS)
 def test_errors_are_those_of_simulation(name, projection):
-    """12 pairs, one and a half blocks; 1200 draws, |z| < 5."""
+    """12 pairs, one and a half blocks; 800 draws, |z| < 5."""
     spec = case(name, projection)
-    errors = squared_errors(spec, X, Y, 1200)
+    errors = squared_errors(spec, X, Y, 800)
     z = (errors.mean(0) - spec.mse(X, Y)) / (errors.std(0, ddof=1) / np.sqrt(len(errors)))
     assert np.abs(z).max() < 5
 
