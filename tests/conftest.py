@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import os
 import sys
+import zlib
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # read by libraries when they are first imported
 
@@ -31,6 +32,22 @@ settings.load_profile("any machine")
 def _seeds() -> list[int]:
     first, _, last = os.environ.get("BOCHNER_SEEDS", "0").partition("-")
     return list(range(int(first), int(last or first) + 1))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Take a part of the cases of tests that are marked as swept, unless all are asked for, or some by name."""
+    named = config.option.keyword or any("::" in argument for argument in config.args)
+    if "BOCHNER_THOROUGH" in os.environ or named:
+        return
+    part = int(os.environ.get("BOCHNER_PART", "0"))
+
+    def taken(item: pytest.Item) -> bool:
+        mark = item.get_closest_marker("swept")
+        return mark is None or (zlib.crc32(item.name.encode()) - part) % mark.args[0] == 0
+
+    left_out = [item for item in items if not taken(item)]
+    items[:] = [item for item in items if taken(item)]
+    config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

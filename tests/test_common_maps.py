@@ -82,6 +82,7 @@ def test_mean_is_the_kernel_with_constants_from_data(feature_map, seed):
     [*UNBIASED_PROJECTIONS, Orthogonal(Haar(), "fixed"), Quadrature(Haar(), origin="resample")],
     ids=repr,
 )
+@pytest.mark.swept(3)
 def test_mean_is_the_kernel_for_homogeneous_maps(feature_map, kernel, projection, seed):
     """Uniform directions are enough: fixed radii and resampled origins are unbiased too."""
     spec = Approximation(kernel, feature_map, projection, 41)

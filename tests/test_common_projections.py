@@ -200,18 +200,21 @@ def test_rows_of_a_block_stand_as_their_geometry_says(projection, d, seed):
 
 @pytest.mark.parametrize("projection", GAUSSIAN, ids=repr)
 @pytest.mark.parametrize("d", (1, 2, 3, 17, 64))
+@pytest.mark.swept(3)
 def test_second_moments_of_gaussian_rows(projection, d, seed):
     check_second_moments(projection, d, rows_in_a_block(projection, d), seed, n_blocks=2000 if d < 10 else 500)
 
 
 @pytest.mark.parametrize("projection", GAUSSIAN, ids=repr)
 @pytest.mark.parametrize("d", (1, 2, 3, 17, 64))
+@pytest.mark.swept(3)
 def test_gaussian_rows_are_normal_in_every_direction(projection, d, seed):
     check_normal_law(projection, d, rows_in_a_block(projection, d), seed, n_blocks=2000 if d < 10 else 500)
 
 
 @pytest.mark.parametrize("projection", GAUSSIAN, ids=repr)
 @pytest.mark.parametrize("d", (1, 2, 3, 17, 64))
+@pytest.mark.swept(3)
 def test_exponential_mean_of_gaussian_rows(projection, d, seed):
     rows = rows_in_a_block(projection, d)
     check_exponential_mean(projection, d, rows, seed, n_blocks=max(4000 // max(rows // 8, 1), 400))
@@ -232,6 +235,7 @@ SPECTRA = [kernels.Gaussian(), kernels.Matern(1.5), kernels.Cauchy(), kernels.Ra
 
 @pytest.mark.parametrize("projection", UNBIASED, ids=repr)
 @pytest.mark.parametrize("kernel", SPECTRA, ids=repr)
+@pytest.mark.swept(3)
 def test_spectral_laws_give_the_kernel(projection, kernel, seed):
     """Weighted means of cos(w . z) over independent blocks equal the kernel, d = 3 (padded by fast rotations)."""
     Z = np.stack(list(probes(3, 1.5, seed).values()))

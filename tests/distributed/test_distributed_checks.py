@@ -26,5 +26,6 @@ pytestmark = [
         GaussianProcess(map="positive", n_components=32, optimize="amplitude"),
     ]
 )
+@pytest.mark.swept(3)
 def test_checks_of_scikit_learn(estimator, check):
     check(estimator)

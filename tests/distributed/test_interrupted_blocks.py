@@ -40,6 +40,7 @@ def failing(exception):
 @pytest.mark.parametrize("exception", (MemoryError, KeyboardInterrupt))
 @pytest.mark.parametrize("method", ("fit", "partial_fit"))
 @pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.swept(2)
 def test_nothing_changes(name, method, exception):
     with dask.config.set(scheduler="synchronous"):
         model = pickle.loads(pickle.dumps(ESTIMATORS[name])).fit(blocks(X), blocks(Y))

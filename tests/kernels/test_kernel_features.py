@@ -34,6 +34,7 @@ def test_error_of_independent_rows_is_the_closed_form(kernel, seed):
 
 
 @pytest.mark.parametrize("kernel", [k for k in KERNELS if k.spectrum == "radial"], ids=repr)
+@pytest.mark.swept(3)
 def test_orthogonal_rows_are_unbiased(kernel, seed):
     spec = Approximation(kernel, n_projections=3)
     K = np.array([spec.draw(3, rng=i + 10_000 * seed).gram(X) for i in range(1500)])

@@ -37,6 +37,7 @@ def targets(X, t=1, noise=1.0):
     ]
 )
 @pytest.mark.filterwarnings("ignore:.* did not converge")
+@pytest.mark.swept(3)
 def test_checks_of_scikit_learn(estimator, check):
     check(estimator)
 

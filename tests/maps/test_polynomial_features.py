@@ -36,6 +36,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("kernel, feature_map, rows, m", CASES, ids=repr)
+@pytest.mark.swept(3)
 def test_mean_and_error(kernel, feature_map, rows, m, seed):
     """|z| < 5 of mean and squared error over N draws, at every pair."""
     spec = Approximation(kernel, feature_map, rows, m)

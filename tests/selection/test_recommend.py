@@ -74,6 +74,7 @@ def regret(X, Y, kernel):
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.swept(2)
 def test_the_recommended_mechanism_is_within_a_tenth_of_the_best(problem):
     assert regret(*PROBLEMS[problem]) <= 1.1
 

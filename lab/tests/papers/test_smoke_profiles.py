@@ -29,6 +29,7 @@ def needs_data(one):
 
 
 @pytest.mark.parametrize("name", ALL)
+@pytest.mark.swept(2)
 def test_smoke_profile_ends_in_a_verdict_and_a_figure(name, tmp_path):
     one = ALL[name]
     if needs_data(one):
