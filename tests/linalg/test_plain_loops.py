@@ -341,3 +341,14 @@ def test_the_library_runs_without_numba(torch):
     assert outputs[0][1].keys() == outputs[1][1].keys()
     for name, values in outputs[0][1].items():
         np.testing.assert_allclose(outputs[1][1][name], values, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+def test_rounding_draws_no_key_without_a_chance():
+    """Sums over pieces and key by key differ in their last digits, which moves some of many steps to the next key."""
+    rng = np.random.default_rng(4)
+    for _ in range(300):
+        scores = (4 * rng.standard_normal(500)).astype(np.float32)
+        scores[rng.random(500) < 0.7] = -np.inf
+        places, shifts = np.full(400, -1), np.full(400, np.nan)
+        assert compiled_coding.draw_keys(scores, 400, rng.random(), places, shifts) == 400
+        assert (scores[places] > -np.inf).all() and np.isfinite(shifts).all() and (np.diff(places) >= 0).all()

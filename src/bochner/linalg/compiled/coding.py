@@ -205,18 +205,20 @@ def draw_keys(scores: np.ndarray, count: int, phase: float, places: np.ndarray, 
     bits, sums = np.empty(n, dtype=np.int32), np.empty(-(-n // _PIECE), dtype=np.float64)
     chances = bits.view(np.float32)
     step = _chances(scores, high, bits, chances, sums) / count
-    found, before, last = 0, 0.0, 0
+    found, before = 0, 0.0
     for i in range(len(sums)):
         until = before + sums[i]
         if until > (phase + found) * step:
             for j in range(i * _PIECE, min((i + 1) * _PIECE, n)):
                 before += chances[j]
-                if chances[j] > 0:
-                    last = j
-                while found < count and before > (phase + found) * step:
+                # a step that rounding moves beyond its piece is taken by the next key that has a chance
+                while chances[j] > 0 and found < count and before > (phase + found) * step:
                     places[found], shifts[found] = j, math.log(step / chances[j])
                     found += 1
         before = until
+    last = n - 1
+    while chances[last] == 0:
+        last -= 1
     while found < count:  # the last step, lost to rounding
         places[found], shifts[found] = last, math.log(step / chances[last])
         found += 1
