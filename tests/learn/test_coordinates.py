@@ -105,3 +105,28 @@ def test_bounds_keep_predictions_at_the_edge():
     np.testing.assert_allclose(far, far[0])
     assert np.abs(model.predict(np.linspace(-5, 5, 101)[:, None])).max() < 10  # without bounds, above a hundred
     np.testing.assert_array_equal(model.coordinates_.bounds[1], edge + room)
+
+
+def test_columns_of_long_tails_are_compressed_and_others_are_not():
+    """The standardised third moment of a lognormal column falls from above 5 to below 1.5; blocks and normal ones stay."""
+    rng = np.random.default_rng(0)
+    Z = np.column_stack([np.exp(1.2 * rng.standard_normal(500)), rng.standard_normal(500), rng.integers(2, size=500)])
+    found = Coordinates.compressing(Z, ((2, 3),))
+    assert found is not None and found.compressed.tolist() == [True, False, False]
+    moved = found(Z)
+    skewness = [abs(np.mean(((part[:, 0] - part[:, 0].mean()) / part[:, 0].std()) ** 3)) for part in (Z, moved)]
+    assert skewness[0] > 5 and skewness[1] < 1.5
+    np.testing.assert_allclose(moved[:, :2].std(axis=0), 1)
+    np.testing.assert_allclose(np.corrcoef(moved[:, 1], Z[:, 1])[0, 1], 1)
+    assert Coordinates.compressing(Z[:, 1:]) is None
+    assert found(Z.astype(np.float32)).dtype == np.float32
+
+
+def test_compressed_columns_are_chosen_where_logarithms_count_and_saved():
+    rng = np.random.default_rng(0)
+    Z = np.exp(1.5 * rng.standard_normal((400, 3)))
+    y = np.sin(2 * np.log(Z[:, 0])) + np.log(Z[:, 1])
+    model = KernelRidge("gaussian", metric=None, random_state=0).fit(Z[:300], y[:300])
+    assert model.selection_.columns == "compressed" and model.score(Z[300:], y[300:]) > 0.8
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(Z), model.predict(Z))

@@ -67,6 +67,33 @@ def test_rows_that_are_left_out_are_those_of_fits_without_them():
         np.testing.assert_allclose(errors, Y[i] - (KERNEL(X[i : i + 1], X[:n][kept]) @ c + b)[0], rtol=1e-7)
 
 
+def test_errors_of_left_out_rows_by_probes_are_unbiased(monkeypatch):
+    """The mean over 30 draws of the inverse's diagonal, 8 probes each, by z-tests |z| < 5 for 100 rows."""
+    n, rows, w = 400, np.arange(100), RNG.uniform(0.5, 2, 400)
+    narrow = kernels.Gaussian(0.5)  # 33 landmarks leave much of it to the probes
+    monkeypatch.setattr(kernel_equations, "_PROBES", 8)
+    monkeypatch.setattr(kernel_equations, "_FLOAT32_TOLERANCE", 1e-6)
+    draws = np.random.default_rng(0)
+    monkeypatch.setattr(kernel_equations, "_signs", lambda n, k: draws.choice([-1.0, 1.0], (n, k)))
+    given = ("", narrow, X[:n], Y[:n, :1], w, 0.3)
+    exact, inverse = kernel_equations.solve_kernel(*given, intercept=False, left_out=rows), []
+    for _ in range(30):
+        found = kernel_equations.solve_kernel(*given, intercept=False, solver="cg", left_out=rows)
+        inverse.append((exact.coefficients[rows] / w[rows, None] / found.left_out)[:, 0])
+    expected = (exact.coefficients[rows] / w[rows, None] / exact.left_out)[:, 0]
+    spread = np.std(inverse, axis=0, ddof=1) / np.sqrt(30)
+    assert np.all(np.abs(np.mean(inverse, axis=0) - expected) < 5 * spread + 1e-4 * expected)
+
+
+def test_many_rows_have_intervals_by_probes(monkeypatch):
+    monkeypatch.setattr(kernel_equations, "DIRECT_ROWS", 500)
+    model = KernelRidge(**GIVEN).fit(X[:1000], Y[:1000, 0])
+    monkeypatch.undo()
+    same = KernelRidge(**GIVEN).fit(X[:1000], Y[:1000, 0])
+    widths = [np.diff(one.predict(TEST, interval=0.9)[1], axis=1).mean() for one in (model, same)]
+    assert abs(widths[0] / widths[1] - 1) < 0.05
+
+
 def test_everything_left_open_and_saved():
     y = np.sin(6 * X[:, 0]) * X[:, 1] + 0.05 * RNG.standard_normal(2000)
     model = KernelRidge(kernel="gaussian", metric=None, map="exact", random_state=0).fit(X, y)

@@ -33,6 +33,7 @@ from ._row_source import Chunk, RowSource
 from ._search import (
     AT_POINTS,
     CLIPPED,
+    COMPRESSED,
     EXACT_ROWS,
     EXACT_TRIAL_ROWS,
     GIVEN,
@@ -78,8 +79,8 @@ class Selection:
     kernel : str
         The kernel with its bandwidth.
     columns : str
-        "standardised", "clipped" (at five robust deviations), "as they are", or standardised with another scale of
-        categories.
+        "standardised", "clipped" (at five robust deviations), "compressed" (long tails to about their logarithms), "as
+        they are", or standardised with another scale of categories.
     metric : str
         "none", "columns" (a scale of each), "learned" (a matrix) or "given".
     map : str
@@ -296,6 +297,9 @@ def _plain_columns(
         found[RAW] = None
     if seen is not None and np.abs(standard(seen.astype(np.float64))).max(initial=0.0) > _OUTLYING:
         found[CLIPPED] = Coordinates.robust(seen, _LIMIT, rows.blocks)
+    compressing = None if seen is None else Coordinates.compressing(seen, rows.blocks)
+    if compressing is not None:
+        found[COMPRESSED] = compressing
     if rows.blocks and len(rows.blocks) < rows.shape[1]:
         for factor in _CATEGORY_FACTORS:
             found[f"standardised, categories x {factor:g}"] = standard.with_blocks(rows.blocks, factor)

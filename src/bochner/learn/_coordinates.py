@@ -16,6 +16,8 @@ from ._row_source import RowSource
 
 _BEYOND = 0.1
 """Share of the range of a column beyond which rows are clipped: a smooth kernel may extrapolate wildly."""
+_LONG_TAIL = 5.0
+"""Robust deviations from the median from which a column has a long tail: normal ones have no such number in a million."""
 _MOST_STRETCHED = 4.0
 """Largest scale of zeros and ones: that of a level in six of a hundred rows."""
 
@@ -23,6 +25,9 @@ _MOST_STRETCHED = 4.0
 @dataclass(frozen=True)
 class Coordinates:
     r"""New coordinates :math:`z = M^T\,\mathrm{clip}(\mathrm{diag}(s)(\mathrm{clip}(x) - c))` of rows x.
+
+    Columns of long tails may be compressed before M: :math:`\operatorname{arsinh}` of them is linear near zero, and their
+    logarithm far from it.
 
     Sparse rows are never centred, so that they stay sparse; a matrix makes them dense.
 
@@ -39,6 +44,8 @@ class Coordinates:
     bounds : array (2, d) or None
         Least and largest value of each column, to which others are clipped, so that predictions beyond the rows of the fit
         stay what they are at their edge; None for no bounds.  Sparse rows have none.
+    compressed : array (d,) of bool, or None
+        Columns that are compressed; None for none.
 
     Examples
     --------
@@ -52,6 +59,7 @@ class Coordinates:
     matrix: np.ndarray | None = None
     limit: float | None = None
     bounds: np.ndarray | None = None
+    compressed: np.ndarray | None = None
 
     @classmethod
     def standard(cls, rows: RowSource) -> Coordinates:
@@ -82,6 +90,23 @@ class Coordinates:
         for first, end in blocks:
             scale[first:end] = _block_scale(deviation[first:end])
         return cls(center, scale, limit=limit)
+
+    @classmethod
+    def compressing(cls, X: np.ndarray, blocks: tuple[tuple[int, int], ...] = ()) -> Coordinates | None:
+        """Coordinates of variance one in which columns of long tails are compressed; None without such columns."""
+        robust = cls.robust(X, np.inf, blocks)
+        long = np.abs(robust(X.astype(np.float64))).max(axis=0, initial=0.0) > _LONG_TAIL
+        for first, end in blocks:
+            long[first:end] = False
+        if not long.any():
+            return None
+        deviation = X.std(axis=0, dtype=np.float64)
+        scale = np.where(long, robust.scale, 1 / np.where(deviation > 0, deviation, 1.0))
+        for first, end in blocks:
+            scale[first:end] = _block_scale(deviation[first:end])
+        found = cls(robust.center, scale, compressed=long)
+        spread = found(X.astype(np.float64)).std(axis=0)
+        return found.followed_by(np.where(long & (spread > 0), 1 / np.where(spread > 0, spread, 1.0), 1.0))
 
     def with_blocks(self, blocks: tuple[tuple[int, int], ...], factor: float) -> Coordinates:
         """These coordinates with blocks of columns, those of categories, times a factor."""
@@ -116,6 +141,7 @@ class Coordinates:
                 X = X - self.center.astype(X.dtype)
             X = X if self.scale is None else X * self.scale.astype(X.dtype)
             X = X if self.limit is None else np.clip(X, -self.limit, self.limit)
+            X = X if self.compressed is None else np.where(self.compressed, np.arcsinh(X), X)
         if self.matrix is None:
             return X
         M = self.matrix.astype(X.dtype)

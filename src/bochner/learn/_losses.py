@@ -31,6 +31,7 @@ _STEPS, _SAMPLE_STEPS = 100, 30
 """Most fits to all rows, and to the sample on which alpha is chosen."""
 _TOLERANCE, _SAMPLE_TOLERANCE = 1e-7, 1e-4
 """Share of the objective by which a step must lower it to be followed by another."""
+_FOLDS = 5
 _SAMPLE_ROWS = 1024
 """Rows on which alpha is chosen: each of some hundred fits to them takes a few hundredths of a second."""
 
@@ -161,15 +162,19 @@ def reweighted(
     for k in range(t):
         own, begin = replace(loss, scale=float(scale[k])), first.solution
         single = rows.relabelled(partial(_one_target, k=k), 1, weighted=rows.weighted)
+        moved = 0.0
         if choose_alpha:
             chosen = sample._replace(targets=sample.targets[:, k])
-            alphas[k] = _chosen_alpha(options, phi, chosen, own, float(alphas[k]))
+            alphas[k], moved = _chosen_alpha(options, phi, chosen, own, float(alphas[k]))
         start = Solution(begin.coefficients[:, [k]], begin.intercept[[k]], alphas[k])
-        solutions.append(_fit(replace(options, alpha=alphas[k]), phi, single, own, start, verbose))
+        found = _fit(replace(options, alpha=alphas[k]), phi, single, own, start, verbose)
+        if loss.name == "quantile" and options.intercept and rows.count() <= _SAMPLE_ROWS:
+            found = found._replace(intercept=found.intercept + moved)
+        solutions.append(found)
     B, intercept = (np.concatenate([s[i] for s in solutions], axis=-1) for i in range(2))
     alpha = float(alphas[0]) if len(np.unique(alphas)) == 1 else alphas
-    found = Solution(B, intercept, alpha)
-    return Reweighted(RidgeModel(replace(options, alpha=alpha), None, found=found), scale)
+    model = RidgeModel(replace(options, alpha=alpha), None, found=Solution(B, intercept, alpha))
+    return Reweighted(model, scale)
 
 
 def _scale(left_out: np.ndarray) -> float:
@@ -297,33 +302,48 @@ class _FewRows:
         (c, b), f = _descend(y, self.w, loss, None, f, solved, penalty, steps, tolerance, verbose)
         return c, b, f
 
-    def left_out(self, y: np.ndarray, f: np.ndarray, loss: Loss, alpha: float) -> np.ndarray:
-        """Residuals (n,) of rows that are left out of the last least-squares problem."""
-        v, shift = loss.least_squares(y - f)
-        factor, ones = self._factored(alpha, self.w * v)
-        z = y + shift
-        c, G = factor.solve(z[:, None])[:, 0], np.diag(factor.inverse()).copy()
-        if self.intercept:
-            c, G = c - ones * (c.sum() / ones.sum()), G - ones**2 / ones.sum()
-        return np.asarray(y - z + c / np.maximum(G, np.finfo(np.float64).tiny))
+
+class _HeldOut:
+    """Residuals of rows by fits to the other folds: a fit to quantiles passes through rows, and tells nothing of new ones."""
+
+    def __init__(self, F: np.ndarray, y: np.ndarray, w: np.ndarray, loss: Loss, *, intercept: bool) -> None:
+        self.F, self.y, self.w, self.loss = F.astype(np.float64), y, w, loss
+        fold = np.random.default_rng(0).permutation(len(y)) % min(_FOLDS, len(y))
+        mean = np.average(y, weights=w) if intercept else 0.0
+        self.folds = [
+            [_FewRows(F[fold != k], w[fold != k], intercept=intercept), fold == k, np.full((fold != k).sum(), mean)]
+            for k in range(fold.max() + 1)
+            if (fold != k).any()
+        ]
+
+    def __call__(self, alpha: float) -> np.ndarray:
+        """Residuals (n,); fits begin at those of the last alpha."""
+        gaps = np.zeros(len(self.y))
+        for fold in self.folds:
+            few, test, f = fold
+            c, b, fold[2] = few.fit(self.y[~test], self.loss, alpha, f, _SAMPLE_STEPS, _SAMPLE_TOLERANCE)
+            gaps[test] = self.y[test] - self.F[test] @ (few.F.T @ c) - b
+        return gaps
 
 
-def _chosen_alpha(options: Ridge, phi: Any, sample: Chunk, loss: Loss, start: float) -> float:
-    """Alpha of the least loss of rows that are left out of fits to a sample, from a start downhill."""
+def _chosen_alpha(options: Ridge, phi: Any, sample: Chunk, loss: Loss, start: float) -> tuple[float, float]:
+    """Alpha of the least loss of held-out rows of a sample, from a start downhill, and the quantile of their residuals.
+
+    The latter is zero but for what flexible fits of few rows have learned: they lie above more of their own targets than of
+    new ones.  Moved by it, a fit is a conformal prediction.
+    """
     X, y, weights = sample.taken(slice(_SAMPLE_ROWS))
     y, w = y.astype(np.float64), np.ones(len(y)) if weights is None else weights
-    few, new = _FewRows(phi.queries(X), w, intercept=options.intercept), new_to(phi, X)
-    given = options.alphas is not None
-    grid = np.sort(options.grid()) if given else alpha_grid(float(np.trace(few.K)) / max(len(y), 1))
+    F, new = phi.queries(X), new_to(phi, X)
+    held_out = _HeldOut(F, y, w, loss, intercept=options.intercept)
+    square = float(np.einsum("nd,nd->", held_out.F, held_out.F)) / max(len(y), 1)
+    grid = np.sort(options.grid()) if options.alphas is not None else alpha_grid(square)
     judged = Judged(y[new, None], None if weights is None else w[new], np.ones(1))
     known: dict[int, np.ndarray] = {}
-    f = np.full(len(y), np.average(y, weights=w) if options.intercept else 0.0)
 
     def error(k: int) -> float:
-        nonlocal f
-        f = few.fit(y, loss, float(grid[k]), f, _SAMPLE_STEPS, _SAMPLE_TOLERANCE)[2]
-        known[k] = loss(few.left_out(y, f, loss, float(grid[k]))[new])
-        return float(judged.mean(known[k]))
+        known[k] = held_out(float(grid[k]))[new]
+        return float(judged.mean(loss(known[k])))
 
     best = int(np.abs(np.log(grid / max(start, np.finfo(float).tiny))).argmin())
     errors = {best: error(best)}
@@ -331,4 +351,8 @@ def _chosen_alpha(options: Ridge, phi: Any, sample: Chunk, loss: Loss, start: fl
         errors[fresh[0]] = error(fresh[0])
         best = min(errors, key=lambda k: errors[k])
     tried = sorted(known)
-    return Score.best(grid[tried], np.column_stack([known[k] for k in tried]), judged).alpha
+    alpha = Score.best(grid[tried], np.column_stack([loss(known[k]) for k in tried]), judged).alpha
+    gaps = known[tried[int(np.abs(grid[tried] - alpha).argmin())]]
+    order, own = np.argsort(gaps), w[new]
+    share = np.cumsum(own[order]) / (own.sum() + own.mean())  # i of n + 1, where all weights are one
+    return alpha, float(np.interp(loss.quantile, share, gaps[order]))

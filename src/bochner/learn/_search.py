@@ -72,7 +72,7 @@ _MOST_COLUMNS = 1024
 """Most columns of a metric that is a matrix."""
 
 LEARNED = ("columns", "learned")
-STANDARD, CLIPPED, RAW = "standardised", "clipped", "as they are"
+STANDARD, CLIPPED, COMPRESSED, RAW = "standardised", "clipped", "compressed", "as they are"
 RANDOM, LANDMARKS, PIVOTS, GIVEN = "random features", "landmarks", "pivoted landmarks", "given"
 AT_POINTS = {LANDMARKS: Landmarks("uniform"), PIVOTS: Landmarks("rpcholesky")}
 
@@ -85,7 +85,7 @@ class Trial(NamedTuple):
     kernel : Kernel
         With its bandwidth.
     columns : str
-        "standardised", "clipped" or "as they are".
+        "standardised", "clipped", "compressed" or "as they are".
     coordinates : Coordinates or None
         Columns, and the metric behind them.
     metric : str
@@ -286,13 +286,15 @@ class Search:
         before = best = self._held_out(plain, plain.kernel, plain.step, [np.ones(d)] * len(folds), folds, Z)
         path: tuple[Any, ...] = ()
         roots: list[np.ndarray] = []
-        for kernel, step in self._metric_kernels(plain):
-            matrix_after = self._matrix_after(kernel, d)
-            found, length, learned = self._descend(plain, kernel, step, matrix_after, folds, Z)
+        for start in self._metric_starts(plain):
+            moved = Z if start.columns == plain.columns else self._moved(start.coordinates, slice(None))
+            matrix_after = self._matrix_after(start.kernel, d)
+            found, length, learned = self._descend(start, matrix_after, folds, moved)
             if found is not None and self.clearly_better(found, best):
-                best, path, roots = found, (kernel, step, matrix_after, length), learned
+                best, path, roots = found, (start.kernel, start.step, matrix_after, length), learned
         if not path:
             return plain
+        Z = self._moved(best.coordinates, slice(None))
         for kernel in self._relatives(best.kernel):
             known: set[float] = set()
             while len(known) < _FEATURE_STEPS:
@@ -307,7 +309,7 @@ class Search:
             best, root = self._with_more_rows(best, roots[0], folds[0][1], Z)
         else:
             root = self._sound_root([self._learned_root(path, Z), *roots], best, Z)
-        coordinates = (plain.coordinates or Coordinates()).followed_by(root)
+        coordinates = (best.coordinates or Coordinates()).followed_by(root)
         kernel = at_median(best.kernel, times(Z, root), best.step)
         return best._replace(kernel=kernel, coordinates=coordinates, metric="columns" if root.ndim == 1 else "learned")
 
@@ -336,14 +338,16 @@ class Search:
             errors.append(fit.score(self.judged, np.array([best.score.alpha])).error)
         return roots[0] if errors[0] <= _ASTRAY * min(errors) else roots[int(np.argmin(errors))]
 
-    def _metric_kernels(self, plain: Trial) -> list[tuple[Kernel, float]]:
-        """Kernels in whose fits a metric is learned, with their steps: the best one, and the best of Euclidean distance."""
-        found = {plain.kernel.metric: plain}
-        for trial in self.tried:
-            kind = trial.kernel.metric
-            if trial.columns == plain.columns and (kind not in found or trial.error < found[kind].error):
-                found[kind] = trial
-        return [(t.kernel, t.step) for kind, t in found.items() if kind in ("euclidean", plain.kernel.metric)]
+    def _metric_starts(self, plain: Trial) -> list[Trial]:
+        """Trials from whose fits a metric is learned: the best one, and the best of Euclidean distance.
+
+        A metric scales columns anew, so that those of the second need not be scaled as those of the first.
+        """
+        near = [t for t in self.tried if t.map == "exact" and t.metric == "none" and t.kernel.metric == "euclidean"]
+        if plain.kernel.metric == "euclidean" or not near:
+            return [plain]
+        most = max(t.n_rows for t in near)  # errors on fewer rows are larger
+        return [plain, min((t for t in near if t.n_rows == most), key=lambda t: t.error)]
 
     def _matrix_after(self, kernel: Kernel, d: int) -> float:
         """Iterates before a matrix: none of city-block distances, which turning would change, or of many columns."""
@@ -356,14 +360,14 @@ class Search:
         return [kernel, *others]
 
     def _descend(
-        self, plain: Trial, kernel: Kernel, step: float, matrix_after: float, folds: list[Any], Z: np.ndarray
+        self, start: Trial, matrix_after: float, folds: list[Any], Z: np.ndarray
     ) -> tuple[Trial | None, int, list[np.ndarray]]:
         """Best iterate of a metric by held-out rows, its number, and its root for each fold."""
         best, length, worse, roots = None, 0, 0, []
-        for k, parts in enumerate(
-            zip(*(self._path(kernel, step, matrix_after, fold[0], Z) for fold in folds), strict=False)
-        ):
-            found = self._scored(plain, kernel, float(np.median([part[3] for part in parts])), list(parts), folds, Z)
+        paths = (self._path(start.kernel, start.step, matrix_after, fold[0], Z) for fold in folds)
+        for k, parts in enumerate(zip(*paths, strict=False)):
+            step = float(np.median([part[3] for part in parts]))
+            found = self._scored(start, start.kernel, step, list(parts), folds, Z)
             if best is None or found.error < (1 - _MATERIAL) * best.error:
                 best, length, worse, roots = found, k, 0, [part[0] for part in parts]
             else:

@@ -28,7 +28,7 @@ FORMAT = 2
 _SCHEMA: dict[str, tuple[Any, str]] = {
     "Cells": (Cells, "levels fills gaps"),
     "Calibration": (Calibration, "below above own"),
-    "Coordinates": (Coordinates, "center scale matrix limit bounds"),
+    "Coordinates": (Coordinates, "center scale matrix limit bounds compressed"),
     "ExactKernel": (ExactKernel, "plan points"),
     "FewRows": (FewRows, "features targets weights"),
     "KeptRows": (KeptRows, "X targets own merged weights gaps"),

@@ -32,6 +32,8 @@ _COLUMNS = 32
 _LANDMARKS, _ROWS_PER_LANDMARK = 2048, 12
 """Landmarks of the preconditioner at most, and rows for each: their factor is held beside the tiles.  Not tuned."""
 _STEPS = 400  # of conjugate gradients at most: a fit that needs more is told to regularise
+_PROBES = 8
+"""Random signs from which the diagonal of the inverse is estimated, to a tenth or two: each costs as much as a target."""
 _TOLERANCE, _FLOAT32_TOLERANCE = 1e-8, 1e-4
 """Errors at which the iteration ends, relative to the fit, in the norm of the matrix: products in float32 round there."""
 
@@ -151,6 +153,14 @@ class LandmarkPreconditioner(NamedTuple):
         with blas_for(len(self.factor.packed)):
             return np.asarray((R - self.F @ self.factor.solve(self.F.T @ R)) / self.shift)
 
+    def diagonal(self) -> np.ndarray:
+        """Diagonal (n,) of the inverse."""
+        out = np.empty(len(self.F))
+        for i in range(0, len(out), _BLOCK):
+            half = self.factor.solve_lower(np.asfortranarray(self.F[i : i + _BLOCK].T))
+            out[i : i + _BLOCK] = (1 - np.einsum("mn,mn->n", half, half)) / self.shift
+        return out
+
 
 class FactorPreconditioner(NamedTuple):
     """The inverse by a factor in float32, which leaves a few digits to conjugate gradients."""
@@ -201,8 +211,9 @@ def solve_kernel(
         Whether there is b; it is zero otherwise, and the sum of c is free.
     solver : {"auto", "dual", "cg"}
     left_out : array (m,) of int or None
-        Rows whose errors without them are wanted, which a factor gives: :math:`c_i/G_{ii}` with the inverse G of the
-        matrix, without its part along the intercept.
+        Rows whose errors without them are wanted: :math:`c_i/G_{ii}` with the inverse G of the matrix, without its part
+        along the intercept.  A factor gives the diagonal of G.  Without one, :math:`D + z\circ(G-P)z` for random signs z
+        estimates it, with the preconditioner P and its diagonal D, in the mean over `_PROBES` of them.
     verbose : int
 
     Examples
@@ -221,13 +232,22 @@ def solve_kernel(
     tiles = KernelTiles(kernel, X.astype(np.float64, copy=False), roots)
     direct = solver == "dual" or (solver == "auto" and n <= DIRECT_ROWS)
     factor = _factor(tiles, alpha) if direct else None
-    if factor is not None and factor.packed.dtype == np.float64:
-        found = factor.solve(right)
-    else:
-        found = _iterated(owner, tiles, right, alpha, factor, verbose)
     G = None
-    if factor is not None and left_out is not None:
-        G = _diagonal(factor, left_out)
+    if factor is not None:
+        precise = factor.packed.dtype == np.float64
+        preconditioner = FactorPreconditioner(factor, np.ones(right.shape[1]))
+        found = factor.solve(right) if precise else _iterated(owner, tiles, right, alpha, preconditioner, verbose)
+        G = None if left_out is None else _diagonal(factor, left_out)
+    else:
+        probes = _signs(n, 0 if left_out is None else _PROBES)
+        k = right.shape[1]
+        landmarks = LandmarkPreconditioner.of(kernel, tiles.X, roots, alpha, k + probes.shape[1])
+        found = _iterated(owner, tiles, np.hstack([right, probes]), alpha, landmarks, verbose)
+        if left_out is not None:
+            spread = probes * (found[:, k:] - landmarks.solve(probes, None))
+            # rounding and probes never leave less than a row that is told by nothing but itself
+            G = np.clip(landmarks.diagonal() + spread.mean(axis=1), 1 / (alpha + roots**2 * kernel.diagonal(X)), 1 / alpha)
+            G = G[left_out]
     u = found[:, :t]
     b = np.zeros(t)
     if intercept:
@@ -239,6 +259,11 @@ def solve_kernel(
     if G is not None:
         errors = u[left_out] / np.maximum(G, np.finfo(np.float64).tiny)[:, None] / roots[left_out, None]
     return KernelSolution(roots[:, None] * u, b, errors)
+
+
+def _signs(n: int, k: int) -> np.ndarray:
+    """The same random signs (n, k) for all fits of as many rows."""
+    return np.random.default_rng(0).choice([-1.0, 1.0], (n, k))
 
 
 def _factor(tiles: KernelTiles, alpha: float) -> Cholesky | None:
@@ -266,15 +291,11 @@ def _diagonal(factor: Cholesky, rows: np.ndarray) -> np.ndarray:
 
 
 def _iterated(
-    owner: str, tiles: KernelTiles, right: np.ndarray, alpha: float, factor: Cholesky | None, verbose: Any
+    owner: str, tiles: KernelTiles, right: np.ndarray, alpha: float, preconditioner: Any, verbose: Any
 ) -> np.ndarray:
-    """Conjugate gradients for all columns at once."""
-    k = right.shape[1]
-    preconditioner: Any
-    if factor is not None:
-        preconditioner, tolerance = FactorPreconditioner(factor, np.ones(k)), _TOLERANCE
-    else:
-        preconditioner = LandmarkPreconditioner.of(tiles.kernel, tiles.X, tiles.roots, alpha, k)
+    """Conjugate gradients for all columns at once, in float32 without a factor."""
+    k, tolerance = right.shape[1], _TOLERANCE
+    if not isinstance(preconditioner, FactorPreconditioner):
         tiles, tolerance = KernelTiles(tiles.kernel, tiles.X.astype(np.float32), tiles.roots), _FLOAT32_TOLERANCE
     descent = ConjugateGradients(right.copy(), np.full(k, alpha), preconditioner, tolerance, known=np.inf)
     bar = progress(range(_STEPS), label="exact kernel", shown=bool(verbose))
