@@ -58,7 +58,7 @@ from reproduction_pages import (  # noqa: E402
     training_table,
 )
 from speed_pages import benchmark_page, cases, speed_page, speed_picture, times_faster  # noqa: E402
-from table_pages import judged_section  # noqa: E402
+from table_pages import exact_table, judged_section, process_table  # noqa: E402
 
 
 def yes(fact: bool) -> str:
@@ -233,7 +233,11 @@ def pages() -> dict[str, str]:
         "reproduction.md": insert(reproduction, "absent", absent_table()),
         "uptraining.md": insert(uptraining, "text", training_table("crt-table2-text", 1)),
         "frames.md": insert((DOCS / "frames.md").read_text(), "dense", dense_table()),
-        "gaussian_process.md": insert((DOCS / "gaussian_process.md").read_text(), "few columns", low_dimension_table()),
+        "gaussian_process.md": insert(
+            insert((DOCS / "gaussian_process.md").read_text(), "few columns", low_dimension_table()),
+            "judged processes",
+            process_table(),
+        ),
         "statistics.md": insert(
             between((DOCS / "statistics.md").read_text(), "power", outcome("ours-test-power")),
             "rejections",
@@ -255,7 +259,11 @@ def pages() -> dict[str, str]:
         "../lab/src/bochner_lab/known_verdicts.json": known_verdicts(),
         "../lab/BENCHMARKS.md": benchmark_page(number),
         "learn.md": between(
-            insert((DOCS / "learn.md").read_text(), "metrics", metric_table(saved_accuracy())),
+            insert(
+                insert((DOCS / "learn.md").read_text(), "metrics", metric_table(saved_accuracy())),
+                "exact rows",
+                exact_table(),
+            ),
             "judged tables",
             judged_section(),
         ),

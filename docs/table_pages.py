@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from reproduction_pages import table
 
-from bochner_lab.benchmarks import tables
+from bochner_lab.benchmarks import exact, processes, tables
+from bochner_lab.benchmarks._bench import Result
 from bochner_lab.benchmarks._table_methods import OURS
 
 Cells = Sequence[Mapping[str, Any]]
@@ -25,7 +26,8 @@ SHORT = {
     "xRFM": "xRFM",
     "linear": "linear",
 }
-FOLDER = Path(__file__).parents[1] / "lab" / "results" / "bench-tables" / "quick"
+RESULTS = Path(__file__).parents[1] / "lab" / "results"
+FOLDER = RESULTS / "bench-tables" / "quick"
 
 
 def judged_section(folder: Path = FOLDER) -> str:
@@ -33,20 +35,28 @@ def judged_section(folder: Path = FOLDER) -> str:
     cells = tables.saved(folder)
     found = tables.errors(cells)
     kept = [cell for cell in cells if cell["table"] in found]
-    splits = sorted({len(values[OURS]) for values in found.values()})
+    splits = sorted({len(one.methods[OURS]) for one in found.values()})
+    fewer = sorted({SHORT.get(name, "candidates") for name in _fewer(found)})
     where = ", ".join(f"{name} {value}" for name, value in kept[0]["environment"].items())
     return "\n\n".join(
         [
             f"Generated from `lab/results/bench-tables`, written by `bochner-lab bench tables --results`: {len(found)} "
             f"tables, at most {max(cell['rows'] for cell in kept)} training rows, {_range(splits)} of each, on: {where}. "
-            "Errors are RMSE, or shares of wrong classes, in units of those of a constant. Times are seconds of CPU beside "
-            "other work. Paired tests are Wilcoxon's over the tables of a half.",
-            _goals(cells),
+            "Errors are RMSE, or shares of wrong classes (at least half a row among the test rows of all splits), as means "
+            "over splits, in units of that of a constant. Times are seconds of CPU beside other work. Paired tests are "
+            "Wilcoxon's over the tables of a half, and corrected t tests over the splits of a table"
+            + (f"; {' and '.join(fewer)} were measured on fewer splits." if fewer else "."),
+            _goals(tables.goals(cells), "tables"),
             _rivals(cells),
             _errors(cells),
             _lost(cells),
         ]
     )
+
+
+def _fewer(found: Mapping[str, tables.Errors]) -> set[str]:
+    """Methods that lack splits."""
+    return {name for one in found.values() for name, values in one.methods.items() if np.isnan(values).any()}
 
 
 def _range(numbers: Sequence[int]) -> str:
@@ -55,19 +65,29 @@ def _range(numbers: Sequence[int]) -> str:
     return f"{numbers[0]} splits" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]} splits"
 
 
-def _goals(cells: Cells) -> str:
+def _goals(found: Iterable[Result], last: str = "details") -> str:
     rows = [
         [r.case, f"{r.value:.3g} {r.unit}", r.goal, "-" if r.goal == "-" else "yes" if r.met else "no", r.details]
-        for r in tables.goals(cells)
+        for r in found
     ]
-    return table("case | measured | goal | met | tables", rows)
+    return table(f"case | measured | goal | met | {last}", rows)
+
+
+def exact_table(folder: Path = RESULTS / "bench-exact") -> str:
+    """The exact machine, and the default on many rows, against their goals."""
+    return _goals(exact.goals(exact.saved(folder)))
+
+
+def process_table(folder: Path = RESULTS / "bench-processes") -> str:
+    """Gaussian processes against scikit-learn's and SVGP's figures."""
+    return _goals(processes.goals(*processes.saved(folder)))
 
 
 def _rivals(cells: Cells) -> str:
     """Each other method over all tables of a half."""
     rows = []
     for half, part in tables.halves(cells):
-        means = {name: tables.means(values) for name, values in part.items()}
+        means = {name: one.means for name, one in part.items()}
         for rival, short in SHORT.items():
             ratios = np.array([mean[OURS] / mean[rival] for mean in means.values() if rival in mean])
             if rival == OURS or not len(ratios):
@@ -84,7 +104,7 @@ def _errors(cells: Cells) -> str:
     rows = []
     for half, part in tables.halves(cells):
         for name, found in part.items():
-            mean = tables.means(found)
+            mean = found.means
             best = min(mean[method] for method in SHORT if method in mean)
             shown = [_cell(mean.get(method), best) for method in SHORT]
             rows.append([f"{name} ({half})", *shown])
@@ -102,13 +122,13 @@ def _cell(error: float | None, best: float) -> str:
 
 
 def _lost(cells: Cells) -> str:
-    """The tables on which another method is better by more than 10 %, and which."""
+    """The tables on which another method is better by more than 10 %, which, and how sure that is."""
     lost = []
     for _, part in tables.halves(cells):
         for name, found in part.items():
-            mean = tables.means(found)
-            best = min((method for method in SHORT if method in mean), key=lambda method: mean[method])
-            if mean[OURS] > tables.BEHIND * mean[best]:
-                lost.append((mean[OURS] / mean[best], f"{name} ({SHORT[best]}, {mean[OURS] / mean[best]:.2f})"))
+            mean, best = found.means, tables.best_rival(found)
+            ratio = mean[OURS] / mean[best]
+            if ratio > tables.BEHIND:
+                lost.append((ratio, f"{name} ({SHORT[best]}, {ratio:.2f}, p {found.p_value(best):.2g})"))
     words = ", ".join(text for _, text in sorted(lost, reverse=True))
-    return f"More than 10 % behind the best, with the ratio of errors: {words or 'none'}."
+    return f"More than 10 % behind the best, with the ratio of errors and the level of the t test: {words or 'none'}."

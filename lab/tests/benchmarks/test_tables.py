@@ -19,7 +19,8 @@ GENERATED = [table for table in TABLES if table.make is not None]
 def cell(table, split, half=JUDGING, *, smooth=False, **errors):
     names = {"ours": OURS, "boosting": BOOSTING, "xrfm": XRFM, "constant": CONSTANT}
     methods = {names.get(name, f"{CANDIDATE}{name}"): {"error": e, "cpu_seconds": 1.0} for name, e in errors.items()}
-    return {"table": table, "half": half, "smooth": smooth, "split": split, "methods": methods}
+    facts = {"classes": False, "rows": 100, "test_rows": 50}
+    return facts | {"table": table, "half": half, "smooth": smooth, "split": split, "methods": methods}
 
 
 def test_at_least_thirty_tables_in_two_halves():
@@ -86,8 +87,32 @@ def test_goals_are_counted_from_cells():
     assert found[f"judging: better than {BOOSTING}"].value == 0.5
     regret = found["judging: the choice over the best of its candidates"]
     assert math.isclose(regret.value, math.sqrt(2.1)) and not regret.met
-    steps = tables.errors(cells)["steps"]
-    assert tables.t_value(steps, BOOSTING) > 10 and math.isnan(tables.t_value(tables.errors(cells)["bike"], BOOSTING))
+    assert found["judging: worse than the best other method beyond noise (paired t test, level 0.05)"].value == 0.0
+
+
+def test_half_a_wrong_row_stands_for_none_among_all_splits():
+    one = cell("wine", 0, ours=0.02, boosting=0.0, constant=0.5) | {"classes": True}
+    pooled = tables.errors([one, one | {"split": 1}])["wine"]
+    assert pooled.means[BOOSTING] == 0.5 / 100 / 0.5  # 50 test rows twice, in units of the error of a constant
+    assert tables.errors([one | {"classes": False}])["wine"].means[BOOSTING] == 0.0
+
+
+def test_paired_tests_know_that_splits_share_rows():
+    """Levels under the null hypothesis, with the correlation test / (train + test) of Nadeau and Bengio: 5 % +- 5 z."""
+    rng, n, J, rejected = np.random.default_rng(0), 2000, 10, 0
+    for _ in range(n):
+        gaps = rng.standard_normal(J) * math.sqrt(2 / 3) + rng.standard_normal() * math.sqrt(1 / 3)
+        found = tables.Errors({OURS: 5 + gaps, BOOSTING: np.full(J, 5.0)}, overlap=0.5)
+        rejected += found.p_value(BOOSTING) < 0.05
+    assert abs(rejected - 0.05 * n) < 5 * math.sqrt(0.05 * 0.95 * n)
+    assert math.isnan(tables.Errors({OURS: np.ones(1), BOOSTING: np.ones(1)}).p_value(BOOSTING))
+
+
+def test_methods_may_be_measured_on_fewer_splits():
+    both = [cell("bike", k, ours=1.0, boosting=2.0, xrfm=3.0, constant=4.0) for k in range(3)]
+    del both[2]["methods"][XRFM]
+    found = tables.errors(both)["bike"]
+    assert found.means[XRFM] == 0.75 and np.isnan(found.methods[XRFM]).sum() == 1
 
 
 def test_options_of_other_suites_are_refused(capsys):

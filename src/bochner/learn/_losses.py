@@ -304,7 +304,7 @@ class _FewRows:
 
 
 class _HeldOut:
-    """Residuals of rows by fits to the other folds: a fit to quantiles passes through rows, and tells nothing of new ones."""
+    """Residuals of rows by fits to the other folds: a fit of quantiles passes through rows, and those tell nothing."""
 
     def __init__(self, F: np.ndarray, y: np.ndarray, w: np.ndarray, loss: Loss, *, intercept: bool) -> None:
         self.F, self.y, self.w, self.loss = F.astype(np.float64), y, w, loss

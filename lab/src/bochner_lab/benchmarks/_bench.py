@@ -67,6 +67,7 @@ SUITES = {
     for name in (
         "attention",
         "decode",
+        "exact",
         "families",
         "features",
         "hashing",
@@ -74,10 +75,15 @@ SUITES = {
         "learn",
         "low_dimensions",
         "optimize",
+        "processes",
         "projections",
         "tables",
     )
 }
+
+
+KEEPING = ("exact", "processes")
+"""Suites of cases that take minutes each, which are kept as files; beside tables, which has more to choose."""
 
 
 def register(commands: Any) -> None:
@@ -88,13 +94,13 @@ def register(commands: Any) -> None:
         "--data",
         action="append",
         metavar="NAME",
-        help="only this data set of the suite learn, where speed means its other cases, or this table of the suite tables",
+        help="only this data set of the suite learn, where speed means its other cases, or of those that keep cells",
     )
     parser.add_argument(
         "--profile", choices=("smoke", "quick", "full"), help="size of the suite tables (default quick)"
     )
     parser.add_argument(
-        "--results", type=Path, metavar="FOLDER", help="keep and continue the cells of the suite tables here"
+        "--results", type=Path, metavar="FOLDER", help="keep and continue the cells of tables, exact or processes here"
     )
     parser.add_argument("--split", type=int, action="append", metavar="K", help="only this split of the suite tables")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -115,9 +121,12 @@ def run(options: argparse.Namespace) -> int:
     if options.suite == "tables":
         sized = {"profile": options.profile or "quick", "folder": options.results, "splits": options.split or ()}
         suites = {"tables": partial(import_module(f"{__package__}.tables").run, options.data or (), **sized)}
-    elif options.profile or options.results or options.split:
+    elif options.profile or options.split or (options.results and options.suite not in KEEPING):
         print("bochner-lab bench: --profile, --results and --split belong to the suite tables.", file=sys.stderr)
         return 2
+    elif options.suite in KEEPING:
+        work = import_module(f"{__package__}.{options.suite}").run
+        suites = {options.suite: partial(work, options.data or (), options.results)}
     elif options.data:
         if options.suite != "learn":
             print(f"bochner-lab bench: --data measures learn or tables, not {options.suite}.", file=sys.stderr)
@@ -148,6 +157,24 @@ def _table(results: list[Result]) -> str:
     rows = [[r.case, f"{r.value:.3g} {r.unit}", r.goal, "yes" if r.met else "NO", r.details] for r in results]
     facts = ", ".join(f"{name} {value}" for name, value in environment().items())
     return f"{facts}\n{format_table(['case', 'measured', 'goal', 'met', 'times'], rows)}"
+
+
+def kept_cell(folder: Path | None, name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What a case has measured, from its file in the folder where there is one; otherwise it is measured and kept."""
+    path = None if folder is None else folder / f"{file_name(name)}.json"
+    if path is not None and path.exists():
+        return dict(json.loads(path.read_text()))
+    cell = work() | {"environment": environment()}
+    print(f"{name}: {cell}", file=sys.stderr)
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(as_json(cell) + "\n")
+    return cell
+
+
+def file_name(name: str) -> str:
+    """The name with nothing but letters, digits and hyphens."""
+    return "".join(c if c.isalnum() or c == "-" else "_" for c in name)
 
 
 def best_of(work: Callable[[], Any], repeats: int = 5) -> float:

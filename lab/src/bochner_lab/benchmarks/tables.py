@@ -2,6 +2,10 @@
 
 Each cell, a table and a split, is measured once and kept as one file in a folder, so that a run goes on where it was
 stopped.  At fixed hyperparameters, where our exact machine and scikit-learn's must agree, they are compared first.
+
+Errors are pooled over splits.  Of few test rows no wrong class is no proof of none: a share of wrong classes counts as at
+least half a row among the test rows of all splits.  Splits of one table share rows, so that their differences vary together:
+paired tests over splits have the variance of Nadeau and Bengio (2003).
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,15 +25,15 @@ from bochner.kernels import Gaussian, Laplacian
 from bochner.learn import KernelRidge
 from bochner.reporting import as_json, environment
 
-from ._bench import Result, at_least, at_most, measured
+from ._bench import Result, at_least, at_most, file_name, measured
 from ._contenders import Split
 from ._table_methods import BOOSTING, CANDIDATE, CONSTANT, LINEAR, METHODS, OURS, XRFM, Method, error_of
 from ._tables import DESIGN, JUDGING, TABLES, Table
 
-_LEAST = 1e-3
-"""Error, in units of a constant's, below which methods count as equal: errors of zero have no ratio."""
 WITHIN = 1.02
 BEHIND = 1.1
+LEVEL = 0.05
+"""Of the paired tests over splits of one table."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +46,52 @@ class Profile:
     tables: int | None = None
 
 
-PROFILES = {"smoke": Profile(150, 300, 1, 3), "quick": Profile(500, 2000, 4), "full": Profile(2000, 3000, 10)}
+PROFILES = {"smoke": Profile(150, 300, 1, 3), "quick": Profile(500, 2000, 10), "full": Profile(2000, 3000, 10)}
 
-Cells = Mapping[str, Mapping[str, Sequence[float]]]
-"""Errors by table, method and split."""
+
+@dataclass(frozen=True)
+class Errors:
+    """Errors on one table, in units of that of a constant.
+
+    Attributes
+    ----------
+    methods : dict of str to array (splits,)
+        Of each method; NaN on splits on which it was not measured.
+    floor : float
+        Half a wrong row among the test rows of all splits; zero for RMSE.
+    overlap : float
+        Test rows over training rows.
+    """
+
+    methods: Mapping[str, np.ndarray]
+    floor: float = 0.0
+    overlap: float = 0.0
+
+    @classmethod
+    def of(cls, cells: Sequence[Mapping[str, Any]]) -> Errors:
+        """Errors of the cells of one table."""
+        names = dict.fromkeys(name for cell in cells for name in cell["methods"])
+        raw = {n: np.array([cell["methods"].get(n, {}).get("error", math.nan) for cell in cells]) for n in names}
+        unit = float(raw[CONSTANT].mean()) or 1.0
+        tested = sum(cell["test_rows"] for cell in cells)
+        floor = 0.5 / tested / unit if cells[0]["classes"] else 0.0
+        return cls({n: e / unit for n, e in raw.items()}, floor, cells[0]["test_rows"] / cells[0]["rows"])
+
+    @property
+    def means(self) -> dict[str, float]:
+        """Mean error of each method over its splits, at least `floor`."""
+        return {name: max(float(np.nanmean(values)), self.floor) for name, values in self.methods.items()}
+
+    def p_value(self, rival: str) -> float:
+        """Level of the paired t test over splits that our error and a rival's are the same; NaN for one split."""
+        from scipy.stats import t
+
+        gaps = self.methods[OURS] - self.methods[rival]
+        gaps = gaps[np.isfinite(gaps)]
+        if len(gaps) < 2:
+            return math.nan
+        spread = float(gaps.std(ddof=1)) * math.sqrt(1 / len(gaps) + self.overlap)
+        return float(2 * t.sf(abs(float(gaps.mean())) / spread, len(gaps) - 1)) if spread > 0 else float(not gaps.any())
 
 
 def run(
@@ -107,11 +153,11 @@ def agreement() -> Iterator[Result]:
 
 def _cell(table: Table, number: int, size: Profile, folder: Path | None) -> dict[str, Any]:
     """Errors and times of all methods on one split, from its file where there is one; methods it lacks are added."""
-    path = None if folder is None else folder / f"{_file_name(table.name)}-{number}.json"
+    path = None if folder is None else folder / f"{file_name(table.name.replace('-', '_'))}-{number}.json"
     cell: dict[str, Any] = {} if path is None or not path.exists() else json.loads(path.read_text())
     split: Split | None = None
     for method in METHODS:
-        if method.name in cell.get("methods", {}) or not method.present:
+        if method.name in cell.get("methods", {}) or not method.present or number >= method.splits:
             continue
         if split is None:
             split = table.split(number, size.rows, size.test_rows)
@@ -138,10 +184,6 @@ def _measured(method: Method, split: Split, seed: int) -> dict[str, Any]:
     return {"error": error, "seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - cpu}
 
 
-def _file_name(name: str) -> str:
-    return "".join(c if c.isalnum() else "_" for c in name)
-
-
 def saved(folder: Path) -> list[dict[str, Any]]:
     """Every cell of a folder, in the order of the tables and of the splits."""
     order = [table.name for table in TABLES]
@@ -149,37 +191,31 @@ def saved(folder: Path) -> list[dict[str, Any]]:
     return sorted(cells, key=lambda cell: (order.index(cell["table"]), cell["split"]))
 
 
-def errors(cells: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, np.ndarray]]:
-    """Errors by table and method, one per split, in units of that of a constant; of cells that are complete."""
-    found: dict[str, dict[str, list[float]]] = {}
+def errors(cells: Sequence[Mapping[str, Any]]) -> dict[str, Errors]:
+    """Errors by table, of cells that are complete."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
     for cell in cells:
-        if not {OURS, CONSTANT, BOOSTING} <= cell["methods"].keys():
-            continue
-        unit = cell["methods"][CONSTANT]["error"] or 1.0
-        for name, numbers in cell["methods"].items():
-            found.setdefault(cell["table"], {}).setdefault(name, []).append(numbers["error"] / unit)
-    whole = {t: max(map(len, methods.values())) for t, methods in found.items()}
-    return {
-        t: {name: np.array(values) for name, values in methods.items() if len(values) == whole[t]}
-        for t, methods in found.items()
-    }
+        if {OURS, CONSTANT, BOOSTING} <= cell["methods"].keys():
+            found.setdefault(cell["table"], []).append(cell)
+    return {table: Errors.of(own) for table, own in found.items()}
 
 
-def means(found: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Mean error of each method over splits, at least a thousandth of a constant's."""
-    return {name: max(float(values.mean()), _LEAST) for name, values in found.items()}
-
-
-def rivals(found: Mapping[str, Any]) -> list[str]:
+def rivals(found: Iterable[str]) -> list[str]:
     """Methods that are not ours."""
     return [name for name in found if name != OURS and not name.startswith(CANDIDATE)]
 
 
-def regret(found: Mapping[str, np.ndarray]) -> float:
+def best_rival(found: Errors) -> str:
+    """The method of others with the lowest error."""
+    means = found.means
+    return min(rivals(means), key=lambda name: means[name])
+
+
+def regret(found: Errors) -> float:
     """Ratio of the error of the default to that of the best of its own candidates, by their means over splits."""
-    mean = means(found)
-    candidates = [error for name, error in mean.items() if name.startswith(CANDIDATE)]
-    return mean[OURS] / min(candidates) if candidates else math.nan
+    means = found.means
+    candidates = [error for name, error in means.items() if name.startswith(CANDIDATE)]
+    return means[OURS] / min(candidates) if candidates else math.nan
 
 
 def regrets_of(cells: Sequence[Mapping[str, Any]]) -> dict[str, float]:
@@ -196,16 +232,7 @@ def p_value(tables: Mapping[str, Mapping[str, float]], rival: str) -> float:
     return float(wilcoxon(logs).pvalue) if sum(map(bool, logs)) > 5 else math.nan
 
 
-def t_value(found: Mapping[str, np.ndarray], rival: str) -> float:
-    """Paired t statistic over splits of the logarithm of our error over a rival's; NaN for one split."""
-    logs = np.log(np.maximum(found[OURS], _LEAST) / np.maximum(found[rival], _LEAST))
-    if len(logs) < 2:
-        return math.nan
-    spread = float(logs.std(ddof=1)) / math.sqrt(len(logs))
-    return float(logs.mean()) / spread if spread > 0 else math.copysign(math.inf, logs.mean()) if logs.mean() else 0.0
-
-
-def halves(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, dict[str, np.ndarray]]]]:
+def halves(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Errors]]]:
     """Errors of the tables of each half that were measured."""
     for half in (DESIGN, JUDGING):
         part = errors([cell for cell in cells if cell["half"] == half])
@@ -216,23 +243,20 @@ def halves(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, 
 def _lines(cells: Sequence[Mapping[str, Any]]) -> Iterator[Result]:
     """One line for each table and method."""
     for table, found in errors(cells).items():
-        own = [cell for cell in cells if cell["table"] == table]
-        best = min(means({name: found[name] for name in (OURS, *rivals(found))}).values())
-        for name, values in found.items():
+        own, means = [cell for cell in cells if cell["table"] == table], found.means
+        best = min(means[name] for name in (OURS, *rivals(means)))
+        for name, error in means.items():
             times = [cell["methods"][name]["cpu_seconds"] for cell in own if name in cell["methods"]]
-            spread = f"+- {values.std(ddof=1) / math.sqrt(len(values)):.2g}; " if len(values) > 1 else ""
-            compared = f", t {t_value(found, name):+.1f}" if name != OURS and OURS in found else ""
-            details = (
-                f"{spread}{np.mean(times):.2g} s of CPU, {max(values.mean(), _LEAST) / best:.2f} of the best{compared}"
-            )
-            yield measured(f"{table}: {name}", float(values.mean()), "of a constant's error", details)
+            compared = f", p {found.p_value(name):.2g}" if name != OURS else ""
+            details = f"{len(times)} splits; {np.mean(times):.2g} s of CPU, {error / best:.2f} of the best{compared}"
+            yield measured(f"{table}: {name}", error, "of a constant's error", details)
 
 
 def goals(cells: Sequence[Mapping[str, Any]]) -> Iterator[Result]:
     """Counts against the goals, for each half, with the tables that are lost."""
     smooth = {cell["table"] for cell in cells if cell["smooth"]}
     for half, part in halves(cells):
-        tables = {table: means(found) for table, found in part.items() if OURS in found}
+        tables = {table: found.means for table, found in part.items()}
         best = {table: min(mean[name] for name in (OURS, *rivals(mean))) for table, mean in tables.items()}
         ratio = {table: mean[OURS] / best[table] for table, mean in tables.items()}
         lost = {t: f"{t} {r:.2f}" for t, r in sorted(ratio.items(), key=lambda pair: -pair[1]) if r > WITHIN}
@@ -240,20 +264,24 @@ def goals(cells: Sequence[Mapping[str, Any]]) -> Iterator[Result]:
         yield at_least(
             f"{half}: within 2 % of the best of all", close, 0.5, "of tables", "not: " + ", ".join(lost.values())
         )
+        worse = [t for t in lost if part[t].p_value(best_rival(part[t])) < LEVEL]
+        case = f"{half}: worse than the best other method beyond noise (paired t test, level {LEVEL:g})"
+        yield measured(case, len(worse) / len(part), "of tables", ", ".join(worse) or "none")
         behind = {t: r for t, r in ratio.items() if t in smooth}
         worst = max(behind, key=lambda t: behind[t], default="")
         if behind:
-            yield at_most(f"{half}: behind the best on smooth tables", behind[worst], BEHIND, "x", f"worst: {worst}")
+            level = f"worst: {worst}, p {part[worst].p_value(best_rival(part[worst])):.2g}"
+            yield at_most(f"{half}: behind the best on smooth tables", behind[worst], BEHIND, "x", level)
         for rival, goal in ((BOOSTING, 2 / 3), (XRFM, None), (LINEAR, None)):
             pairs = {t: m[OURS] / m[rival] for t, m in tables.items() if rival in m}
             if not pairs:
                 continue
             share = float(np.mean([r < 1 for r in pairs.values()]))
-            worse = "worse: " + ", ".join(f"{t} {r:.2f}" for t, r in pairs.items() if r > 1)
+            losses = "worse: " + ", ".join(f"{t} {r:.2f}" for t, r in pairs.items() if r > 1)
             if goal is not None:
-                yield at_least(f"{half}: better than {rival}", share, goal, "of tables", worse)
+                yield at_least(f"{half}: better than {rival}", share, goal, "of tables", losses)
             else:
-                yield measured(f"{half}: better than {rival}", share, "of tables", worse)
+                yield measured(f"{half}: better than {rival}", share, "of tables", losses)
             mean_ratio = float(np.exp(np.mean(np.log(list(pairs.values())))))
             case = f"{half}: geometric mean error over that of {rival}"
             yield (

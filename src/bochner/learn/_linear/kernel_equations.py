@@ -246,7 +246,9 @@ def solve_kernel(
         if left_out is not None:
             spread = probes * (found[:, k:] - landmarks.solve(probes, None))
             # rounding and probes never leave less than a row that is told by nothing but itself
-            G = np.clip(landmarks.diagonal() + spread.mean(axis=1), 1 / (alpha + roots**2 * kernel.diagonal(X)), 1 / alpha)
+            G = np.clip(
+                landmarks.diagonal() + spread.mean(axis=1), 1 / (alpha + roots**2 * kernel.diagonal(X)), 1 / alpha
+            )
             G = G[left_out]
     u = found[:, :t]
     b = np.zeros(t)

@@ -1,0 +1,108 @@
+"""Draws the pictures of the page on kernel machines: ``python docs/draw_tables.py`` writes ``docs/tables.svg``.
+
+How to read a choice (errors of its candidates), which kernel for what (our machine with one kernel given), and where trees
+win, the last two from the cells of ``bochner-lab bench tables``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from bochner.learn import KernelRidge
+from bochner_lab.benchmarks._table_methods import BOOSTING, CANDIDATE, OURS, TREES
+from bochner_lab.benchmarks._tables import DESIGN, TABLES
+from bochner_lab.benchmarks.tables import Errors, errors, halves, saved
+
+DOCS = Path(__file__).parent
+CELLS = saved(DOCS.parent / "lab" / "results" / "bench-tables" / "quick")
+KERNELS = {"gaussian": "C0", "matern-3/2": "C1", "exponential": "C2", "laplacian": "C3"}
+NAMES = {"Gaussian": "gaussian", "Matern(nu=1.5)": "matern-3/2", "Laplacian": "laplacian"}
+_MOST = 4.0
+"""Ratios beyond it, or below its inverse, are drawn there."""
+
+
+def candidates(axes: Axes) -> None:
+    """Leave-one-out errors of the candidates without a metric, by bandwidth."""
+    split = next(table for table in TABLES if table.name == "cpu_act").split(0, 500, 10)
+    chosen = KernelRidge(metric=None, random_state=0).fit(split.X, split.y).selection_
+    table = chosen.candidates
+    columns = [name for name in dict.fromkeys(table["columns"]) if name in ("standardised", chosen.columns)]
+    for name in dict.fromkeys(table["kernel"]):
+        for style, scaled in zip(("o-", "s--"), columns, strict=False):
+            own = [
+                k
+                for k, pair in enumerate(zip(table["kernel"], table["columns"], strict=True))
+                if pair == (name, scaled)
+            ]
+            if own:
+                bandwidth, error = (np.array([table[key][k] for k in own]) for key in ("bandwidth", "error"))
+                order, label = np.argsort(bandwidth), f"{name.split('(')[0]}, {scaled}"
+                color = KERNELS[NAMES.get(name, "exponential")]
+                axes.plot(bandwidth[order], error[order], style, color=color, label=label, markersize=4)
+    axes.plot(
+        [table["bandwidth"][np.argmin(table["error"])]], [min(table["error"])], "k*", markersize=12, label="chosen"
+    )
+    axes.set(xscale="log", yscale="log", xlabel="bandwidth", ylabel="leave-one-out error, of a constant's")
+    axes.legend(fontsize=7)
+    axes.set_title("reading a choice: candidates on cpu_act", fontsize=10)
+
+
+def kernels(axes: Axes) -> None:
+    """Error of our machine with each kernel, without a metric, over that of the best of the four."""
+    tried = [cell for cell in CELLS if cell["half"] == DESIGN and any(n.startswith(CANDIDATE) for n in cell["methods"])]
+    ratios: dict[str, list[float]] = {}
+    for name, found in errors(tried).items():
+        means = [found.means[f"{CANDIDATE}{kernel}, no metric"] for kernel in KERNELS]
+        ratios[name] = [error / min(means) for error in means]
+    order = sorted(ratios, key=lambda name: ratios[name][0] / ratios[name][-1])
+    for k, (kernel, color) in enumerate(KERNELS.items()):
+        values = np.minimum([ratios[name][k] for name in order], _MOST)
+        axes.plot(values, np.arange(len(order)), "o", color=color, label=kernel, markersize=5)
+    axes.set_yticks(np.arange(len(order)), order, fontsize=7)
+    axes.set(xscale="log", xlabel=f"error over that of the best kernel (at most {_MOST:g})")
+    axes.set_xticks([1, 2, 4], ["1", "2", "4"])
+    axes.minorticks_off()
+    axes.legend(fontsize=7)
+    axes.set_title("which kernel: no metric, design half", fontsize=10)
+
+
+def trees(axes: Axes) -> None:
+    """Our default over the better of boosted trees and ExtraTrees."""
+    found: dict[str, tuple[float, str]] = {}
+    for half, part in halves(CELLS):
+        found |= {name: (_over_trees(one), half) for name, one in part.items()}
+    order = sorted(found, key=lambda name: found[name][0])
+    colors = [
+        "#9a9a9a" if found[name][0] > 1 else "#8fbfe0" if found[name][1] == DESIGN else "#1f77b4" for name in order
+    ]
+    axes.barh(order, [np.log2(np.clip(found[name][0], 1 / _MOST, _MOST)) for name in order], color=colors)
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.invert_yaxis()
+    axes.set_xticks(ticks := [-2, -1, 0, 1, 2], [f"{2.0**tick:g}" for tick in ticks])
+    axes.tick_params(axis="y", labelsize=6)
+    axes.set(xlabel="our error over the better trees' (light: design half; grey: trees win)")
+    axes.set_title("where trees win", fontsize=10)
+
+
+def _over_trees(found: Errors) -> float:
+    return found.means[OURS] / min(found.means[BOOSTING], found.means[TREES])
+
+
+def main() -> None:
+    """Write the picture."""
+    figure = Figure(figsize=(14, 6.5), layout="constrained")
+    left, middle, right = figure.subplots(1, 3)
+    candidates(left)
+    kernels(middle)
+    trees(right)
+    with matplotlib.rc_context({"svg.hashsalt": "bochner", "svg.fonttype": "none"}):
+        figure.savefig(DOCS / "tables.svg", metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    main()
