@@ -95,6 +95,7 @@ class Coordinates:
     def compressing(cls, X: np.ndarray, blocks: tuple[tuple[int, int], ...] = ()) -> Coordinates | None:
         """Coordinates of variance one in which columns of long tails are compressed; None without such columns."""
         robust = cls.robust(X, np.inf, blocks)
+        assert robust.scale is not None
         long = np.abs(robust(X.astype(np.float64))).max(axis=0, initial=0.0) > _LONG_TAIL
         for first, end in blocks:
             long[first:end] = False

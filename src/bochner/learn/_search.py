@@ -60,8 +60,8 @@ _PERFECT = 1e-6
 """Share of the variance below which a fit leaves nothing to improve."""
 SHORTEST, LONGEST = -9, 5
 """Doublings of the bandwidth from the median distance; far longer ones only extrapolate more wildly."""
-_ITERATIONS, _DIAGONAL = 6, 2
-"""Most iterates of a metric, and those of a diagonal one before a matrix."""
+_ITERATIONS, _DIAGONAL = 10, 2
+"""Most iterates of a diagonal metric, and of a matrix, and most of the former before the latter."""
 MOST_LEARNED, _FIRST_LEARNED, _FEWEST = 1024, 512, 30
 """Most rows from which a metric is learned, those of its iterates but the last, and fewest."""
 _FEATURE_STEPS = 5
@@ -288,10 +288,9 @@ class Search:
         roots: list[np.ndarray] = []
         for start in self._metric_starts(plain):
             moved = Z if start.columns == plain.columns else self._moved(start.coordinates, slice(None))
-            matrix_after = self._matrix_after(start.kernel, d)
-            found, length, learned = self._descend(start, matrix_after, folds, moved)
+            found, lengths, learned = self._descend(start, folds, moved)
             if found is not None and self.clearly_better(found, best):
-                best, path, roots = found, (start.kernel, start.step, matrix_after, length), learned
+                best, path, roots = found, (start.kernel, start.step, *lengths), learned
         if not path:
             return plain
         Z = self._moved(best.coordinates, slice(None))
@@ -349,10 +348,9 @@ class Search:
         most = max(t.n_rows for t in near)  # errors on fewer rows are larger
         return [plain, min((t for t in near if t.n_rows == most), key=lambda t: t.error)]
 
-    def _matrix_after(self, kernel: Kernel, d: int) -> float:
-        """Iterates before a matrix: none of city-block distances, which turning would change, or of many columns."""
-        matrix = "learned" in self.metrics and kernel.metric == "euclidean" and d <= _MOST_COLUMNS
-        return float(_DIAGONAL) if matrix else math.inf
+    def _turns(self, kernel: Kernel, d: int) -> bool:
+        """Whether a matrix is learned: not of city-block distances, which turning would change, or of many columns."""
+        return "learned" in self.metrics and kernel.metric == "euclidean" and d <= _MOST_COLUMNS
 
     def _relatives(self, kernel: Kernel) -> list[Kernel]:
         """The kernel and the other candidates of the same distance."""
@@ -360,32 +358,65 @@ class Search:
         return [kernel, *others]
 
     def _descend(
-        self, start: Trial, matrix_after: float, folds: list[Any], Z: np.ndarray
-    ) -> tuple[Trial | None, int, list[np.ndarray]]:
-        """Best iterate of a metric by held-out rows, its number, and its root for each fold."""
-        best, length, worse, roots = None, 0, 0, []
-        paths = (self._path(start.kernel, start.step, matrix_after, fold[0], Z) for fold in folds)
+        self, start: Trial, folds: list[Any], Z: np.ndarray
+    ) -> tuple[Trial | None, tuple[int, int], list[np.ndarray]]:
+        """Best iterate of a metric by held-out rows, the number of diagonal ones and of all, and its root for each fold.
+
+        Columns are scaled until that lowers the error no more.  Directions are learned from the best of the first scales:
+        later ones say more about columns, and less about sums and differences of them.
+        """
+        paths = [self._path(start.kernel, start.step, math.inf, fold[0], Z) for fold in folds]
+        falling = self._falling(start, paths, folds, Z)
+        if not falling:
+            return None, (0, 0), []
+        best, length, parts = falling[-1]
+        first, scaled, begin = [one for one in falling if one[1] <= _DIAGONAL][-1]
+        lengths = (length, length)
+        if first.error > _PERFECT and self._turns(start.kernel, Z.shape[1]):
+            pairs = zip(begin, folds, strict=True)
+            paths = [self._path(start.kernel, part[3], 0.0, fold[0], Z, part[0]) for part, fold in pairs]
+            found, turned, others = self._falling(start, paths, folds, Z)[-1]
+            if found.error < (1 - _MATERIAL) * best.error:
+                best, lengths, parts = found, (scaled, scaled + turned), others
+        return best, lengths, [part[0] for part in parts]
+
+    def _falling(
+        self, start: Trial, paths: list[Any], folds: list[Any], Z: np.ndarray
+    ) -> list[tuple[Trial, int, list[Any]]]:
+        """Iterates with lower errors than all before, their numbers and parts of each fold, until two have not."""
+        lowest: list[tuple[Trial, int, list[Any]]] = []
+        worse = 0
         for k, parts in enumerate(zip(*paths, strict=False)):
             step = float(np.median([part[3] for part in parts]))
             found = self._scored(start, start.kernel, step, list(parts), folds, Z)
-            if best is None or found.error < (1 - _MATERIAL) * best.error:
-                best, length, worse, roots = found, k, 0, [part[0] for part in parts]
+            if not lowest or found.error < (1 - _MATERIAL) * lowest[-1][0].error:
+                lowest.append((found, k, list(parts)))
+                worse = 0
             else:
                 worse += 1
             if worse > 1 or k >= _ITERATIONS or found.error < _PERFECT:
                 break
-        return best, length, roots
+        return lowest
 
-    def _path(self, kernel: Kernel, step: float, matrix_after: float, rows: Any, Z: np.ndarray) -> Any:
+    def _path(
+        self,
+        kernel: Kernel,
+        step: float,
+        matrix_after: float,
+        rows: Any,
+        Z: np.ndarray,
+        start: np.ndarray | None = None,
+    ) -> Any:
         """Iterates on some rows; where the first fit explains little they start from the columns that trees use."""
         judged = self.judged.taken(rows)
-        start = screened_root(Z[rows], judged, self.seed) if self.screened else np.ones(Z.shape[1])
+        if start is None:
+            start = screened_root(Z[rows], judged, self.seed) if self.screened else np.ones(Z.shape[1])
         return iterates(kernel, step, Z[rows], judged, start=start, matrix_after=matrix_after, intercept=self.intercept)
 
     def _learned_root(self, path: tuple[Any, ...], Z: np.ndarray) -> np.ndarray:
         """Root of the metric after as many iterates on all rows, where several folds have judged it."""
-        kernel, step, matrix_after, length = path
-        found = next(islice(self._path(kernel, step, matrix_after, slice(MOST_LEARNED), Z), length, None))
+        kernel, step, scaled, length = path
+        found = next(islice(self._path(kernel, step, scaled, slice(MOST_LEARNED), Z), length, None))
         return np.asarray(found[0])
 
     @property
