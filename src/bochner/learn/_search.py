@@ -362,41 +362,41 @@ class Search:
     ) -> tuple[Trial | None, tuple[int, int], list[np.ndarray]]:
         """Best iterate of a metric by held-out rows, the number of diagonal ones and of all, and its root for each fold.
 
-        Columns are scaled until that lowers the error no more.  Directions are learned from the best of the first scales:
-        later ones say more about columns, and less about sums and differences of them.
+        Columns are scaled until that lowers the error no more.  Directions are learned from the best of the first scales,
+        or else from the last of these: later ones say more about columns, and less about sums and differences of them.
         """
         paths = [self._path(start.kernel, start.step, math.inf, fold[0], Z) for fold in folds]
-        falling = self._falling(start, paths, folds, Z)
-        if not falling:
+        scaled = self._iterates(start, paths, folds, Z)
+        if not scaled:
             return None, (0, 0), []
-        best, length, parts = falling[-1]
-        first, scaled, begin = [one for one in falling if one[1] <= _DIAGONAL][-1]
-        lengths = (length, length)
-        if first.error > _PERFECT and self._turns(start.kernel, Z.shape[1]):
-            pairs = zip(begin, folds, strict=True)
-            paths = [self._path(start.kernel, part[3], 0.0, fold[0], Z, part[0]) for part, fold in pairs]
-            found, turned, others = self._falling(start, paths, folds, Z)[-1]
-            if found.error < (1 - _MATERIAL) * best.error:
-                best, lengths, parts = found, (scaled, scaled + turned), others
-        return best, lengths, [part[0] for part in parts]
-
-    def _falling(
-        self, start: Trial, paths: list[Any], folds: list[Any], Z: np.ndarray
-    ) -> list[tuple[Trial, int, list[Any]]]:
-        """Iterates with lower errors than all before, their numbers and parts of each fold, until two have not."""
-        lowest: list[tuple[Trial, int, list[Any]]] = []
-        worse = 0
-        for k, parts in enumerate(zip(*paths, strict=False)):
-            step = float(np.median([part[3] for part in parts]))
-            found = self._scored(start, start.kernel, step, list(parts), folds, Z)
-            if not lowest or found.error < (1 - _MATERIAL) * lowest[-1][0].error:
-                lowest.append((found, k, list(parts)))
-                worse = 0
-            else:
-                worse += 1
-            if worse > 1 or k >= _ITERATIONS or found.error < _PERFECT:
+        place = _lowest(scaled)
+        (best, parts), lengths = scaled[place], (place, place)
+        early = scaled[: _DIAGONAL + 1]
+        for first in dict.fromkeys((_lowest(early), len(early) - 1)):
+            if early[first][0].error < _PERFECT or not self._turns(start.kernel, Z.shape[1]):
                 break
-        return lowest
+            pairs = zip(early[first][1], folds, strict=True)
+            paths = [self._path(start.kernel, step, 0.0, fold[0], Z, root) for (root, step), fold in pairs]
+            turned = self._iterates(start, paths, folds, Z)
+            place = _lowest(turned)
+            if turned[place][0].error < (1 - _MATERIAL) * best.error:
+                (best, parts), lengths = turned[place], (first, first + place)
+                break
+        return best, lengths, [root for root, _ in parts]
+
+    def _iterates(
+        self, start: Trial, paths: list[Any], folds: list[Any], Z: np.ndarray
+    ) -> list[tuple[Trial, list[tuple[np.ndarray, float]]]]:
+        """Iterates, each with its root and its step for each fold, until two in a row have no lower error."""
+        found: list[tuple[Trial, list[tuple[np.ndarray, float]]]] = []
+        for parts in zip(*paths, strict=False):
+            step = float(np.median([part[3] for part in parts]))
+            trial = self._scored(start, start.kernel, step, list(parts), folds, Z)
+            found.append((trial, [(part[0], part[3]) for part in parts]))
+            k = len(found) - 1
+            if k - _lowest(found) > 1 or k >= _ITERATIONS or trial.error < _PERFECT:
+                break
+        return found
 
     def _path(
         self,
@@ -569,6 +569,14 @@ class Search:
         )
         self.tried.append(trial)
         return trial
+
+
+def _lowest(found: list[tuple[Trial, Any]]) -> int:
+    """Place of the last trial whose error is clearly below those before."""
+    best = 0
+    for k, (trial, _) in enumerate(found):
+        best = k if trial.error < (1 - _MATERIAL) * found[best][0].error else best
+    return best
 
 
 def _folds(n: int, most: int) -> list[tuple[Any, Any]]:
