@@ -27,7 +27,7 @@ from ._uncertainty import KeptRows
 
 EXACT = "exact"
 SOLVERS = ("auto", "dual", "cg")
-_TRIED_ROWS, _FEWEST = 3072, 1600
+_TRIED_ROWS, _FEWEST = 4096, 1600
 """Rows of each half on which bandwidth and alpha are tried again, and rows of all from which that is worth it."""
 _WORTH = 0.01
 """Share of the error for which a walk goes on."""
