@@ -18,8 +18,8 @@ from ..datasets import load
 from ..datasets._load import in_folder
 from ._bench import Result, at_most, file_name, kept_cell, measured
 
-_TUNED_ROWS = 2000
-"""Rows on which C and gamma of the support vectors are chosen."""
+VECTORS = {"C": 10.0, "gamma": 1.0}
+"""Of the support vectors: the best of C in 10, 100 and gamma in .3, 1, 3 by 4000 held-out rows, in no time."""
 PUBLISHED, GOAL = {"exact process": 0.099, "SVGP": 0.165}, 0.105
 """RMSE on kin40k, standardised targets, and our goal."""
 SLOWER, SECONDS = 2.0, 60.0
@@ -60,8 +60,8 @@ def goals(cells: Mapping[str, Mapping[str, Any]]) -> Iterator[Result]:
         yield at_most("krkopt: wrong classes of map='exact' over SVC's", ours["error"] / theirs["error"], 1.0, "x",
                       f"{ours['error']:.4f} and {theirs['error']:.4f}; {said}")  # fmt: skip
         yield at_most("krkopt: seconds of map='exact' over SVC's", ours["seconds"] / theirs["seconds"], SLOWER, "x",
-                      f"{ours['seconds']:.1f} s and {theirs['seconds']:.1f} s with the choice of C and gamma on "
-                      f"{_TUNED_ROWS} rows, {theirs['fit_seconds']:.1f} s of fit and predictions; {said}")  # fmt: skip
+                      f"{ours['seconds']:.1f} s, all left open, {theirs['seconds']:.1f} s at C and gamma that are "
+                      f"given; {said}")  # fmt: skip
     if cell := cells.get("kin40k"):
         said = ", ".join(f"{name} {value}" for name, value in PUBLISHED.items())
         said = f"{cell['rows']} rows, {cell['ours']['seconds']:.0f} s on {cell['threads']} threads; {said}"
@@ -75,7 +75,6 @@ def goals(cells: Mapping[str, Mapping[str, Any]]) -> Iterator[Result]:
 
 def _krkopt() -> dict[str, Any]:
     """Three quarters of the rows learn, the others judge."""
-    from sklearn.model_selection import GridSearchCV
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC
@@ -85,16 +84,9 @@ def _krkopt() -> dict[str, Any]:
     order = np.random.default_rng(0).permutation(len(X))
     train, test = order[: 3 * len(X) // 4], order[3 * len(X) // 4 :]
     begun = time.perf_counter()
-    grid = {"svc__C": [1.0, 10.0, 100.0], "svc__gamma": [0.1, 0.3, 1.0, 3.0]}
-    search = GridSearchCV(make_pipeline(StandardScaler(), SVC()), grid, cv=3, refit=False)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        search.fit(X[train[:_TUNED_ROWS]], y[train[:_TUNED_ROWS]])
-    vectors = make_pipeline(StandardScaler(), SVC()).set_params(**search.best_params_)
-    chosen = time.perf_counter()
+    vectors = make_pipeline(StandardScaler(), SVC(**VECTORS))
     wrong = float((vectors.fit(X[train], y[train]).predict(X[test]) != y[test]).mean())
-    end = time.perf_counter()
-    theirs = {"error": wrong, "seconds": end - begun, "fit_seconds": end - chosen, "chosen": str(search.best_params_)}
+    theirs = {"error": wrong, "seconds": time.perf_counter() - begun}
     ours = _measured(KernelClassifier(map="exact", random_state=0), X[train], y[train], X[test], y[test])
     return {"rows": len(train), "threads": _threads(), "ours": ours, "theirs": theirs}
 
