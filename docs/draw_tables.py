@@ -85,8 +85,8 @@ def trees(axes: Axes) -> None:
     axes.invert_yaxis()
     axes.set_xticks(ticks := [-2, -1, 0, 1, 2], [f"{2.0**tick:g}" for tick in ticks])
     axes.tick_params(axis="y", labelsize=6)
-    axes.set(xlabel="our error over the better trees' (light: design half; grey: trees win)")
-    axes.set_title("where trees win", fontsize=10)
+    axes.set(xlabel="our error over that of the better trees")
+    axes.set_title("where trees win (grey; light: design half)", fontsize=10)
 
 
 def _over_trees(found: Errors) -> float:

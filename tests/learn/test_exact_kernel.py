@@ -69,7 +69,7 @@ def test_rows_that_are_left_out_are_those_of_fits_without_them():
 
 def test_errors_of_left_out_rows_by_probes_are_unbiased(monkeypatch):
     """The mean over 30 draws of the inverse's diagonal, 8 probes each, by z-tests |z| < 5 for 100 rows."""
-    n, rows, w = 400, np.arange(100), RNG.uniform(0.5, 2, 400)
+    n, rows, w = 400, np.arange(100), np.random.default_rng(1).uniform(0.5, 2, 400)
     narrow = kernels.Gaussian(0.5)  # 33 landmarks leave much of it to the probes
     monkeypatch.setattr(kernel_equations, "_PROBES", 8)
     monkeypatch.setattr(kernel_equations, "_FLOAT32_TOLERANCE", 1e-6)

@@ -26,7 +26,7 @@ def test_a_case_is_measured_once(tmp_path):
 
 
 def test_lines_of_the_exact_machine_follow_from_numbers():
-    ours = {"error": 0.2, "seconds": 30.0}
+    ours = {"error": 0.2, "seconds": 30.0, "cpu_seconds": 20.0}
     cells = {
         "krkopt": {"rows": 10, "threads": 2, "ours": ours, "theirs": ours | {"seconds": 10.0}},
         "kin40k": {"rows": 10, "threads": 2, "ours": ours, "coverage": 0.9},
