@@ -344,11 +344,16 @@ def test_the_library_runs_without_numba(torch):
 
 
 def test_rounding_draws_no_key_without_a_chance():
-    """Sums over pieces and key by key differ in their last digits, which moves some of many steps to the next key."""
+    """Sums over pieces of 64 keys and key by key differ in their last digits; here steps fall between the two."""
     rng = np.random.default_rng(4)
-    for _ in range(300):
-        scores = (4 * rng.standard_normal(500)).astype(np.float32)
-        scores[rng.random(500) < 0.7] = -np.inf
-        places, shifts = np.full(400, -1), np.full(400, np.nan)
-        assert compiled_coding.draw_keys(scores, 400, rng.random(), places, shifts) == 400
-        assert (scores[places] > -np.inf).all() and np.isfinite(shifts).all() and (np.diff(places) >= 0).all()
+    for _ in range(40):
+        scores = rng.uniform(-4, 0, 200).astype(np.float32)
+        scores[64:80] = -np.inf
+        power = np.where(scores > -np.inf, (scores - scores.max()) * np.float32(0.5 / np.log(2)), np.float32(-126))
+        chances = ((power + np.float32(127)) * np.float32(1 << 23)).astype(np.int32).view(np.float32)
+        chances = np.where(scores > -np.inf, chances, 0).astype(np.float64)
+        for k in range(-30, 31):
+            places, shifts = np.full(1, -1), np.full(1, np.nan)
+            phase = chances[:64].sum() / chances.sum() * (1 + 4e-9 * k)
+            assert compiled_coding.draw_keys(scores, 1, phase, places, shifts) == 1
+            assert places[0] in (62, 63, 80, 81) and np.isfinite(shifts[0])
