@@ -101,18 +101,34 @@ def rotation_table() -> str:
 
 
 def kernel_table() -> str:
-    """Every kernel by name, with its formula and its use as its docstring has them, and which rows its features can have."""
+    """Every kernel by name, with formula and use as its docstring has them, and the facts of its default features."""
     rows, named = [], {}
     for name, kernel in catalogue.kernels().items():
         named.setdefault(type(kernel), []).append(f"`{name}`")
     for kind, names in named.items():
         text = " ".join((kind.__doc__ or "").split())
         formula = re.search(r"Kernel: (?:with .*?, )?:math:`([^`]*k\w*\(x, y\)[^`]*)`", text)
-        kernel = catalogue.kernel(names[0].strip("`"))
-        served = "any" if kernel.spectrum == "radial" else "independent"
-        shown = f"${formula[1]}$".replace("|", r"\vert ") if formula else "see the reference"
-        rows.append([f"`{kind.__name__}`", ", ".join(names), shown, served, use_of(kind)])
-    return table("kernel | names | formula | rows of its features | what it is, and when to use it", rows)
+        spec = Approximation(catalogue.kernel(names[0].strip("`")))
+        served = "any" if spec.kernel.spectrum == "radial" else "independent"
+        shown = in_cell(formula[1]) if formula else "see the reference"
+        default = f"`{label(spec.map)}`, `{label(spec.projection)}`" if spec.map.uses_rows else f"`{label(spec.map)}`"
+        cells = [shown, served, default, in_cell(spec.map.cost), *sign_bias_form(spec), use_of(kind)]
+        rows.append([f"`{kind.__name__}`", ", ".join(names), *cells])
+    header = "kernel | names | formula | rows of its features | features by default | cost of a feature"
+    return table(f"{header} | sign | bias | error in closed form | what it is, and when to use it", rows)
+
+
+def in_cell(formula: str) -> str:
+    """A formula in a cell of a table."""
+    return f"${formula}$".replace("|", r"\vert ")
+
+
+def sign_bias_form(spec: Approximation) -> list[str]:
+    """Three cells: the sign of the features, their bias, and whether their error has a closed form."""
+    plan, facts = spec.plan(points_for(spec.map), rng=0), known(spec, spec.projection) or ()
+    vanishing = spec.map.uses_rows and spec.projection.consistent and spec.projection.gaussian_lengths
+    bias = "none" if plan.unbiased else "small, of the rotation" if vanishing else "yes"
+    return ["positive" if plan.positive else "any", bias, yes("closed form" in facts)]
 
 
 def map_table() -> str:
@@ -122,15 +138,7 @@ def map_table() -> str:
         served = [kernel for kernel in dict.fromkeys(catalogue.kernels().values()) if m.serves(kernel)]
         spec = Approximation(served[0], m, n_projections=8)
         plan = spec.plan(points_for(m), rng=0)
-        facts = {
-            "symmetric": plan.symmetric,
-            "positive": plan.positive,
-            "unbiased": plan.unbiased,
-            "biased": not plan.unbiased,
-            "deterministic": m.deterministic,
-            "plans on data": not spec.planned,
-            "closed-form error": "closed form" in (known(spec, spec.projection) or ()),
-        }
+        others = {"symmetric": plan.symmetric, "deterministic": m.deterministic, "plans on data": not spec.planned}
         kinds = ", ".join(dict.fromkeys(type(kernel).__name__ for kernel in served))
         kinds = (
             "every kernel"
@@ -139,20 +147,11 @@ def map_table() -> str:
             if len(served) > 10
             else kinds
         )
-        shown = [f"${text}$".replace("|", r"\vert ") for text in (m.formula, m.cost)]
-        said = ", ".join(fact for fact, holds in facts.items() if holds)
-        row = [
-            kinds,
-            shown[0],
-            str(plan.layout.per_row),
-            shown[1],
-            said,
-            f"`{label(spec.projection)}`",
-            use_of(type(m)),
-        ]
-        rows.append([f"`{name}`", f"`{label(m)}`", *row])
-    header = "name | map | kernels | feature, up to a constant | per row | cost of a feature | facts"
-    return table(f"{header} | default projection | use", rows)
+        cells = [kinds, in_cell(m.formula), str(plan.layout.per_row), in_cell(m.cost), *sign_bias_form(spec)]
+        said = ", ".join(fact for fact, holds in others.items() if holds)
+        rows.append([f"`{name}`", f"`{label(m)}`", *cells, said, f"`{label(spec.projection)}`", use_of(type(m))])
+    header = "name | map | kernels | feature, up to a constant | per row | cost of a feature | sign | bias"
+    return table(f"{header} | error in closed form | other facts | default projection | use", rows)
 
 
 def use_of(kind: type) -> str:
@@ -164,15 +163,17 @@ def use_of(kind: type) -> str:
 
 
 def mechanism_table() -> str:
-    """What every name stands for, what is known of it, and what a row of W costs."""
+    """What every name stands for, its formula, what is known of it, what a row of W costs, and when to use it."""
     rows = []
     for name, found in catalogue.mechanisms().items():
         spec = catalogue.mechanism(name)
         parts = [f"`{part}`" for part in (name, label(spec.kernel), label(spec.map), label(spec.projection))]
-        facts = ", ".join(known(spec, spec.projection) or "-")
         cost = operations(spec.projection) if spec.map.uses_rows else "no W"
-        rows.append([*parts, facts, cost, found.paper])
-    return table("name | kernel | map | projection | facts | operations per row | paper", rows)
+        cells = [in_cell(spec.map.formula), cost, *sign_bias_form(spec)]
+        symmetric = yes("symmetric" in (known(spec, spec.projection) or ()))
+        rows.append([*parts, *cells, symmetric, use_of(type(spec.map)), found.paper])
+    header = "name | kernel | map | projection | feature, up to a constant | operations per row | sign | bias"
+    return table(f"{header} | error in closed form | symmetric | use | paper", rows)
 
 
 def family_table() -> str:
@@ -186,14 +187,63 @@ def family_table() -> str:
     )
 
 
-def low_dimension_table() -> str:
-    """What `bochner-lab bench low_dimensions` measured, from the file that it was saved to."""
-    saved = json.loads((DOCS / "low_dimensions.json").read_text())
+def saved_table(suite: str, chosen: Callable[[dict], Any] = lambda row: True) -> str:
+    """What `bochner-lab bench SUITE --json` measured, from the file in this folder that it was saved to."""
+    saved = json.loads((DOCS / f"{suite}.json").read_text())
     rows = [
         [one["case"], f"{one['value']:.3g} {one['unit']}".strip(), one["goal"], yes(one["met"]), one["details"]]
         for one in saved["results"]
+        if chosen(one)
     ]
     return table("case | measured | goal | met | details", rows)
+
+
+def cases_with(*parts: str) -> Callable[[dict], bool]:
+    """Whether the name of a case has one of these parts."""
+    return lambda row: any(part in row["case"] for part in parts)
+
+
+def coupling_table() -> str:
+    """Squared errors of the couplings of walks, relative to independent ones."""
+    rows = [["independent", "independent", "1"]]
+    for one in json.loads((DOCS / "graphs.json").read_text())["results"]:
+        found = one["numbers"]
+        if "ratio" in found:
+            shown = f"{found['ratio']:.3f} ± {found['error']:.3f}"
+            rows.append([found["lengths"], found["directions"], shown])
+    return table("`lengths` | `directions` | mean squared error, relative to independent walks", rows)
+
+
+def letter_table() -> str:
+    """Relative errors of polynomial features on letter."""
+    found: dict[int, dict[str, float]] = {}
+    for one in json.loads((DOCS / "beyond.json").read_text())["results"]:
+        numbers = one["numbers"]
+        if "map" in numbers:
+            found.setdefault(numbers["width"], {"published": numbers["published"]})[numbers["map"]] = numbers["error"]
+    names = [name for name in next(iter(found.values())) if name != "published"]
+    rows = [[str(w), *(f"{e[n]:.4f}" for n in names), f"{e['published']}"] for w, e in found.items()]
+    return table(" | ".join(["features", *(f"`{n}`" for n in names), "best of a published comparison"]), rows)
+
+
+def kernels_page() -> str:
+    """The guide to kernels, with their table and the measurements of polynomial features."""
+    page = insert((DOCS / "kernels.md").read_text(), "kernels", kernel_table())
+    page = insert(page, "letter", letter_table())
+    return insert(page, "sparse polynomials", saved_table("beyond", cases_with("PolynomialCountSketch")))
+
+
+def graphs_page() -> str:
+    """The guide to graphs, with what was measured."""
+    page = insert((DOCS / "graphs.md").read_text(), "couplings", coupling_table())
+    return insert(page, "graph costs", saved_table("graphs", lambda row: "ratio" not in row["numbers"]))
+
+
+def statistics_page() -> str:
+    """The guide to kernel tests, with their size, power and cost."""
+    page = between((DOCS / "statistics.md").read_text(), "power", outcome("ours-test-power"))
+    page = insert(page, "rejections", rejection_table())
+    return insert(page, "test costs", saved_table("beyond", cases_with("mmd_test, ", "its memory", "hsic_test, 2")))
 
 
 def rejection_table() -> str:
@@ -228,21 +278,18 @@ def pages() -> dict[str, str]:
         "projections.md": between(
             insert(projections, "rotations", rotation_table()), "slicing", outcome("ours-slicing")
         ),
-        "kernels.md": insert((DOCS / "kernels.md").read_text(), "kernels", kernel_table()),
+        "graphs.md": graphs_page(),
+        "kernels.md": kernels_page(),
         "maps.md": insert(insert(page, "pairs", pair_table()), "mechanisms", mechanism_table()),
         "reproduction.md": insert(reproduction, "absent", absent_table()),
         "uptraining.md": insert(uptraining, "text", training_table("crt-table2-text", 1)),
         "frames.md": insert((DOCS / "frames.md").read_text(), "dense", dense_table()),
         "gaussian_process.md": insert(
-            insert((DOCS / "gaussian_process.md").read_text(), "few columns", low_dimension_table()),
+            insert((DOCS / "gaussian_process.md").read_text(), "few columns", saved_table("low_dimensions")),
             "judged processes",
             process_table(),
         ),
-        "statistics.md": insert(
-            between((DOCS / "statistics.md").read_text(), "power", outcome("ours-test-power")),
-            "rejections",
-            rejection_table(),
-        ),
+        "statistics.md": statistics_page(),
         "landmarks.md": between(
             (DOCS / "landmarks.md").read_text(), "downstream", outcome("ours-landmarks-downstream")
         ),
@@ -258,15 +305,7 @@ def pages() -> dict[str, str]:
         "speed.svg": speed_picture(),
         "../lab/src/bochner_lab/known_verdicts.json": known_verdicts(),
         "../lab/BENCHMARKS.md": benchmark_page(number),
-        "learn.md": between(
-            insert(
-                insert((DOCS / "learn.md").read_text(), "metrics", metric_table(saved_accuracy())),
-                "exact rows",
-                exact_table(),
-            ),
-            "judged tables",
-            judged_section(),
-        ),
+        "learn.md": learn_page(),
         "wrong_tool.md": wrong_tool_page(),
         "tutorials/million_rows.md": insert(
             (DOCS / "tutorials" / "million_rows.md").read_text(), "million rows", table_of_saved("1000000 x ")
@@ -274,6 +313,14 @@ def pages() -> dict[str, str]:
         "../README.md": insert((DOCS.parent / "README.md").read_text(), "peers", peer_table()),
         **reference_pages(),
     }
+
+
+def learn_page() -> str:
+    """The guide to kernel machines, with what was measured."""
+    page = insert((DOCS / "learn.md").read_text(), "metrics", metric_table(saved_accuracy()))
+    page = insert(page, "exact rows", exact_table())
+    page = insert(page, "components", saved_table("beyond", cases_with("KernelPCA")))
+    return between(page, "judged tables", judged_section())
 
 
 def known_verdicts() -> str:

@@ -133,7 +133,26 @@ def test_regression_is_that_of_its_gram_matrix():
     np.testing.assert_allclose(model.predict(np.arange(12)), exact, rtol=1e-8)
 
 
+def test_samples_have_the_mean_and_the_covariance_of_the_posterior():
+    """2000 functions at 12 nodes: 90 z-tests at 5, one false alarm in 20,000 runs."""
+    W, rng = random_graph(), np.random.default_rng(0)
+    nodes, y = np.arange(0, 12, 2), rng.standard_normal(6)
+    model = NodeRegression(Walks(Diffusion(2.0)), noise=0.3, tolerance=1e-10, rng=0).fit(W, nodes, y)
+    K, known = model.features_.gram(np.arange(12)), np.ix_(nodes, nodes)
+    inverse = np.linalg.inv(K[known] + 0.3 * np.eye(6))
+    assert model.amplitude_ == pytest.approx((y - y.mean()) @ inverse @ (y - y.mean()) / 6)
+    exact = model.amplitude_ * (K - K[:, nodes] @ inverse @ K[nodes])
+    drawn = model.sample(np.arange(12), 2000, rng=1)
+    gaps = drawn - model.predict(np.arange(12))[:, None]
+    some = np.diag(exact) > 1e-8  # a node without edges, whose value is known, is known exactly up to noise
+    z = gaps.mean(axis=1)[some] / np.sqrt(np.diag(exact)[some] / 2000)
+    products = gaps[:, None] * gaps[None]
+    deviation = np.abs(products.mean(axis=2) - exact) / (products.std(axis=2) / 2000**0.5 + 1e-12)
+    assert np.abs(z).max() < 5 and deviation.max() < 5
+
+
 @pytest.mark.parametrize("call, error, message", [
+    (lambda W: NodeRegression(Walks(Diffusion())).sample([0]), ValueError, r"^NodeRegression\.sample: call fit"),
     (lambda W: Walks(Diffusion()).draw(W.toarray()), TypeError, r"^Walks\.draw: graph must be a sparse matrix of scipy or"),
     (lambda W: Walks(Diffusion()).draw(W[:3]), ValueError, r"^Walks\.draw: graph must be a square matrix .* \(3, 12\)"),
     (lambda W: Walks(Diffusion()).draw(-W), ValueError, r"^Walks\.draw: weights of the graph must be finite and not neg"),

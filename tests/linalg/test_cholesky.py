@@ -1,11 +1,14 @@
 """Cholesky factors in blocks, and what is solved with them, against NumPy."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
 from bochner.linalg import cholesky as module
-from bochner.linalg.cholesky import Cholesky, symmetric_product
+from bochner.linalg.cholesky import Cholesky, room_for_triangle, symmetric_product
 
 
 def positive(n, dtype=np.float64):
@@ -88,3 +91,22 @@ def test_matrices_that_are_not_finite_are_refused(place, value, small_blocks):
     A[place] = value
     with np.errstate(invalid="ignore"), pytest.raises(ValueError, match="matrix must be finite"):
         Cholesky.of(A)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read where Linux tells it")
+def test_a_triangle_that_is_never_written_takes_no_memory(monkeypatch):
+    """32 MB of 64: rows of a page of 2 MB would have parts in both triangles."""
+
+    def resident():
+        return 1024 * int(re.search(r"VmRSS:\s+(\d+) kB", Path("/proc/self/status").read_text())[1])
+
+    monkeypatch.setattr(module, "_LARGE_BYTES", 0)
+    before = resident()
+    A = room_for_triangle(2896, np.dtype(np.float64))
+    for i in range(len(A)):
+        A[i, i:] = 1
+    assert A.nbytes > 2**26 - 2**20 and A.flags.c_contiguous and A.flags.writeable
+    assert resident() - before < 0.7 * A.nbytes
+    assert A[5, 2] == 0
+    A[np.diag_indices_from(A)] += 5000
+    np.testing.assert_allclose(Cholesky.of(A, overwrite=True).solve(np.ones((len(A), 1))), 1 / (2896 + 5000))

@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from .._random import RNG
-from .._validation import check_instance, check_positive
+from .._random import RNG, as_generator
+from .._validation import check_count, check_instance, check_positive
 from ._walks import Walks
 
 
 class NodeRegression:
-    r"""Kernel ridge regression, or the mean of a Gaussian process, on the nodes of a graph.
+    r"""A Gaussian process on the nodes of a graph; its mean is kernel ridge regression.
+
+    Use it for values at some nodes of a large graph, grid or mesh: time and memory are linear in the number of nodes.
 
     Parameters
     ----------
@@ -29,6 +31,8 @@ class NodeRegression:
     ----------
     features_ : NodeFeatures
         The drawn features, symmetric.
+    amplitude_ : float
+        Variance s of the process, of the largest likelihood: :math:`(y-\bar y)^T(\Phi\Phi^T+\lambda I)^{-1}(y-\bar y)/n`.
     n_iterations_ : int
         Iterations of conjugate gradients.
 
@@ -36,10 +40,12 @@ class NodeRegression:
     -----
     With the sparse features :math:`\Phi` of the nodes with values y, the prediction is
     :math:`\Phi_*\Phi^T(\Phi\Phi^T + \lambda I)^{-1}(y - \bar y) + \bar y`; no matrix of all pairs of nodes is formed.
+    `sample` draws a function :math:`\Phi w` of the prior and noisy values of it at the known nodes, and adds what the
+    prediction would change (wilson2020).
 
     References
     ----------
-    reid2024b.
+    reid2024b, wilson2020.
 
     Examples
     --------
@@ -76,8 +82,6 @@ class NodeRegression:
         -------
         self
         """
-        from scipy.sparse.linalg import LinearOperator, cg
-
         nodes, y = np.asarray(nodes), np.asarray(y, dtype=np.float64)
         if nodes.shape != y.shape or y.ndim != 1 or not len(y) or not np.isfinite(y).all():
             raise ValueError(
@@ -88,21 +92,24 @@ class NodeRegression:
         N = features.queries.shape[0]
         if nodes.dtype.kind not in "iu" or nodes.min() < 0 or nodes.max() >= N:
             raise ValueError(f"NodeRegression.fit: nodes must be integers from 0 to {N - 1}, the nodes of the graph.")
-        Phi = features.queries[nodes]
+        Phi, mean = features.queries[nodes], float(y.mean())
+        dual, iterations = self._solve(Phi, y - mean)
+        self.features_, self.nodes_, self.mean_, self.n_iterations_ = features, nodes, mean, iterations
+        self.coefficients_, self.amplitude_ = Phi.T @ dual, float((y - mean) @ dual / len(y))
+        return self
+
+    def _solve(self, Phi: Any, y: np.ndarray) -> tuple[np.ndarray, int]:
+        """The solution of the equations of the known nodes, and its iterations."""
+        from scipy.sparse.linalg import LinearOperator, cg
+
         count = [0]
         system = LinearOperator((len(y), len(y)), lambda v: Phi @ (Phi.T @ v) + self.noise * v, dtype=np.float64)
-        mean = float(y.mean())
-        dual, failed = cg(
-            system, y - mean, rtol=self.tolerance, maxiter=10 * len(y) + 100, callback=lambda _: count.append(1)
-        )
+        dual, failed = cg(system, y, rtol=self.tolerance, maxiter=10 * len(y) + 100, callback=lambda _: count.append(1))
         if failed:
             raise ValueError(
-                f"NodeRegression.fit: conjugate gradients did not reach tolerance={self.tolerance:g}; raise noise or "
-                f"tolerance."
+                f"NodeRegression: conjugate gradients did not reach tolerance={self.tolerance:g}; raise noise or tolerance."
             )
-        self.features_, self.mean_, self.n_iterations_ = features, mean, len(count) - 1
-        self.coefficients_ = Phi.T @ dual
-        return self
+        return dual, len(count) - 1
 
     def predict(self, nodes: Any) -> np.ndarray:
         """Return the predicted values of nodes.
@@ -116,6 +123,39 @@ class NodeRegression:
         -------
         float64 array (m,)
         """
-        if not hasattr(self, "coefficients_"):
-            raise ValueError("NodeRegression.predict: call fit(graph, nodes, y) first.")
+        self._check_fitted("predict")
         return np.asarray(self.features_.queries[np.asarray(nodes)] @ self.coefficients_ + self.mean_)
+
+    def sample(self, nodes: Any, n_samples: int = 1, *, rng: RNG = None) -> np.ndarray:
+        """Return functions drawn from the posterior, without noise, at nodes.
+
+        Their mean is `predict`, their spread the uncertainty of the process.  Each takes about as long as the fit without
+        its walks.
+
+        Parameters
+        ----------
+        nodes : array of int (m,)
+            Nodes.
+        n_samples : int, default 1
+            How many functions.
+        rng : int, numpy.random.Generator or None
+            Source of randomness.
+
+        Returns
+        -------
+        float64 array (m, n_samples)
+        """
+        self._check_fitted("sample")
+        generator = as_generator(rng)
+        Phi, root = self.features_.queries[self.nodes_], np.sqrt(self.amplitude_)
+        where, drawn = self.features_.queries[np.asarray(nodes)], []
+        for _ in range(check_count("NodeRegression.sample", "n_samples", n_samples)):
+            w = root * generator.standard_normal(Phi.shape[1])
+            noisy = Phi @ w + root * np.sqrt(self.noise) * generator.standard_normal(Phi.shape[0])
+            change = self.coefficients_ - Phi.T @ self._solve(Phi, noisy)[0]
+            drawn.append(where @ (w + change) + self.mean_)
+        return np.column_stack(drawn)
+
+    def _check_fitted(self, method: str) -> None:
+        if not hasattr(self, "coefficients_"):
+            raise ValueError(f"NodeRegression.{method}: call fit(graph, nodes, y) first.")

@@ -9,6 +9,8 @@ on, the functions here ask for symmetric products of blocks only, so that no ord
 
 from __future__ import annotations
 
+import contextlib
+import mmap
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,6 +20,8 @@ from .engine import blas_for
 
 LARGE_ORDER = 8192
 """From here on matrices are taken in blocks."""
+_LARGE_BYTES = 1 << 28
+"""Size from which the half of a matrix that is never written should take no memory."""
 BLOCK = 1024
 """At order 9000 as fast as 2048 and a sixth faster than 4096; copies of blocks take 8 MB."""
 
@@ -136,6 +140,33 @@ def symmetric_product(rows: np.ndarray) -> np.ndarray:
                 out[i : i + BLOCK, j : j + BLOCK] = block
                 out[j : j + BLOCK, i : i + BLOCK] = block.T
     return out
+
+
+def room_for_triangle(order: int, dtype: np.dtype) -> np.ndarray:
+    """Return zeros (order, order), of which a triangle that is never written takes no memory if it is large.
+
+    Pages of memory that are never written take none.  NumPy asks for pages of 2 MB, which hold several rows of a matrix
+    and so a part of both triangles; small ones are asked for here.
+
+    Parameters
+    ----------
+    order : int
+        Number of rows and of columns.
+    dtype : numpy.dtype
+        Kind of the numbers.
+
+    Returns
+    -------
+    array (order, order)
+    """
+    size = order * order * dtype.itemsize
+    if size < _LARGE_BYTES:
+        return np.zeros((order, order), dtype)
+    pages = mmap.mmap(-1, size)
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):
+        with contextlib.suppress(OSError):  # a kernel without pages of 2 MB
+            pages.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(pages, dtype).reshape(order, order)
 
 
 def _factor(A: np.ndarray, step: int) -> None:

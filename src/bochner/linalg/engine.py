@@ -108,7 +108,8 @@ class _SingleThreadedBlas:
     instructions, so the former limits are noted before they are changed and forgotten after they are restored, and what
     an interruption cuts short is done again before it goes on.  Python offers no way to protect the first instruction of
     ``__exit__``; a holder that was lost there is recognised by its call, which is no longer running, when its thread
-    enters again.
+    enters again.  The lock is one that its thread may take again, and is let go in ``finally``, not by ``with``: from Python
+    3.14 on, Ctrl-C can come after ``with`` has taken a lock and before it would let it go.
     """
 
     def __init__(self) -> None:
@@ -117,7 +118,7 @@ class _SingleThreadedBlas:
 
     def reset(self) -> None:
         """Forget which callers are inside, for a forked child process, in which there are none."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._holders: list[_Holder] = []
         self._limits: list[int] | None = None
 
@@ -145,7 +146,8 @@ class _SingleThreadedBlas:
 
     def _add(self, holder: _Holder) -> None:
         libraries = self._find()
-        with self._lock:
+        try:
+            self._lock.acquire()
             if self._holders:
                 self._holders = [old for old in self._holders if old.thread != holder.thread or _is_running(old.frame)]
             if not self._holders:
@@ -155,14 +157,24 @@ class _SingleThreadedBlas:
                 _set_threads(libraries, [1] * len(libraries))
             else:
                 self._holders.append(holder)
+        finally:
+            self._let_go()
 
     def _remove(self, holder: _Holder | None) -> None:
         """Remove a holder if it is there, and the limit with the last one; to be called again if it was interrupted."""
-        with self._lock:
+        try:
+            self._lock.acquire()
             self._holders = [old for old in self._holders if old is not holder]
             if not self._holders and self._limits is not None:
                 _set_threads(self._find(), self._limits)
                 self._limits = None
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Release the lock as often as this thread holds it: once, or twice after an interruption right here."""
+        while self._lock._is_owned():  # type: ignore[attr-defined]  # as `threading.Condition` asks it
+            self._lock.release()
 
     def _mine(self, frame: FrameType) -> _Holder | None:
         """The last holder of this call; a call may be inside more than once."""
@@ -205,7 +217,6 @@ def blas_for(order: int) -> contextlib.AbstractContextManager[None]:
 
 
 _pools: dict[int, SimpleQueue[Callable[[], None]]] = {}
-_pools_lock = threading.Lock()
 
 
 def _pool(n: int) -> SimpleQueue[Callable[[], None]]:
@@ -214,13 +225,14 @@ def _pool(n: int) -> SimpleQueue[Callable[[], None]]:
     A queue of this kind is one step of C, which an interruption comes before or after.  The pools of the standard library
     are Python code with locks: Ctrl-C inside of ``submit`` left one of them held, and the next call waited for ever.
     """
-    with _pools_lock:
-        if n not in _pools:
-            tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
+    if n not in _pools:
+        tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        for _ in range(n):
+            threading.Thread(target=_serve, args=(tasks,), name="bochner", daemon=True).start()
+        if _pools.setdefault(n, tasks) is not tasks:  # another thread was first; one step, so no lock is needed
             for _ in range(n):
-                threading.Thread(target=_serve, args=(tasks,), name="bochner", daemon=True).start()
-            _pools[n] = tasks
-        return _pools[n]
+                tasks.put(sys.exit)
+    return _pools[n]
 
 
 def _serve(tasks: SimpleQueue[Callable[[], None]]) -> None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -31,7 +32,7 @@ _Region = Callable[[int, Callable[[], None]], None]
 """Runs a function on that many threads at once, and returns when all are done."""
 
 _pools: dict[int, SimpleQueue[Callable[[], None]]] = {}
-_lock, _forked = threading.Lock(), threading.Event()
+_forked = threading.Event()
 _BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
@@ -122,11 +123,13 @@ if hasattr(os, "register_at_fork"):
 
 
 def _pool(n: int) -> SimpleQueue[Callable[[], None]]:
-    """The queue of n threads."""
-    with _lock:
-        if n not in _pools:
-            _pools[n] = _new_pool(n)
-        return _pools[n]
+    """The queue of n threads; of two that are made at once one is kept, without a lock that Ctrl-C could leave held."""
+    if n not in _pools:
+        fresh = _new_pool(n)
+        if _pools.setdefault(n, fresh) is not fresh:
+            for _ in range(n):
+                fresh.put(sys.exit)
+    return _pools[n]
 
 
 def _new_pool(n: int) -> SimpleQueue[Callable[[], None]]:

@@ -21,6 +21,7 @@ LARGEST_MATRIX = 1 << 21
 # Costs in multiply-adds of a matrix product, measured; `bochner-lab bench` compares both sides of the rule they make.
 _MOVE = 50  # a number into lanes and out of them
 _CALL = 100_000  # one stage on one tile
+_PLAIN = 3  # how much longer transforms take in NumPy, at least, by `bochner-lab bench without_numba`
 _ROW_OF_PRODUCT = 13  # reading W for a single row costs as much as multiplying that many
 
 
@@ -109,10 +110,13 @@ class StructuredOperator(Operator):
         return min(super().cost(n), self._transform_cost(n))
 
     def _transform_cost(self, n: int) -> float:
+        from ..linalg import loops
+
         full_lanes = -(-n // LANES) * LANES
         blocks = len(self.block_sizes)
         each = _MOVE + sum(stage.cost(self.dim) for stage in self.rotation.stages)
-        return full_lanes * blocks * self.dim * each + blocks * len(self.rotation.stages) * _CALL
+        compiled = full_lanes * blocks * self.dim * each + blocks * len(self.rotation.stages) * _CALL
+        return compiled if loops.ENGINE == "Numba" else _PLAIN * compiled
 
     def product_is_faster(self, n: int) -> bool:
         """Whether a product of n rows with W itself is faster than the transforms: in small dimensions, and for few rows."""

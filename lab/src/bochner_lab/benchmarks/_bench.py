@@ -66,10 +66,12 @@ SUITES = {
     name: _suite(name)
     for name in (
         "attention",
+        "beyond",
         "decode",
         "exact",
         "families",
         "features",
+        "graphs",
         "hashing",
         "intervals",
         "learn",
@@ -78,6 +80,7 @@ SUITES = {
         "processes",
         "projections",
         "tables",
+        "without_numba",
     )
 }
 

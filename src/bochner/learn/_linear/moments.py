@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ...linalg.cholesky import room_for_triangle
 from ...linalg.engine import for_each_tile, single_threaded_blas
 
 _COLUMNS = 320
@@ -168,7 +169,8 @@ class Sums:
         D, t = n_features, n_targets
         self.n_rows, self.weight, self.units = 0, 0.0, 0.0
         self.feature_mean, self.target_mean = np.zeros(D), np.zeros(t)
-        self.upper, self.cross, self.target_scatter = np.zeros((D, D)), np.zeros((D, t)), np.zeros(t)
+        self.cross, self.target_scatter = np.zeros((D, t)), np.zeros(t)
+        self.upper = room_for_triangle(D, np.dtype(np.float64))
         self.rounding, self.blur = float(np.finfo(np.float64).eps), 0.0
 
     def frozen(self) -> Moments:

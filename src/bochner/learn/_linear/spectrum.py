@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from ...linalg.cholesky import Cholesky, symmetric_product
+from ...linalg.cholesky import Cholesky, room_for_triangle, symmetric_product
 from ...linalg.engine import blas_for
 from .moments import Moments, units_of
 
@@ -248,11 +248,8 @@ class Spectrum:
 
 
 def plus(matrix: np.ndarray, alpha: float) -> np.ndarray:
-    """A copy of the matrix on and above its diagonal, to which alpha is added; what is below it means nothing.
-
-    Pages of memory that are never written take none: of a large matrix this is half.
-    """
-    shifted = np.zeros(matrix.shape, matrix.dtype)
+    """A copy of the matrix on and above its diagonal, to which alpha is added; what is below it means nothing."""
+    shifted = room_for_triangle(len(matrix), matrix.dtype)
     for i in range(0, len(matrix), _COPIED):
         shifted[i : i + _COPIED, i:] = matrix[i : i + _COPIED, i:]
     shifted.flat[:: len(matrix) + 1] += alpha
