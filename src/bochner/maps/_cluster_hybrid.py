@@ -12,7 +12,7 @@ from .._validation import check_count, check_flag, check_fraction, check_instanc
 from ..kernels import Kernel
 from ..projections import Projection
 from ._classical import Hyperbolic
-from ._complex import ComplexExponential
+from ._complex import ComplexExponential, DiagonalPairs
 from ._data import Data
 from ._drawing import Draws
 from ._error import ErrorCase
@@ -266,15 +266,22 @@ class ZeroOneFeatures(Features):
     ) -> None:
         self.centres, self.blocks = (query_centers, key_centers), blocks
         self.width = sum(features.width for features, _, _ in blocks)
+        every = len(blocks) == len(query_centers) * len(key_centers)
+        self.pairs = (
+            DiagonalPairs.of([b for b, _, _ in blocks], len(query_centers), len(key_centers)) if every else None
+        )
 
     def scaled(self, X: Any, *, key: bool) -> Scaled:
         """Fill the blocks of each row's cluster; zeros elsewhere."""
         xp, lead = array_namespace(X), tuple(X.shape[:-1])
         rows = xp.reshape(X, (-1, X.shape[-1]))
         cluster = nearest(xp, rows, self.centres[key])
+        if self.pairs is not None and not is_numpy(X):
+            parts = self.pairs.scaled(rows, cluster, key=key)
+            return xp.reshape(parts[0], (*lead, self.width)), xp.reshape(parts[1], (*lead, self.width))
         fill = _gathered if is_numpy(X) else _masked
-        parts = [fill(features, rows, cluster, members[key], key=key) for features, *members in self.blocks]
-        mantissa, logarithm = (xp.reshape(xp.concat(p, axis=-1), (*lead, self.width)) for p in zip(*parts, strict=True))
+        found = [fill(features, rows, cluster, members[key], key=key) for features, *members in self.blocks]
+        mantissa, logarithm = (xp.reshape(xp.concat(p, axis=-1), (*lead, self.width)) for p in zip(*found, strict=True))
         return mantissa, logarithm
 
 

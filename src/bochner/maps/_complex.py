@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -154,6 +155,66 @@ class ComplexExponentialFeatures(Features):
         logarithm = logarithm + squared_norms(b) / 2
         phase = self.nodes.project(b) - xp.sum(a * b, axis=-1, keepdims=True)
         return circle(self.nodes, phase, logarithm, key=key, skip_sine=self.skip_sine)
+
+
+class DiagonalPairs:
+    """Complex exponentials with the same rows and a diagonal for each pair of clusters, computed together.
+
+    A row has features for the pairs of its own cluster only, which need one projection: few operations on tensors,
+    and no exponentials of pairs that the row does not fill.
+
+    Parameters
+    ----------
+    members : sequence of ComplexExponentialFeatures
+        Those of the pairs (i, j), i first.
+    n_queries, n_keys : int
+        Numbers of clusters.
+    """
+
+    def __init__(self, members: Sequence[ComplexExponentialFeatures], n_queries: int, n_keys: int) -> None:
+        shape = n_queries, n_keys, -1
+        first = members[0]
+        self.nodes, self.c, self.half_log_weights = first.nodes, first.c, first.half_log_weights
+        # by the cluster of the row, then the cluster that it meets
+        self.left = np.stack([one.left for one in members]).reshape(shape)
+        self.right = np.stack([one.right for one in members]).reshape(shape).swapaxes(0, 1)
+        m = len(first.nodes)
+        columns = [2 * m * k + np.arange(one.width) for k, one in enumerate(members)]  # a real pair has no sines
+        self.columns = None if all(not one.real for one in members) else np.concatenate(columns)
+
+    @classmethod
+    def of(cls, members: Sequence[Features], n_queries: int, n_keys: int) -> DiagonalPairs | None:
+        """The features of all pairs together; None where they differ in more than their diagonals."""
+        found = [one for one in members if isinstance(one, ComplexExponentialFeatures) and one.left.ndim == 1]
+        if len(found) < len(members):
+            return None
+        operators = {id(one.nodes.operator) for one in found}
+        return None if len(operators) > 1 or found[0].nodes.origin else cls(found, n_queries, n_keys)
+
+    def scaled(self, rows: Any, cluster: Any, *, key: bool) -> Scaled:
+        """Mantissas and logarithms of rows (n, d) of the given clusters, (n, width)."""
+        xp = array_namespace(rows)
+        table = self.right if key else self.left
+        a = rows[:, None, :] * like(np.ascontiguousarray(table.real), rows)[cluster]
+        b = rows[:, None, :] * like(np.ascontiguousarray(table.imag), rows)[cluster]
+        logarithm = (
+            like(self.half_log_weights, rows) + self.nodes.project(a) + (squared_norms(b) - squared_norms(a)) / 2
+        )
+        if self.c:
+            logarithm = logarithm + self.c * squared_norms(rows)[:, None, :]
+        phase = self.nodes.project(b) - xp.sum(a * b, axis=-1, keepdims=True)
+        mantissa, logarithm = circle(self.nodes, phase, logarithm, key=key, skip_sine=0)
+        own = like(np.eye(len(table)), rows)[cluster]  # (n, clusters): one at the cluster of the row
+        own = own[:, None, :, None] if key else own[:, :, None, None]
+        return tuple(
+            self._in_order(own * (part[:, :, None] if key else part[:, None])) for part in (mantissa, logarithm)
+        )
+
+    def _in_order(self, part: Any) -> Any:
+        """Features (n, queries, keys, 2m) side by side, without the sines of real pairs."""
+        xp = array_namespace(part)
+        flat = xp.reshape(part, (part.shape[0], -1))
+        return flat if self.columns is None else flat[:, self.columns]
 
 
 def _unit(A: np.ndarray) -> bool:

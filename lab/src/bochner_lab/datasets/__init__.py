@@ -4,8 +4,8 @@
 downloads it, in this order.  `names` are all of them, and `facts` says where each comes from and whether it is here.
 """
 
-from ._entries import Dataset, Text, names
+from ._entries import Dataset, Recordings, Sentences, Text, names
 from ._facts import Facts, facts, fetch
 from ._load import load
 
-__all__ = ["Dataset", "Facts", "Text", "facts", "fetch", "load", "names"]
+__all__ = ["Dataset", "Facts", "Recordings", "Sentences", "Text", "facts", "fetch", "load", "names"]

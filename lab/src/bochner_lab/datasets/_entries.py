@@ -57,6 +57,54 @@ class Text:
 
 
 @dataclass(frozen=True)
+class Recordings:
+    """Recorded words, one after the other.
+
+    Attributes
+    ----------
+    name : str
+        Name of the data set.
+    samples : int16 array (n,)
+        Sound of all recordings, 8000 samples in a second.
+    lengths : int array (k,)
+        Samples of each recording.
+    digit, speaker, take : arrays (k,)
+        What was said, by whom, and for which time.
+    source : str
+        Where the recordings came from.
+    """
+
+    name: str
+    samples: np.ndarray = field(repr=False)
+    lengths: np.ndarray = field(repr=False)
+    digit: np.ndarray = field(repr=False)
+    speaker: np.ndarray = field(repr=False)
+    take: np.ndarray = field(repr=False)
+    source: str
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """Sentences with a judgement, in three parts.
+
+    Attributes
+    ----------
+    name : str
+        Name of the data set.
+    train, valid, other : tuple of (str, bool)
+        Sentences and whether they are acceptable: of the same sources, and of other sources than those trained on.
+    source : str
+        Where they came from.
+    """
+
+    name: str
+    train: tuple[tuple[str, bool], ...] = field(repr=False)
+    valid: tuple[tuple[str, bool], ...] = field(repr=False)
+    other: tuple[tuple[str, bool], ...] = field(repr=False)
+    source: str
+
+
+@dataclass(frozen=True)
 class Entry:
     """Where one data set is found: its file in the local folder, its shape, and its name in the public archive OpenML.
 
@@ -105,7 +153,13 @@ TABLES: dict[str, Entry] = {
     "yeast": Entry("yeast.csv.gz", (1484, 8), "yeast", drop=("seq",)),
 }
 
-TEXTS: dict[str, str] = {"wikitext-2": "wikitext-2.{part}.txt.xz"}
+TEXTS: dict[str, tuple[str, ...]] = {
+    "cola": tuple(f"cola.{part}.tsv.xz" for part in ("in_domain_train", "in_domain_dev", "out_of_domain_dev")),
+    "wikitext-2": tuple(f"wikitext-2.{part}.txt.xz" for part in ("train", "valid", "test")),
+}
+"""Files of the three parts of data sets of text."""
+
+RECORDINGS: dict[str, str] = {"spoken-digits": "spoken_digits.npz"}
 
 LEVELS: tuple[tuple[str, ...], ...] = (
     ("vhigh", "high", "med", "low"),
@@ -140,4 +194,4 @@ def names() -> tuple[str, ...]:
     >>> "digits" in datasets.names()
     True
     """
-    return tuple(sorted((*EMBEDDED, *TABLES, *TEXTS)))
+    return tuple(sorted((*EMBEDDED, *TABLES, *TEXTS, *RECORDINGS)))

@@ -11,7 +11,7 @@ from typing import IO
 
 import numpy as np
 
-from ._entries import EMBEDDED, TABLES, TEXTS, names
+from ._entries import EMBEDDED, TABLES, names
 from ._load import VARIABLE, archived, files_of, in_folder
 
 _UCI = "UCI Machine Learning Repository"
@@ -27,6 +27,7 @@ SOURCES: dict[str, tuple[str, str]] = {
     "car": (f"{_UCI}, Car Evaluation", _CC_BY),
     "ccpp": (f"{_UCI}, Combined Cycle Power Plant", _CC_BY),
     "cmc": (f"{_UCI}, Contraceptive Method Choice", _CC_BY),
+    "cola": ("Warstadt et al. (2019), Corpus of Linguistic Acceptability", _UNSTATED),
     "cpu_act": ("DELVE, Computer Activity", _UNSTATED),
     "diabetes": ("Efron et al. (2004), in scikit-learn", _UNSTATED),
     "digits": (f"{_UCI}, Optical Recognition of Handwritten Digits, in scikit-learn", _CC_BY),
@@ -43,6 +44,7 @@ SOURCES: dict[str, tuple[str, str]] = {
     "parkinsons": (f"{_UCI}, Parkinsons Telemonitoring", _CC_BY),
     "pol": (f"{_COLLECTED}, Pole Telecommunications", _UNSTATED),
     "protein": (f"{_COLLECTED}, Physicochemical Properties of Protein Tertiary Structure", _CC_BY),
+    "spoken-digits": ("Jackson et al., Free Spoken Digit Dataset", "CC BY-SA 4.0"),
     "usps": ("Hull (1994), digits of the U.S. Postal Service", _UNSTATED),
     "wifi": (f"{_UCI}, Wireless Indoor Localization", _CC_BY),
     "wikitext-2": ("Merity et al. (2017), WikiText-2", "CC BY-SA"),
@@ -51,6 +53,9 @@ SOURCES: dict[str, tuple[str, str]] = {
     "wine-quality-white": (f"{_UCI}, Wine Quality", _CC_BY),
     "yeast": (f"{_UCI}, Yeast", _CC_BY),
 }
+
+_SIZES = {"cola": "9,594 sentences", "spoken-digits": "3,000 clips", "wikitext-2": "2.5 million tokens"}
+"""Of what is no table."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +101,8 @@ def _facts_of(name: str) -> Facts:
         return Facts(name, source, licence, "embedded", True, "part of scikit-learn")
     files = files_of(name)
     here = all(in_folder(file) is not None for file in files)
-    if name in TEXTS:
-        return Facts(name, source, licence, "2.5 million tokens", here, _by_hand(files))
+    if name in _SIZES:
+        return Facts(name, source, licence, _SIZES[name], here, _by_hand(files))
     rows, columns = TABLES[name].shape
     fetched = f"bochner-lab data fetch {name} (from OpenML)"
     how = fetched if TABLES[name].openml else _by_hand(files)

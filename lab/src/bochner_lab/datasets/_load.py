@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ._entries import EMBEDDED, LEVELS, TABLES, TEXTS, Dataset, Entry, Text, names
+from ._entries import EMBEDDED, LEVELS, RECORDINGS, TABLES, TEXTS, Dataset, Entry, Recordings, Sentences, Text, names
 
 VARIABLE = "BOCHNER_DATA"
 _MISSING = ("", "?", "NA")
@@ -28,8 +28,8 @@ def load(name: str) -> Any:
 
     Returns
     -------
-    Dataset or Text
-        A `Text` for a corpus, and a `Dataset` otherwise.
+    Dataset, Text, Sentences or Recordings
+        A `Text` for a corpus, `Sentences` for judged ones, `Recordings` for sound, and a `Dataset` otherwise.
 
     Examples
     --------
@@ -46,6 +46,8 @@ def load(name: str) -> Any:
         return _embedded(name)
     if name in TEXTS:
         return _text(name)
+    if name in RECORDINGS:
+        return _recordings(name)
     if name in TABLES:
         return _table(name)
     raise ValueError(f"datasets.load: unknown data set {name!r}; the names are {', '.join(names())}.")
@@ -66,13 +68,33 @@ def _embedded(name: str) -> Dataset:
     return Dataset(name, np.asarray(loaded.data, np.float64), loaded.target, tuple(loaded.feature_names), "embedded")
 
 
-def _text(name: str) -> Text:
-    files = {part: TEXTS[name].format(part=part) for part in ("train", "valid", "test")}
-    found = {part: path for part, file in files.items() if (path := in_folder(file)) is not None}
+def _text(name: str) -> Text | Sentences:
+    files = TEXTS[name]
+    paths = [in_folder(file) for file in files]
+    found = [path for path in paths if path is not None]
     if len(found) < len(files):
-        raise FileNotFoundError(_absent(name, " and ".join(files[part] for part in files if part not in found)))
-    parts = {part: lzma.open(path, "rt", encoding="utf-8").read() for part, path in found.items()}
-    return Text(name, parts["train"], parts["valid"], parts["test"], ", ".join(path.name for path in found.values()))
+        absent = (file for file, path in zip(files, paths, strict=True) if path is None)
+        raise FileNotFoundError(_absent(name, " and ".join(absent)))
+    parts = [lzma.open(path, "rt", encoding="utf-8").read() for path in found]
+    source = ", ".join(path.name for path in found)
+    return Sentences(name, *map(_judged, parts), source) if name == "cola" else Text(name, *parts, source)
+
+
+def _judged(table: str) -> tuple[tuple[str, bool], ...]:
+    """Sentences of lines with a source, a judgement, the author's mark and the sentence."""
+    rows = (line.split("\t") for line in table.splitlines())
+    return tuple((row[3], row[1] == "1") for row in rows)
+
+
+def _recordings(name: str) -> Recordings:
+    path = in_folder(RECORDINGS[name])
+    if path is None:
+        raise FileNotFoundError(_absent(name, RECORDINGS[name]))
+    with np.load(path) as arrays:
+        parts = {key: arrays[key] for key in ("samples", "lengths", "digit", "speaker", "take")}
+    if parts["lengths"].sum() != len(parts["samples"]):
+        raise ValueError(f"datasets.load: the recordings of {path.name} do not add up to its samples.")
+    return Recordings(name, **parts, source=path.name)
 
 
 def _table(name: str) -> Dataset:
@@ -91,7 +113,9 @@ def _table(name: str) -> Dataset:
 def files_of(name: str) -> tuple[str, ...]:
     """Names of the files of a data set that is not embedded."""
     if name in TEXTS:
-        return tuple(TEXTS[name].format(part=part) for part in ("train", "valid", "test"))
+        return TEXTS[name]
+    if name in RECORDINGS:
+        return (RECORDINGS[name],)
     return (TABLES[name].file,)
 
 
