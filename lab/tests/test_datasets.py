@@ -53,6 +53,33 @@ def test_text(tmp_path, monkeypatch):
     assert datasets.load("wikitext-2").valid == "a valid text"
 
 
+def test_judged_sentences(tmp_path, monkeypatch):
+    for k, file in enumerate(_entries.TEXTS["cola"]):
+        with lzma.open(tmp_path / file, "wt") as text:
+            text.write(f"gj04\t{k % 2}\t*\tSentence {k}.\ngj04\t1\t\tAnother.\n")
+    monkeypatch.setenv(_load.VARIABLE, str(tmp_path))
+    found = datasets.load("cola")
+    assert found.train == (("Sentence 0.", False), ("Another.", True))
+    assert found.valid[0] == ("Sentence 1.", True) and found.other[0] == ("Sentence 2.", False)
+
+
+def test_recordings(tmp_path, monkeypatch):
+    arrays = {"samples": np.arange(5, dtype=np.int16), "lengths": np.array([2, 3]), "digit": np.array([7, 1])}
+    arrays |= {"speaker": np.array(["a", "b"]), "take": np.array([0, 4])}
+    np.savez(tmp_path / "spoken_digits.npz", **arrays)
+    monkeypatch.setenv(_load.VARIABLE, str(tmp_path))
+    found = datasets.load("spoken-digits")
+    assert found.source == "spoken_digits.npz" and found.digit.tolist() == [7, 1] and len(found.samples) == 5
+    np.savez(tmp_path / "spoken_digits.npz", **arrays | {"lengths": np.array([2, 2])})
+    with pytest.raises(ValueError, match=r"recordings of spoken_digits.npz do not add up to its samples"):
+        datasets.load("spoken-digits")
+    monkeypatch.delenv(_load.VARIABLE)
+    with pytest.raises(
+        FileNotFoundError, match=r"'spoken-digits' needs spoken_digits.npz, and BOCHNER_DATA is not set"
+    ):
+        datasets.load("spoken-digits")
+
+
 def test_a_file_of_the_wrong_shape_is_refused(tmp_path, monkeypatch):
     np.savez(tmp_path / "letter.npz", X=np.zeros((3, 2)), y=np.zeros(3))
     monkeypatch.setenv(_load.VARIABLE, str(tmp_path))
