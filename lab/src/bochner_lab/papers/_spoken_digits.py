@@ -17,6 +17,8 @@ from .._experiment import dataset
 
 BANDS = 24
 """Bands of a spectrum."""
+LONGEST = 64
+"""Frames of the longest recordings that are used: one that is much longer would be padding for all others."""
 _STEP, _WINDOW, _RATE = 80, 200, 8000
 """Samples between frames and of a frame (10 and 25 ms), and in a second."""
 

@@ -63,7 +63,7 @@ class SpeechHybrids(Experiment):
         smoke=SMOKE | {"hybrid": (2, 2), "cluster": 2, "rows": 4},
         full=FULL | {"hybrid": (4, 8), "cluster": 16, "rows": 108},
     )
-    seconds = by_profile(smoke=2, full=650)
+    seconds = by_profile(smoke=2, full=500)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per seed."""
