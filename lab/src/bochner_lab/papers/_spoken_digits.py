@@ -68,9 +68,11 @@ class SpokenDigits:
     def __init__(self, digits: Sequence[int], noise: float, stride: int, batch: int, test: int, seed: int) -> None:
         data = dataset("spoken-digits")
         self.digit, self.spectra = data.digit.astype(np.int64), spectra()
+        short = np.array([len(spectrum) <= LONGEST for spectrum in self.spectra])
         self.clips = {
             held: [
-                np.flatnonzero((data.speaker == name) & ((data.take < 5) == held)) for name in np.unique(data.speaker)
+                np.flatnonzero(short & (data.speaker == name) & ((data.take < 5) == held))
+                for name in np.unique(data.speaker)
             ]
             for held in (False, True)
         }
