@@ -56,7 +56,7 @@ class SpeechHybrids(Experiment):
         " Heads have width 16 in place of 64, and numbers of rows are a quarter of the paper's: 16 for HRF-C (64), (4, 8) "
         "for HRF-A (16, 8), 108 for the others (432). Clusters and other constants are found anew every 50 steps; the paper "
         "finds clusters once, after 1000 steps. HRF-C has the library's diagonals, which are finite for centres at zero, "
-        "and not Eq. 88. HRF-C(2,3), (3,2) and (2,2), HRF-A(8,8) and fewer rows of the others are not run. Eight seeds in "
+        "and not Eq. 88. HRF-C(2,3), (3,2) and (2,2), HRF-A(8,8) and fewer rows of the others are not run. Six seeds in "
         "place of ten."
     )  # fmt: skip
     profiles = by_profile(
