@@ -50,11 +50,11 @@ class RecallTraining(Experiment):
             "rate": 1e-2,
         },
         full={
-            "seeds": 10, "symbols": 16, "pairs": 8, "width": 32, "heads": 2, "batch": 64, "test": 4000, "steps": 300,
+            "seeds": 10, "symbols": 16, "pairs": 8, "width": 32, "heads": 2, "batch": 32, "test": 2000, "steps": 200,
             "refit": 50, "rate": 1e-2,
         },
     )  # fmt: skip
-    seconds = by_profile(smoke=2, full=300)
+    seconds = by_profile(smoke=2, full=80)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per seed."""
