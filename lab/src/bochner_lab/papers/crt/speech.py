@@ -47,7 +47,7 @@ class FewFeaturesSpeech(Experiment):
         "once."
     )
     profiles = by_profile(smoke=SMOKE, full=FULL)
-    seconds = by_profile(smoke=2, full=200)
+    seconds = by_profile(smoke=1, full=200)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per seed."""
