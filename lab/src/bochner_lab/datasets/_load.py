@@ -75,9 +75,11 @@ def _text(name: str) -> Text | Sentences:
     if len(found) < len(files):
         absent = (file for file, path in zip(files, paths, strict=True) if path is None)
         raise FileNotFoundError(_absent(name, " and ".join(absent)))
-    parts = [lzma.open(path, "rt", encoding="utf-8").read() for path in found]
+    first, second, third = (lzma.open(path, "rt", encoding="utf-8").read() for path in found)
     source = ", ".join(path.name for path in found)
-    return Sentences(name, *map(_judged, parts), source) if name == "cola" else Text(name, *parts, source)
+    if name == "cola":
+        return Sentences(name, _judged(first), _judged(second), _judged(third), source)
+    return Text(name, first, second, third, source)
 
 
 def _judged(table: str) -> tuple[tuple[str, bool], ...]:
