@@ -136,7 +136,7 @@ def collapsed(path: np.ndarray) -> np.ndarray:
     [3, 3, 1]
     """
     changes = np.concatenate([[True], path[1:] != path[:-1]])
-    return path[changes & (path != 0)]
+    return np.asarray(path[changes & (path != 0)])
 
 
 def word_errors(found: Sequence[int] | np.ndarray, right: Sequence[int] | np.ndarray) -> int:
