@@ -129,12 +129,12 @@ def test_softmax_learns_to_recall_and_uniform_attention_does_not():
     assert found[EXACT] > 0.9 > 0.6 > found[UNIFORM]
 
 
-@pytest.mark.parametrize("name", ["crt-fig3-digits", "crt-table2-recall"])
+@pytest.mark.parametrize("name", ["hrf-table2-digits", "crt-fig3-digits", "crt-table2-recall"])
 def test_statements_cannot_be_reached_by_noise(name):
     """Numbers that are exchanged between mechanisms within each seed make no statement of superiority true often."""
     one = experiment(name)
     p = one.profiles["full"]
-    names = ["softmax", "ELU", "ReLU"]
+    names = ["softmax", "HRF-C(3,3)", "HRF-A", "FAVOR+", "trigonometric", "ELU", "ReLU"]
     names += [f"{kind} {m}" for kind in ("FAVOR+", "FAVOR++", "dense", "uptrained FAVOR++") for m in (8, 16)]
     trivial = ["uniform attention", "no attention", "one digit for all"]
     rng, held = np.random.default_rng(0), 0

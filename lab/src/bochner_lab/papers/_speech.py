@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bochner import Approximation, mechanism
+from bochner.kernels import Softmax
+from bochner.maps import AngularHybrid, ClusterHybrid
 
 from .._estimates import Estimate
 from .._experiment import PowerCheck, Results
@@ -42,6 +44,16 @@ def seeds(p: Mapping[str, Any]) -> list[str]:
 def named(name: str, rows: int) -> Approximation:
     """Features of softmax of a mechanism."""
     return mechanism(name, n_projections=rows)
+
+
+def angular(rows: int, signs: int) -> Approximation:
+    """The angular hybrid with m rows and n signs."""
+    return Approximation(Softmax(), AngularHybrid(signs), n_projections=rows)
+
+
+def clustered(rows: int, queries: int, keys: int) -> Approximation:
+    """The cluster hybrid with zero-one weights and complex diagonals."""
+    return Approximation(Softmax(), ClusterHybrid(queries, keys), n_projections=rows)
 
 
 def error_rates(kinds: Mapping[str, Approximation | str], p: Mapping[str, Any], seed: int) -> dict[str, float]:
