@@ -52,6 +52,6 @@ ONE_OF_EACH = {type(kernel): name for name, kernel in catalogue.kernels().items(
 
 @pytest.mark.parametrize("name", sorted(ONE_OF_EACH.values()))
 def test_every_kernel_has_a_ranking(name):
-    X = np.random.default_rng(0).standard_normal((12, 2)) / 2
-    advice = bochner.recommend(X, kernel=name, n_features=6, rng=0)
+    X = np.random.default_rng(0).standard_normal((40, 2)) / 2
+    advice = bochner.recommend(X, kernel=name, n_features=16, rng=0)
     assert advice.ranking and np.isfinite([one.error for one in advice.ranking]).all()
