@@ -111,6 +111,14 @@ def test_the_default_is_recommended_unless_another_is_better_beyond_noise():
     assert [r.name for r in _run._ranked([default, better, other])] == ["trees", "trees", "KernelRidge()"]
 
 
+def test_the_recommended_one_is_called_best_only_if_it_is():
+    default, other = result("KernelRidge()", [1.0, 1.2, 0.9], ours=True), result("trees", [0.9, 1.25, 0.8])
+    behind, ahead = comparison(default, other), comparison(default, result("trees", [2.0, 2.1, 1.9]))
+    assert behind.row(default)[4] == "default" and ahead.row(default)[4] == "best"
+    assert "the default, which no other beats by more than noise" in behind.sentences[0]
+    assert "the best" in ahead.sentences[0]
+
+
 def test_a_target_that_nothing_predicts_is_said():
     judged = comparison(result("KernelRidge()", [1.0, 1.2, 0.9], ours=True), result("constant", [0.9, 1.25, 0.8]))
     assert judged.reasons[1] == "A constant is tied: nothing here predicts the target."

@@ -13,7 +13,7 @@ from ..reporting import format_table, seconds, with_error
 from ._candidates import BOOSTED, CONSTANT, DEFAULTS, LINEAR, NYSTROEM, SAMPLER
 from ._source import source
 
-_HEADER = ("estimator", "{measure}", "{score}", "above the best", "verdict", "fit", "predict 1000 rows")
+_HEADER = ("estimator", "{measure}", "{score}", "difference", "verdict", "fit", "predict 1000 rows")
 _ALTERNATIVES = {CONSTANT: "a constant", LINEAR: "the linear model", SAMPLER: SAMPLER, NYSTROEM: NYSTROEM,
                  BOOSTED: "boosted trees"}  # fmt: skip
 """What one would use instead, and how the headline calls it."""
@@ -226,7 +226,7 @@ class Comparison:
             with_error(result.error, spread),
             f"{result.score:.3f}",
             "" if best else with_error(*self.difference(result)),
-            "best" if best else self.verdict(result),
+            self._standing if best else self.verdict(result),
             seconds(result.fit_seconds),
             seconds(result.predict_seconds),
         ]
@@ -259,6 +259,11 @@ class Comparison:
     def _score_name(self) -> str:
         return "R2" if self.task == "regression" else "accuracy"
 
+    @property
+    def _standing(self) -> str:
+        """What the table says of the recommended result: another one may have a lower error, within noise."""
+        return "best" if self.best.error <= min(result.error for result in self.results) else "default"
+
     def _found(self, name: str) -> Result | None:
         return next((result for result in self.results if result.name == name), None)
 
@@ -278,7 +283,8 @@ class Comparison:
         cost = self._cost(result)
         name = _capital(result.name)
         if result is self.best:
-            return f"{name}: {self.measure} {result.error:.3g}, the best; {cost}."
+            said = "the best" if self._standing == "best" else "the default, which no other beats by more than noise"
+            return f"{name}: {self.measure} {result.error:.3g}, {said}; {cost}."
         tied = self.verdict(result) == "tied"
         gap = f"{'tied, a difference of' if tied else 'worse by'} {with_error(*self.difference(result))}"
         return f"{name}: {gap} in {self.measure}, paired over {self.n_folds} folds; {cost}."
