@@ -66,7 +66,7 @@ def regret(X, Y, kernel):
     chosen = bochner.recommend(X, Y, kernel, WIDTH, rng=1).best
     near = [spec for spec in applicable(kernel, X, WIDTH, Y) if spec.unbiased or spec.projection.consistent]
     Y = X if Y is None else Y
-    for n_draws, factor in ((6, 1.5), (30, 1.15), (150, 1.0)):
+    for n_draws, factor in ((6, 1.5), (30, 1.15), (300, 1.0)):
         errors = true_errors(near, X, Y, n_draws, seed=n_draws)
         found = errors[near.index(chosen)] / errors.min()
         near = [s for s, error in zip(near, errors, strict=True) if error <= factor * errors.min() or s == chosen]

@@ -118,7 +118,9 @@ class OnGivenFeatures(KernelMachine):
             n = int(np.clip(_KEPT_NUMBERS // width, _FEWEST_KEPT, KEPT_ROWS))
             sample = rows.sample_weighted(n, np.random.default_rng(0))
             if is_auto(self.alpha):
-                final = begin or method.solver == "cg"  # elsewhere it is a start, and every few of the rows will do
+                final = begin or (
+                    isinstance(method.solver, str) and method.solver == "cg"
+                )  # elsewhere it is a start, and every few of the rows will do
                 first = sample if final else sample.taken(slice(None, None, -(-len(sample.X) // _FIRST_ROWS)))
                 alone = _alone(first, method, classes=self._classes_alike)
                 method = replace(method, alpha=alone.alpha)

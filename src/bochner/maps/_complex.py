@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -213,7 +214,7 @@ class DiagonalPairs:
     def _in_order(self, part: Any) -> Any:
         """Features (n, queries, keys, 2m) side by side, without the sines of real pairs."""
         xp = array_namespace(part)
-        flat = xp.reshape(part, (part.shape[0], -1))
+        flat = xp.reshape(part, (part.shape[0], math.prod(part.shape[1:])))  # not -1: there may be no rows
         return flat if self.columns is None else flat[:, self.columns]
 
 

@@ -264,7 +264,7 @@ def solve_kernel(
 
 
 def _signs(n: int, k: int) -> np.ndarray:
-    """The same random signs (n, k) for all fits of as many rows."""
+    """Random signs (n, k), equal for all fits of as many rows."""
     return np.random.default_rng(0).choice([-1.0, 1.0], (n, k))
 
 
