@@ -56,9 +56,9 @@ class TrainedModels(Experiment):
             "small": False, "goals": (64, 128), "rows": 64, "fit": 1,
             "parts": {
                 f"{EMBEDDING}, 512 tokens": (512, (6, 6), 3, (64, 192), EVERY),
+                f"{TEXT}, 512 tokens": (512, (4, 2), 3, (64, 128), EVERY),
                 f"{TEXT}, 1024 tokens": (1024, (3, 2), 3, (64, 128), (WINDOW, KEPT, STATE, "low-rank scores")),
                 f"{TEXT}, 2048 tokens": (2048, (3, 2), 3, (128,), (WINDOW, "low-rank scores")),
-                f"{TEXT}, 512 tokens": (512, (4, 2), 3, (64, 128), EVERY),
             },
         },
     )  # fmt: skip
