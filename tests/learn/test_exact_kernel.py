@@ -67,6 +67,21 @@ def test_rows_that_are_left_out_are_those_of_fits_without_them():
         np.testing.assert_allclose(errors, Y[i] - (KERNEL(X[i : i + 1], X[:n][kept]) @ c + b)[0], rtol=1e-7)
 
 
+@pytest.mark.parametrize("alpha", [1e-2, 1e-4])
+@pytest.mark.parametrize(("d", "lengthscale"), [(4, 1.5), (8, 2.5)])
+def test_little_regularisation_does_not_drown_left_out_errors(alpha, d, lengthscale):
+    """They are known within a factor of two; by probes alone, single rows made them 2.5 to 90 times too large."""
+    rng = np.random.default_rng(0)
+    rows, weights = rng.standard_normal((2000, d)), rng.standard_normal(d)
+    y = (np.sin(rows @ weights) + 0.05 * rng.standard_normal(2000))[:, None]
+    given = "", kernels.Gaussian(lengthscale), rows, y, None, alpha
+    exact, probed = (
+        kernel_equations.solve_kernel(*given, intercept=True, solver=solver, left_out=np.arange(2000)).left_out
+        for solver in ("dual", "cg")
+    )
+    assert 0.5 < np.sqrt((probed**2).mean() / (exact**2).mean()) < 2
+
+
 def test_errors_of_left_out_rows_by_probes_are_unbiased(monkeypatch):
     """The mean over 30 draws of the inverse's diagonal, 8 probes each, by z-tests |z| < 5 for 100 rows."""
     n, rows, w = 400, np.arange(100), np.random.default_rng(1).uniform(0.5, 2, 400)
@@ -83,6 +98,19 @@ def test_errors_of_left_out_rows_by_probes_are_unbiased(monkeypatch):
     expected = (exact.coefficients[rows] / w[rows, None] / exact.left_out)[:, 0]
     spread = np.std(inverse, axis=0, ddof=1) / np.sqrt(30)
     assert np.all(np.abs(np.mean(inverse, axis=0) - expected) < 5 * spread + 1e-4 * expected)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "alpha", "dtype"), [(kernels.Gaussian(0.5), 0.3, np.float32), (kernels.Gaussian(50.0), 1e-6, np.float64)]
+)
+def test_preconditioner_inverts_landmarks_and_a_shift_in_the_precision_that_they_allow(kernel, alpha, dtype):
+    found = kernel_equations.LandmarkPreconditioner.of(kernel, X[:400], np.ones(400), alpha, 3)
+    F, R = found.F.astype(np.float64), np.random.default_rng(2).standard_normal((400, 3)) * [1.0, 1e-50, 1e50]
+    inverse = np.linalg.inv(F @ F.T + found.shift * np.eye(400))
+    assert found.F.dtype == dtype
+    size = np.abs(R).max(axis=0) / found.shift
+    np.testing.assert_allclose(found.solve(R, None) / size, inverse @ R / size, atol=1e-5)
+    np.testing.assert_allclose(found.diagonal() * found.shift, np.diag(inverse) * found.shift, atol=1e-5)
 
 
 def test_many_rows_have_intervals_by_probes(monkeypatch):

@@ -37,7 +37,7 @@ def targets(X, t=1, noise=1.0):
     ]
 )
 @pytest.mark.filterwarnings("ignore:.* did not converge")
-@pytest.mark.swept(3)
+@pytest.mark.swept(4)
 def test_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
@@ -147,6 +147,33 @@ def test_the_rounding_of_products_is_below_its_estimate():
         rough, exact = (Moments.collect(parts, 300, 1, exact=e).scatter for e in (False, True))
         rows = ArrayRows("test", X32, y)
         assert np.linalg.norm(rough - exact, 2) < _blur(rows.sample_weighted(2048, rng), rows)
+
+
+def test_left_out_errors_of_float32_factors_are_those_of_float64():
+    from bochner.learn._linear.leave_one_out import _SINGLE, gaps_of_one
+    from bochner.learn._linear.spectrum import NormalEquations
+
+    X, Y = TALL - TALL.mean(axis=0), targets(TALL, 2)
+    Y = Y - Y.mean(axis=0)
+    equations = NormalEquations.of(Moments.of(X, Y, None), about_mean=True)
+    for alpha in (2 * _SINGLE * equations.trace, 100.0):
+        exact, found = (gaps_of_one(equations, X, Y, None, alpha, single=single) for single in (False, True))
+        assert 0 < np.abs(found - exact).max() < 1e-4 * np.abs(exact).max()
+    small = 0.5 * _SINGLE * equations.trace
+    np.testing.assert_array_equal(*(gaps_of_one(equations, X, Y, None, small, single=s) for s in (False, True)))
+
+
+def test_few_values_of_alpha_are_tried(monkeypatch):
+    """The search begins within a decade of its end, also where all features of a few rows would mislead it."""
+    from bochner.learn._linear import leave_one_out
+
+    tried, own = [], leave_one_out.gaps_of_one
+    monkeypatch.setattr(leave_one_out, "gaps_of_one", lambda *a, **k: tried.append(a[4]) or own(*a, **k))
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2500, 1500)).astype(np.float32)
+    y = X @ rng.standard_normal(1500) + 60 * rng.standard_normal(2500)
+    model = FeatureRidge().fit(X, y)
+    assert 3 <= len(tried) <= 5 and model.alpha_ in tried
 
 
 def test_a_fit_holds_no_view_of_the_rows():

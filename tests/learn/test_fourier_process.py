@@ -141,3 +141,33 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="must lie in the box"):
         gp.partial_fit(X + 1, y)
     np.testing.assert_array_equal(gp.predict(Z[:5] * 0 + 0.5), before)
+
+
+def test_the_mean_between_clusters_of_rows_is_within_the_tolerance():
+    """The bound is that of the benchmark, 1e-3 of the largest value; 2.6e-3 where conjugate gradients stop at 1e-3."""
+    rng = np.random.default_rng(7)
+    X, Z = rng.uniform(0, 1, (2000, 2)), rng.uniform(0, 1, (500, 2))
+    centers = rng.uniform(0.1, 0.9, (12, 2))
+    X = np.clip(centers[rng.integers(12, size=2000)] + 0.06 * rng.standard_normal((2000, 2)), 0, 1)
+    kernel, noise = kernels.Matern(1.5, 0.1), 0.1
+    K = kernel(np.vstack([X, Z]))
+    f = np.linalg.cholesky(K + 1e-9 * np.eye(2500)) @ rng.standard_normal(2500)
+    y = f[:2000] + np.sqrt(noise) * rng.standard_normal(2000)
+    mean = K[2000:, :2000] @ np.linalg.solve(K[:2000, :2000] + noise * np.eye(2000), y - y.mean())
+    options = {"noise": noise, "optimize": False, "box": (np.zeros(2), np.ones(2)), "random_state": 0}
+    found = FourierProcess(kernel, **options).fit(X, y).predict(Z) - y.mean()
+    assert np.abs(found - mean).max() < 1e-3 * np.abs(mean).max()
+
+
+def test_standard_deviations_far_from_the_rows_are_not_too_small():
+    rng, kernel, noise = np.random.default_rng(11), kernels.Matern(1.5, 0.1), 0.03
+    centers = rng.uniform(0.1, 0.9, (12, 2))
+    X = np.clip(centers[rng.integers(12, size=1000)] + 0.03 * rng.standard_normal((1000, 2)), 0, 1)
+    Z, box = rng.uniform(0, 1, (300, 2)), (np.zeros(2), np.ones(2))
+    across = kernel(Z, X)
+    exact = np.sqrt(1 - np.einsum("ij,ji->i", across, np.linalg.solve(kernel(X) + noise * np.eye(1000), across.T)))
+    process = FourierProcess(kernel, noise=noise, optimize=False, box=box, random_state=0)
+    std = process.fit(X, np.sin(9 * X[:, 0])).predict(Z, return_std=True)[1]
+    far = exact > np.median(exact)
+    # 64 functions estimate one standard deviation to 1/sqrt(128); far places are about ten that differ
+    assert abs(np.mean(std[far] / exact[far]) - 1) < 5 / np.sqrt(128 * 10)

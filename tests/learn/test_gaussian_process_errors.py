@@ -28,7 +28,7 @@ PAIRS = [(GaussianProcess, Y), (GaussianProcessClassifier, LABELS)]
         GaussianProcessClassifier(map="positive", n_components=16, optimize=False),
     ]
 )
-@pytest.mark.swept(3)
+@pytest.mark.swept(4)
 def test_checks_of_scikit_learn(estimator, check):
     regression = isinstance(estimator, GaussianProcess)
     if regression and estimator.optimize is True and "sample_weight_equivalence" in check.func.__name__:

@@ -106,20 +106,20 @@ def check_untouched(estimator, fit):
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-@pytest.mark.swept(2)
+@pytest.mark.swept(3)
 def test_an_interrupted_fit_leaves_a_new_estimator_unfitted(name):
     check_untouched(copy.deepcopy(ESTIMATORS[name]), lambda estimator: estimator.fit(X, Y))
 
 
 @pytest.mark.filterwarnings("ignore:.* explains nothing")
 @pytest.mark.parametrize("name", ESTIMATORS)
-@pytest.mark.swept(2)
+@pytest.mark.swept(3)
 def test_an_interrupted_fit_leaves_the_former_one(name):
     check_untouched(copy.deepcopy(ESTIMATORS[name]).fit(X, Y), lambda estimator: estimator.fit(MORE, MORE_Y))
 
 
 @pytest.mark.parametrize("name", STREAMING)
-@pytest.mark.swept(2)
+@pytest.mark.swept(3)
 def test_an_interrupted_partial_fit_leaves_the_former_one(name):
     check_untouched(copy.deepcopy(ESTIMATORS[name]).fit(X, Y), lambda estimator: estimator.partial_fit(MORE, MORE_Y))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import pickle
 import warnings
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -467,3 +469,11 @@ def test_the_span_of_wide_rows_keeps_distances():
     assert Z.shape == (60, 60)
     np.testing.assert_allclose(kernels.Gaussian(60.0)(Z), kernels.Gaussian(60.0)(X), rtol=1e-10)
     assert search._close_rows(_search.RAW, kernels.Laplacian()).shape == X.shape
+
+
+@pytest.mark.parametrize(("own", "said"), [(0.1, ", error 0.1 against 0.2 standardised"), (0.3, ""), (None, "")])
+def test_errors_are_given_as_a_reason_only_where_they_are_one(own, said):
+    trial = partial(SimpleNamespace, metric="none", map="exact", n_rows=100)
+    best = trial(columns="as they are", error=own)
+    tried = [trial(columns="standardised", error=0.2)] + ([] if own is None else [best])
+    assert _chooser._others(SimpleNamespace(tried=tried), "columns", best) == said

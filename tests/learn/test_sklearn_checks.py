@@ -37,6 +37,6 @@ ESTIMATORS = [
 
 
 @parametrize_with_checks(ESTIMATORS)
-@pytest.mark.swept(3)
+@pytest.mark.swept(4)
 def test_checks_of_scikit_learn(estimator, check):
     check(estimator)

@@ -447,8 +447,10 @@ def _others(search: Search, name: str, best: Trial) -> str:
     for trial in stage:
         least[kind(trial)] = min(trial.error, least.get(kind(trial), np.inf))
     own = least.pop(kind(best), math.nan)
+    if not least or not own <= min(least.values()):
+        return ""  # it was chosen on more rows or at another width, and these errors are no reason for it
     others = ", ".join(f"{error:.3g} {other}" for other, error in sorted(least.items(), key=lambda pair: pair[1]))
-    return f", error {own:.3g} against {others}" if others else ""
+    return f", error {own:.3g} against {others}"
 
 
 def _edges(search: Search, best: Trial) -> tuple[str, ...]:

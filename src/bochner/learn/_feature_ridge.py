@@ -34,9 +34,12 @@ from ._uncertainty import KEPT_ROWS
 
 _KEPT_NUMBERS, _FEWEST_KEPT = 1 << 23, 256
 """Numbers that the kept rows of wide features may have, 32 MB in float32, and the rows that are kept in any case."""
-_FIRST_ROWS = 512
-"""Rows that choose the alpha from which the search begins: of 2048, whose decomposition takes as long as all else at
-3,000 x 3,000, it differs by half a decade at most."""
+_FIRST_ROWS, _FEWEST_FEATURES = 1024, 256
+"""Rows that choose the alpha from which the search begins, with as many of the features for each row as all rows have: on
+all features, few rows would ask for far less regularisation (two decades at 3,000 x 3,000 and 6,000 x 2,000).  With fewer
+features than these nothing may be learned."""
+_JUDGED_ROWS = 1024
+"""Rows that are left out to choose alpha: the same ones for each, whose errors differ by less than they vary."""
 _DECOMPOSED = 2048
 """Order up to which equations are decomposed, rather than factored for one alpha after another."""
 _CHUNK_NUMBERS = 1 << 22
@@ -121,9 +124,9 @@ class OnGivenFeatures(KernelMachine):
                 final = begin or (
                     isinstance(method.solver, str) and method.solver == "cg"
                 )  # elsewhere it is a start, and every few of the rows will do
-                first = sample if final else sample.taken(slice(None, None, -(-len(sample.X) // _FIRST_ROWS)))
-                alone = _alone(first, method, classes=self._classes_alike)
-                method = replace(method, alpha=alone.alpha)
+                first, share = (sample, 1.0) if final else _reduced(sample, rows.count())
+                alone = _alone(first, method, share, classes=self._classes_alike)
+                method = replace(method, alpha=alone.alpha / share)
             method.check(rows.n_targets, in_memory=rows.in_memory)
             blur = _blur(sample, rows)
             exact = isinstance(method.alpha, str) or bool(np.min(method.alpha) < _CLEAR * blur)
@@ -134,6 +137,7 @@ class OnGivenFeatures(KernelMachine):
             else:
                 model = method.collected(phi, rows, verbose=self.verbose)
                 least = 0.0 if method.exact else 10 * blur
+                sample = sample.taken(slice(None, None, -(-len(sample.X) // _JUDGED_ROWS)))
                 score, fit = _best(model, sample, method, least, classes=self._classes_alike), "the fit to all rows"
                 self.model_ = replace(model, options=replace(method, alpha=score.alpha)).solved(quiet=True)
             self._kept = kept_rows(every, rows, n) if rows.in_memory else None
@@ -143,12 +147,20 @@ class OnGivenFeatures(KernelMachine):
             self.selection_.announce(type(self).__name__)
 
 
-def _alone(sample: Chunk, method: Ridge, *, classes: bool) -> Score:
-    """The best alpha of a fit to the sample alone: a start for that of all rows."""
+def _reduced(sample: Chunk, n: int) -> tuple[Chunk, float]:
+    """Some rows of the sample with some of their features, as many for each row as all n rows have, and their share of n."""
+    first = sample.taken(slice(None, None, -(-len(sample.X) // _FIRST_ROWS)))
+    share, D = min(len(first.X) / n, 1.0), first.X.shape[1]
+    kept = np.random.default_rng(0).permutation(D)[: max(round(share * D), _FEWEST_FEATURES)]
+    return first._replace(X=np.ascontiguousarray(first.X[:, np.sort(kept)])), share
+
+
+def _alone(sample: Chunk, method: Ridge, share: float, *, classes: bool) -> Score:
+    """The best alpha of a fit to the sample alone: a start for that of all rows, of which it is a share."""
     X, Y, weights = sample
     equations, means = fitted(X, Y, weights, intercept=method.intercept)
     F, Z = about(means, X, Y)
-    grid = _grid(equations, method)
+    grid = _grid(equations, method) * (1.0 if method.alphas is None else share)
     return best_of_many(equations, F, Z, Judged.of(Y, weights, classes=classes), grid)[0]
 
 
@@ -169,7 +181,7 @@ def _best(model: RidgeModel, sample: Chunk, method: Ridge, least: float, *, clas
     judged = Judged.of(Y, weights, classes=classes)
     means = model.means if method.intercept else (np.zeros(X.shape[1]), np.zeros(Y.shape[1]))
     F, Z = X - means[0].astype(X.dtype), Y - means[1]
-    return walk(equations, F, Z, judged, grid, start, len(grid))
+    return walk(equations, F, Z, judged, grid, start, len(grid), single=not method.exact)
 
 
 def _grid(equations: Equations, method: Ridge) -> np.ndarray:
@@ -223,7 +235,7 @@ class FeatureRidge(OnGivenFeatures, KernelRidge):
         Values of alpha to choose among; None for half decades, in units of the mean square of the rows.
     alpha : "auto", float, array (t,), "loo" or "gcv"
         Regularisation, or one value per target.  ``"auto"`` chooses it by leave-one-out errors, in the fit to all rows, of
-        at most 2048 of them; ``"loo"`` by those of all rows and ``"gcv"`` by generalised cross-validation, both from a
+        at most 1024 of them; ``"loo"`` by those of all rows and ``"gcv"`` by generalised cross-validation, both from a
         decomposition, which takes longer for wide features.
     fit_intercept : bool, default True
         Whether to fit an unpenalised intercept.

@@ -82,7 +82,9 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
     coordinates_ : Coordinates or None
         Standardisation of the columns.
     noise_, amplitude_ : float
-        Variances of the noise and of the function.
+        Variances of the noise and of the function, times ``widening_`` squared.
+    widening_ : float
+        Factor of all standard deviations: up to 1000 rows what overfitted lengthscales miss, 1 otherwise.
     features_ : FeatureMap
         The drawn features.
     posterior_ : Posterior
@@ -117,6 +119,11 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
     these sums.  Lengthscales are chosen by L-BFGS-B in their logarithms with W held fixed, on at most ``optimize_rows``
     rows, with gradients through the features (analytic for trigonometric features and landmarks, finite differences for
     other maps).
+
+    Hyperparameters of the highest marginal likelihood fit few rows too well, and intervals of new rows are then too short.
+    Where kernel, noise and amplitude are chosen from at most 1000 rows in memory, the lengthscales are found again without
+    each third of them, and both variances are multiplied by the mean square of the standardised errors of the rows that are
+    left out (at least 1, at most 1.25 squared).  The mean does not change.
 
     ``solver="cg"`` forms no D x D matrix: passes over the rows compute the features again and need O(n D) time each, so that
     tens of thousands of features fit in memory.  Noise and amplitude maximise an estimate of the marginal likelihood of all

@@ -28,7 +28,7 @@ from ._linear.moments import Moments
 from ._linear.posterior import Posterior, left_out, posterior
 from ._linear.spectrum import NormalEquations, Scaling
 from ._linear.stochastic_evidence import stochastic_evidence
-from ._process_choice import CANDIDATES, SEARCH_ROWS, ProcessCandidate, choose_process
+from ._process_choice import CANDIDATES, SEARCH_ROWS, ProcessCandidate, choose_process, widening
 from ._row_source import RowSource
 
 SOLVERS = ("direct", "cg")
@@ -56,6 +56,7 @@ class GaussianRegression(GaussianEstimator):
     verbose: Any
     scaling_: Scaling
     posterior_: Posterior
+    widening_: float = 1.0
 
     @property
     def statistics_(self) -> Moments:
@@ -181,6 +182,7 @@ class GaussianRegression(GaussianEstimator):
     ) -> tuple[FeatureParameters, list[ProcessCandidate]]:
         """Parameters of the features with nothing left open, and the candidates if the kernel was searched for."""
         parameters, candidates = self._settled(rows, stream=stream), []
+        self.widening_ = 1.0
         if self._searches():
             sample = rows.sample_weighted(min(SEARCH_ROWS, self.optimize_rows), rng)
             order = rng.permutation(len(sample.X))
@@ -199,6 +201,10 @@ class GaussianRegression(GaussianEstimator):
                 verbose=self.verbose,
             )
             parameters = parameters._replace(kernel=candidates[0].kernel, gamma=None)
+            if (
+                not stream and rows.shape[0] <= SEARCH_ROWS and self._given() == (None, None)
+            ):  # more rows hardly overfit
+                self.widening_ = widening(candidates[0], np.asarray(X, dtype=np.float64), Y, weights)
         return parameters, candidates
 
     def _settled(self, rows: RowSource, *, stream: bool) -> FeatureParameters:
@@ -301,6 +307,7 @@ class GaussianRegression(GaussianEstimator):
             noise, amplitude = self._at_ratio(equations, noise, amplitude)
         if noise is None or amplitude is None:
             noise, amplitude = SpectralEvidence.of(equations.spectrum()).best(Hyperparameters(noise, amplitude))
+        noise, amplitude = noise * self.widening_**2, amplitude * self.widening_**2  # the mean stays what it is
         fitted = posterior(equations, noise, amplitude)
         if fitted.lost and "noise" not in self._free():
             warnings.warn(

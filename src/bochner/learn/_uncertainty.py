@@ -59,7 +59,8 @@ def left_out_gaps(model: RidgeModel, phi: Any, kept: KeptRows) -> tuple[np.ndarr
     F, Z = about(model.means if model.options.intercept else None, phi.queries(kept.X), kept.merged)
     gaps = None
     if isinstance(equations, NormalEquations) and alpha > equations.floor:
-        gaps = gaps_of_one(equations, F, Z, kept.weights, alpha)
+        single = model.options.exact_products is False  # the equations themselves are those of float32
+        gaps = gaps_of_one(equations, F, Z, kept.weights, alpha, single=single)
     if gaps is None:
         gaps = gaps_of_rows(equations.spectrum(), np.array([alpha]), F, Z, kept.weights)[:, 0]
     return gaps, F

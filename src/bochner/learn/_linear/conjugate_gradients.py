@@ -168,9 +168,16 @@ class ConjugateGradients:
     """The recurrences of all targets: coefficients, residuals and directions, (D, t) each, in float64."""
 
     def __init__(
-        self, cross: np.ndarray, alpha: np.ndarray, preconditioner: Any, tolerance: float, known: float = COEFFICIENTS
+        self,
+        cross: np.ndarray,
+        alpha: np.ndarray,
+        preconditioner: Any,
+        tolerance: float,
+        known: float = COEFFICIENTS,
+        enough: Any = 1.0,
     ) -> None:
         t = len(alpha)
+        self.enough = np.broadcast_to(enough, (t,))  # errors at which each target ends, in units of the tolerance
         self.known = (
             known  # relative error of the coefficients up to which they are known; infinite if only fits matter
         )
@@ -209,7 +216,7 @@ class ConjugateGradients:
         left = np.minimum(sum(self.lowered), seen)
         self.error[k] = np.sqrt(left[k] / np.maximum(self.energy[k], np.finfo(float).tiny))
         unknown = np.sum(self.moved, axis=0)[k] > self.known * np.linalg.norm(self.B[:, k], axis=0)
-        goal = np.where(unknown, _FAR_BELOW, 1.0) * self.tolerance
+        goal = np.where(unknown, _FAR_BELOW, 1.0) * self.tolerance * self.enough[k]
         self.active = k[(self.error[k] > goal) & (a > 0) & (self.rz[k] > 0)]
 
 

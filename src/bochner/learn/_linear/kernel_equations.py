@@ -26,7 +26,7 @@ DIRECT_ROWS, DOUBLE_ROWS = 20_000, 8192
 """Most rows of a Cholesky factor, 1.6 GB in float32, and of one in float64, .5 GB."""
 HELD_BYTES = 3 << 30
 """Tiles of the kernel that are kept from one product to the next: those of 40,000 rows."""
-_BLOCK = 2048  # rows and columns of a tile: 16 MB in float32
+_BLOCK, _STRIP = 2048, 256  # rows and columns of a tile, 16 MB in float32, and columns of a product of features
 _COLUMNS = 32
 """Vectors that are multiplied at a time."""
 _LANDMARKS, _ROWS_PER_LANDMARK = 2048, 12
@@ -34,6 +34,16 @@ _LANDMARKS, _ROWS_PER_LANDMARK = 2048, 12
 _STEPS = 400  # of conjugate gradients at most: a fit that needs more is told to regularise
 _PROBES = 8
 """Random signs from which the diagonal of the inverse is estimated, to a tenth or two: each costs as much as a target."""
+_ROUGH = 100.0
+"""Tolerance of probes, in units of that of targets: a hundredth of what they estimate to a tenth."""
+_SINGLE = 1e-5
+"""Share of the largest eigenvalue from which the shift of a preconditioner is far above the rounding of float32."""
+_CLEAR = 1.0
+"""Standard error of an estimate of probes, in units of its bound by landmarks, from which the bound is used instead."""
+_COMPARED = 16
+"""Rows without a clear estimate that are solved for, to see how far the diagonal is above the bound of the others."""
+_NOTHING_LEFT = 1e-6
+"""Share of the kernel of a row below which features hold all of it: float32 rounds there."""
 _TOLERANCE, _FLOAT32_TOLERANCE = 1e-8, 1e-4
 """Errors at which the iteration ends, relative to the fit, in the norm of the matrix: products in float32 round there."""
 
@@ -124,12 +134,15 @@ class LandmarkPreconditioner(NamedTuple):
         :math:`\delta`.
     stretch : array (t,)
         :math:`\delta/\alpha`.
+    residual : array (n,)
+        Diagonal of what the landmarks leave out of the kernel.
     """
 
     F: np.ndarray
     factor: Cholesky
     shift: float
     stretch: np.ndarray
+    residual: np.ndarray
 
     @classmethod
     def of(
@@ -140,26 +153,73 @@ class LandmarkPreconditioner(NamedTuple):
         spec = Approximation(kernel, Landmarks("rpcholesky"), n_projections=m)
         phi = spec.fit(X, rng=0)
         F = roots[:, None] * phi.queries(X.astype(np.float64))
-        left_out = np.maximum(roots**2 * kernel.diagonal(X).astype(np.float64) - (F**2).sum(axis=1), 0.0)
-        shift = alpha + float(left_out.sum()) / m  # as if what is left were spread over as many directions again
+        residual = np.maximum(roots**2 * kernel.diagonal(X).astype(np.float64) - np.einsum("nm,nm->n", F, F), 0.0)
+        shift = alpha + float(residual.sum()) / m  # as if what is left were spread over as many directions again
+        S = np.empty((m, m))
+
+        def columns(i: int, j: int) -> None:
+            np.matmul(F[:, i:j].T, F, out=S[i:j])
+
+        for_each_tile(m, _STRIP, columns)
+        S = (S + S.T) / 2
+        single = shift > _SINGLE * float(np.linalg.norm(S))  # half of the memory that each step reads
+        S.flat[:: len(S) + 1] += shift
         with blas_for(m):
-            S = F.T @ F
-            S.flat[:: len(S) + 1] += shift
             factor = Cholesky.of(S, overwrite=True)
-        return cls(F, factor, shift, np.full(n_targets, max(shift / alpha, 1.0)))
+        stretch = np.full(n_targets, max(shift / alpha, 1.0))
+        return cls(F.astype(np.float32) if single else F, factor, shift, stretch, residual)
 
     def solve(self, R: np.ndarray, which: Any) -> np.ndarray:
         """Residuals (n, k), preconditioned."""
+        starts = range(0, len(R), _BLOCK)
+        size = np.maximum(np.abs(R).max(axis=0), np.finfo(np.float64).tiny)  # float32 has few exponents
+        scaled = (R / size).astype(self.F.dtype)
+        parts = np.empty((len(starts), self.F.shape[1], R.shape[1]))
+        out = np.empty(R.shape)
+
+        def inwards(first: int, last: int) -> None:
+            for p in range(first, last):
+                rows = slice(starts[p], starts[p] + _BLOCK)
+                parts[p] = self.F[rows].T @ scaled[rows]
+
+        for_each_tile(len(starts), 1, inwards)
         with blas_for(len(self.factor.packed)):
-            return np.asarray((R - self.F @ self.factor.solve(self.F.T @ R)) / self.shift)
+            inner = self.factor.solve(parts.sum(axis=0)).astype(self.F.dtype)  # in their order, whatever the threads
+
+        def outwards(i: int, j: int) -> None:
+            out[i:j] = (R[i:j] - size * (self.F[i:j] @ inner)) / self.shift
+
+        for_each_tile(len(R), _BLOCK, outwards)
+        return out
+
+    def for_columns(self, n_targets: int) -> LandmarkPreconditioner:
+        """Return the preconditioner for as many right-hand sides."""
+        return self._replace(stretch=np.full(n_targets, self.stretch[0]))
 
     def diagonal(self) -> np.ndarray:
         """Diagonal (n,) of the inverse."""
         out = np.empty(len(self.F))
-        for i in range(0, len(out), _BLOCK):
-            half = self.factor.solve_lower(np.asfortranarray(self.F[i : i + _BLOCK].T))
-            out[i : i + _BLOCK] = (1 - np.einsum("mn,mn->n", half, half)) / self.shift
+
+        def rows(i: int, j: int) -> None:
+            half = self.factor.solve_lower(np.asfortranarray(self.F[i:j].T.astype(np.float64)))
+            out[i:j] = (1 - np.einsum("mn,mn->n", half, half)) / self.shift
+
+        for_each_tile(len(out), _BLOCK, rows)
         return out
+
+    def bound(self, rows: np.ndarray, alpha: float) -> np.ndarray:
+        r"""Lower bounds of the diagonal of :math:`(K+\alpha)^{-1}` at these rows: landmarks alone tell less than all do.
+
+        One over an entry is the variance of a row given the others.  Given some of them, those of which nothing is left
+        out, it is larger, and follows from features alone.
+        """
+        inside = self.residual <= _NOTHING_LEFT * (self.residual + np.einsum("nm,nm->n", self.F, self.F))
+        S = self.F[inside].astype(np.float64)
+        S = S.T @ S
+        S.flat[:: len(S) + 1] += alpha
+        half = Cholesky.of(S, overwrite=True).solve_lower(np.asfortranarray(self.F[rows].T.astype(np.float64)))
+        h = np.einsum("mn,mn->n", half, half)
+        return np.asarray(np.where(inside[rows], (1 - h) / alpha, 1 / (alpha * (1 + h) + self.residual[rows])))
 
 
 class FactorPreconditioner(NamedTuple):
@@ -213,7 +273,8 @@ def solve_kernel(
     left_out : array (m,) of int or None
         Rows whose errors without them are wanted: :math:`c_i/G_{ii}` with the inverse G of the matrix, without its part
         along the intercept.  A factor gives the diagonal of G.  Without one, :math:`D + z\circ(G-P)z` for random signs z
-        estimates it, with the preconditioner P and its diagonal D, in the mean over `_PROBES` of them.
+        estimates it, with the preconditioner P and its diagonal D, in the mean over `_PROBES` of them; rows whose
+        estimate drowns in its noise take a multiple of their bound by landmarks, by what `_COMPARED` of them have.
     verbose : int
 
     Examples
@@ -239,17 +300,28 @@ def solve_kernel(
         found = factor.solve(right) if precise else _iterated(owner, tiles, right, alpha, preconditioner, verbose)
         G = None if left_out is None else _diagonal(factor, left_out)
     else:
+        single = KernelTiles(kernel, X.astype(np.float32), roots)
         probes = _signs(n, 0 if left_out is None else _PROBES)
         k = right.shape[1]
         landmarks = LandmarkPreconditioner.of(kernel, tiles.X, roots, alpha, k + probes.shape[1])
-        found = _iterated(owner, tiles, np.hstack([right, probes]), alpha, landmarks, verbose)
+        enough = np.repeat([1.0, _ROUGH], [k, probes.shape[1]])
+        found = _iterated(owner, single, np.hstack([right, probes]), alpha, landmarks, verbose, enough)
         if left_out is not None:
             spread = probes * (found[:, k:] - landmarks.solve(probes, None))
+            bounds = landmarks.bound(left_out, alpha)
+            G = np.maximum((landmarks.diagonal() + spread.mean(axis=1))[left_out], bounds)
+            noise = spread[left_out].std(axis=1) / np.sqrt(_PROBES - 1)
+            doubtful = np.flatnonzero(noise > _CLEAR * bounds)
+            if len(doubtful):  # with little regularisation the other entries of a row drown that on the diagonal
+                some = doubtful[np.linspace(0, len(doubtful) - 1, min(_COMPARED, len(doubtful))).astype(int)]
+                units = np.zeros((n, len(some)))
+                units[left_out[some], range(len(some))] = 1.0
+                solved = _iterated(owner, single, units, alpha, landmarks.for_columns(len(some)), verbose, _ROUGH)
+                ratios = np.maximum(solved[left_out[some], range(len(some))] / bounds[some], 1.0)
+                G[doubtful] = np.exp(np.log(ratios).mean()) * bounds[doubtful]
             # rounding and probes never leave less than a row that is told by nothing but itself
-            G = np.clip(
-                landmarks.diagonal() + spread.mean(axis=1), 1 / (alpha + roots**2 * kernel.diagonal(X)), 1 / alpha
-            )
-            G = G[left_out]
+            alone = 1 / (alpha + roots[left_out] ** 2 * kernel.diagonal(X[left_out]))
+            G = np.clip(G, alone, 1 / alpha)
     u = found[:, :t]
     b = np.zeros(t)
     if intercept:
@@ -293,20 +365,26 @@ def _diagonal(factor: Cholesky, rows: np.ndarray) -> np.ndarray:
 
 
 def _iterated(
-    owner: str, tiles: KernelTiles, right: np.ndarray, alpha: float, preconditioner: Any, verbose: Any
+    owner: str,
+    tiles: KernelTiles,
+    right: np.ndarray,
+    alpha: float,
+    preconditioner: Any,
+    verbose: Any,
+    enough: Any = 1.0,
 ) -> np.ndarray:
-    """Conjugate gradients for all columns at once, in float32 without a factor."""
-    k, tolerance = right.shape[1], _TOLERANCE
-    if not isinstance(preconditioner, FactorPreconditioner):
-        tiles, tolerance = KernelTiles(tiles.kernel, tiles.X.astype(np.float32), tiles.roots), _FLOAT32_TOLERANCE
-    descent = ConjugateGradients(right.copy(), np.full(k, alpha), preconditioner, tolerance, known=np.inf)
+    """Conjugate gradients for all columns at once, each to ``enough`` tolerances of the precision of the tiles."""
+    k, tolerance = right.shape[1], _TOLERANCE if tiles.X.dtype == np.float64 else _FLOAT32_TOLERANCE
+    descent = ConjugateGradients(
+        right.copy(), np.full(k, alpha), preconditioner, tolerance, known=np.inf, enough=enough
+    )
     bar = progress(range(_STEPS), label="exact kernel", shown=bool(verbose))
     for _ in bar:
         if not len(descent.active):
             break
         descent.step(tiles(descent.directions))
         note(bar, f"error {descent.error.max():.1e}")
-    if descent.error.max() > 10 * tolerance:
+    if (descent.error / descent.enough).max() > 10 * tolerance:
         warnings.warn(
             f"{owner}: conjugate gradients on the exact kernel stopped after {descent.steps} steps at a relative error of "
             f"about {descent.error.max():.1e}; raise alpha, or use map='auto'.",

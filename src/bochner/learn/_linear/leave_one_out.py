@@ -32,6 +32,8 @@ LEAST_NEW = 64
 _EPS = float(np.finfo(np.float64).eps)
 _TIES = 0.1
 """Weight of the squared error of classes; breaks ties between equal error rates."""
+_SINGLE = 100 * float(np.finfo(np.float32).eps)
+"""Share of the trace from which alpha is far above the rounding errors of a factor in float32."""
 _PIECE = 256
 """Rows whose leverages are computed at a time."""
 _ONE = 1 - 1e-10
@@ -286,17 +288,27 @@ def best_of_many(
 
 
 def gaps_of_one(
-    equations: NormalEquations, F: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, alpha: float
+    equations: NormalEquations,
+    F: np.ndarray,
+    Y: np.ndarray,
+    weights: np.ndarray | None,
+    alpha: float,
+    *,
+    single: bool = False,
 ) -> np.ndarray | None:
-    """Errors (n, t) for one alpha by a Cholesky factor, of rows about the means; None within rounding."""
+    """Errors (n, t) for one alpha by a Cholesky factor, of rows about the means; None within rounding.
+
+    With ``single`` the factor is one of float32 where alpha is far above its rounding errors.
+    """
+    dtype = np.dtype(np.float32 if single and alpha > _SINGLE * equations.trace else np.float64)
     with blas_for(equations.order):
         try:
-            factor = Cholesky.of(plus(equations.gram, alpha), overwrite=True)
+            factor = Cholesky.of(plus(equations.gram, alpha, dtype), overwrite=True)
         except linalg.LinAlgError:
             return None
         B, leverage = factor.solve(equations.cross), np.empty(len(F))
         for i in range(0, len(F), _PIECE):  # of wide features a few rows at a time are enough
-            half = factor.solve_lower(F[i : i + _PIECE].T.astype(np.float64))
+            half = factor.solve_lower(F[i : i + _PIECE].T.astype(dtype))
             leverage[i : i + _PIECE] = np.einsum("dn,dn->n", half, half)
     w = np.ones(len(F)) if weights is None else weights
     leverage = w * (leverage + equations.n_means / equations.weight)
@@ -329,12 +341,15 @@ def walk(
     grid: np.ndarray,
     start: float,
     longest: int,
+    *,
+    single: bool = False,
 ) -> Score:
     """Best alpha by `downhill`, for rows with features F and targets Y about the means.
 
     A Cholesky factor for each is cheaper than a decomposition where few are asked for.
     """
-    return downhill(partial(gaps_of_one, equations, F, Y, judged.weights), judged, grid, start, longest)
+    gaps = partial(gaps_of_one, equations, F, Y, judged.weights, single=single)
+    return downhill(gaps, judged, grid, start, longest)
 
 
 def downhill(

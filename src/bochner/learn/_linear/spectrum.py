@@ -247,9 +247,9 @@ class Spectrum:
         return Solved(self.coefficients(alpha, least), max(could - rank, 0))
 
 
-def plus(matrix: np.ndarray, alpha: float) -> np.ndarray:
+def plus(matrix: np.ndarray, alpha: float, dtype: np.dtype | None = None) -> np.ndarray:
     """A copy of the matrix on and above its diagonal, to which alpha is added; what is below it means nothing."""
-    shifted = room_for_triangle(len(matrix), matrix.dtype)
+    shifted = room_for_triangle(len(matrix), matrix.dtype if dtype is None else dtype)
     for i in range(0, len(matrix), _COPIED):
         shifted[i : i + _COPIED, i:] = matrix[i : i + _COPIED, i:]
     shifted.flat[:: len(matrix) + 1] += alpha
