@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
+from bochner import rotations
 from bochner.linalg import plain_coding, plain_gridding, plain_lanes
 from bochner.linalg.engine import LANES
+from bochner.rotations._stages import SmallBlocks, joined
 
 compiled_coding = pytest.importorskip("bochner.linalg.compiled.coding", reason="Numba is not installed")
 
@@ -33,6 +36,16 @@ def same(function, *arguments):
     _compare(*results)
 
 
+def same_on_lanes(name, x, *arguments):
+    """Run both on the same rows, each in its own order of lanes, and compare all lines."""
+    groups, capacity, width = x.shape
+    expected, found = x.copy(), plain_lanes.room_for(groups * width, capacity, x.dtype)
+    found[0] = x.swapaxes(0, 1).reshape(capacity, -1)
+    getattr(lanes, name)(expected, *arguments)
+    getattr(plain_lanes, name)(found, *arguments)
+    _compare([found[0]], [expected.swapaxes(0, 1).reshape(capacity, -1)])
+
+
 def _copied(value):
     if isinstance(value, tuple):
         return tuple(_copied(v) for v in value)
@@ -51,46 +64,79 @@ def _compare(one, other):
 @pytest.mark.parametrize("n", [1, 16, 37])
 def test_rows_go_into_lanes_and_back(n, rng_and_dtype):
     rng, dtype = rng_and_dtype
-    wide = rng.standard_normal((n, 30)).astype(dtype)
-    room = np.full((-(-n // LANES), 40, LANES), 7, dtype)
-    for home in (lanes, plain_lanes):
-        got = room.copy()
-        home.load(wide[:, 3:24], got, 32)
-        if home is lanes:
-            expected = got
-    np.testing.assert_array_equal(got, expected)
-    factors = rng.standard_normal(21).astype(dtype)
+    wide, factors = rng.standard_normal((n, 30)).astype(dtype), rng.standard_normal(21).astype(dtype)
+    rooms = [home.room_for(n, 40, dtype) for home in (lanes, plain_lanes)]
+    for home, room in zip((lanes, plain_lanes), rooms, strict=True):
+        room[:] = 7
+        home.load(wide[:, 3:24], room, 32)
+    lines = rooms[0].swapaxes(0, 1).reshape(40, -1)[:, :n]
+    np.testing.assert_array_equal(rooms[1][0], lines)
     for name, arguments in (("store_scaled", (factors,)), ("add_to", ())):
         outs = []
-        for home in (lanes, plain_lanes):
+        for home, room in zip((lanes, plain_lanes), rooms, strict=True):
             out = np.ones((n, 30), dtype)
-            getattr(home, name)(got, *arguments, out[:, 2:23])
+            getattr(home, name)(room, *arguments, out[:, 2:23])
             outs.append(out)
         np.testing.assert_allclose(outs[0], outs[1], rtol=1e-6)
 
 
-@pytest.mark.parametrize("low, high, first", [(0, 6, 0), (2, 6, 0), (0, 3, 4), (0, 0, 0), (1, 7, 0)])
+@pytest.mark.parametrize(
+    "low, high, first", [(0, 6, 0), (2, 6, 0), (0, 3, 4), (0, 0, 0), (1, 7, 0), (3, 4, 0), (5, 7, 0), (6, 7, 12)]
+)
 def test_walsh_levels(low, high, first, rng_and_dtype):
     rng, dtype = rng_and_dtype
     x = rng.standard_normal((3, 140, LANES)).astype(dtype)
-    same(("walsh_levels", lanes), x, 128, low, high, first)
+    same_on_lanes("walsh_levels", x, 128, low, high, first)
+
+
+def test_long_walsh_transforms(rng_and_dtype):
+    rng, dtype = rng_and_dtype
+    x = rng.standard_normal((1, 4096, LANES)) / 64  # so that results are of the order of one
+    same_on_lanes("walsh_levels", x.astype(dtype), 4096, 0, 12)
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_rotations_of_lines(back, rng_and_dtype):
+    rng, dtype = rng_and_dtype
+    x = rng.standard_normal((3, 80, LANES)).astype(dtype)
+    for half in (1, 4, 16, 32):
+        for angles in (half, 1):  # one for each pair, or one for each group
+            angle = rng.uniform(0, 6, (64 // (2 * half), angles))
+            same_on_lanes("givens_level", x, 64, half, np.cos(angle).astype(dtype), np.sin(angle).astype(dtype), back)
+    pairs = np.array([rng.choice(20, 2, replace=False) for _ in range(60)]).astype(np.int32)
+    walk = rng.uniform(0, 6, 60)
+    i, j = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
+    same_on_lanes("givens_walk", x, i, j, np.cos(walk).astype(dtype), np.sin(walk).astype(dtype), back)
+    i = np.arange(30, dtype=np.int32)  # neighbours, of which NumPy takes a view
+    c, s = np.cos(walk[:30]).astype(dtype), np.sin(walk[:30]).astype(dtype)
+    same_on_lanes("givens_walk", x, i, i + np.int32(40), c, s, back)
 
 
 def test_lines(rng_and_dtype):
     rng, dtype = rng_and_dtype
     x = rng.standard_normal((3, 20, LANES)).astype(dtype)
-    same(("scale_lines", lanes), x, rng.choice([-1.0, 1.0], 16).astype(dtype), 0.3)
+    same_on_lanes("scale_lines", x, rng.choice([-1.0, 1.0], 16).astype(dtype), 0.3)
     for name in ("simplex_lines", "simplex_lines_adjoint"):
-        same((name, lanes), x, 9)
+        same_on_lanes(name, x, 9)
+
+
+@pytest.mark.parametrize("rotation", [rotations.StructuredGivens(), rotations.Butterfly(), rotations.MultiHadamard()])
+@pytest.mark.parametrize("d", [2, 16, 64, 128])
+def test_stages_put_together_are_the_stages(rotation, d):
+    drawn = rotation.sample(d, 3, 0)
+    x = np.random.default_rng(1).standard_normal((5, d))
     for back in (False, True):
-        angle = rng.uniform(0, 6, (2, 4))
-        same(("givens_level", lanes), x, 16, 4, np.cos(angle).astype(dtype), np.sin(angle).astype(dtype), back)
-        one = rng.uniform(0, 6, (4, 1))
-        same(("givens_level", lanes), x, 16, 2, np.cos(one).astype(dtype), np.sin(one).astype(dtype), back)
-        pairs = np.array([rng.choice(20, 2, replace=False) for _ in range(60)]).astype(np.int32)
-        walk = rng.uniform(0, 6, 60)
-        i, j = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
-        same(("givens_walk", lanes), x, i, j, np.cos(walk).astype(dtype), np.sin(walk).astype(dtype), back)
+        for block in range(3):
+            room = plain_lanes.room_for(5, d, np.float64)
+            plain_lanes.load(x, room, d)
+            for stage in joined(drawn.stages, d)[:: -1 if back else 1]:
+                if isinstance(stage, SmallBlocks):
+                    stage.lanes(room, block, d, back=back)
+                else:
+                    kept = slice(block, block + 1)
+                    room[0] = stage.rows(room[0].T[:, None, :], kept, back=back)[:, 0].T
+            expected = drawn.rows(x[:, None, :], slice(block, block + 1), back=back)[:, 0]
+            np.testing.assert_allclose(room[0].T, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("signs", [1, 2])
@@ -326,14 +372,12 @@ print(json.dumps([ENGINE, found]))
 """
 
 
-@pytest.mark.parametrize("torch", [False, True])
-def test_the_library_runs_without_numba(torch):
-    """In processes of their own: all results are those of the compiled loops, within rounding."""
-    if torch:
-        pytest.importorskip("torch")
+def test_the_library_runs_without_numba():
+    """In processes of their own: all results are those of the compiled loops, within rounding; with torch if it is there."""
+    more = ["torch"] if find_spec("torch") else []
     outputs = []
     for engine in ("with", "without"):
-        command = [sys.executable, "-c", SMOKE, engine, *(["torch"] if torch else [])]
+        command = [sys.executable, "-c", SMOKE, engine, *more]
         run = subprocess.run(command, capture_output=True, text=True)
         assert not run.returncode, run.stderr[-3000:]
         outputs.append(json.loads(run.stdout.splitlines()[-1]))

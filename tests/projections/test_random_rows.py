@@ -135,6 +135,7 @@ DOT = (
 @pytest.mark.parametrize("radii", ["fixed", "kernel"])
 @pytest.mark.parametrize("m", [3, 11])
 @pytest.mark.parametrize("rotation", DOT, ids=repr)
+@pytest.mark.swept(3)
 def test_errors_of_dot_products_are_closed_forms(rotation, m, radii):
     """Axis, comb, ones and generic rows in d = 6, padded to 8 by most; 1500 draws, |z| < 5 in 16 entries of 32 cases."""
     X = np.array([np.eye(6)[0], np.ones(6), [1, 0, 0, 1, 0, 0], [0.5, -1, 2, 0.3, 0.1, -0.7]])

@@ -7,6 +7,6 @@ threads.
 
 from .engine import threads
 from .references import fwht_reference as fwht_reference
-from .transforms import fwht
+from .transforms import fwht as fwht
 
-__all__ = ["fwht", "threads"]
+__all__ = ["threads"]

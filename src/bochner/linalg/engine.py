@@ -299,17 +299,6 @@ def for_each_tile(n_rows: int, tile_rows: int, work: Callable[[int, int], None])
                 raise error
 
 
-def for_each_tile_of_lanes(
-    n_rows: int, dim: int, capacity: int, dtype: np.dtype, work: Callable[[np.ndarray, int, int], None]
-) -> None:
-    """Call ``work(lanes, start, stop)`` for every tile of rows, with room for their ``capacity`` lines each."""
-
-    def on_tile(start: int, stop: int) -> None:
-        work(np.empty((-(-(stop - start) // LANES), capacity, LANES), dtype), start, stop)
-
-    for_each_tile(n_rows, rows_per_tile(dim * dtype.itemsize, CACHE_BYTES), on_tile)
-
-
 _PRODUCT_ROWS, _PRODUCT_COLUMNS = 512, 1024
 """Parts multiplied at a time: enough for BLAS to reach its speed, few enough to share among threads."""
 

@@ -1,6 +1,7 @@
 """The loops of `bochner.linalg.compiled` on lanes, waves and distances, in NumPy; see there for what each does.
 
-Lanes have the shape (groups, capacity, 16), as for the compiled loops, so that their callers need not know which are used.
+Lanes here are one group of all rows of a tile, a view of them as they lie in memory: BLAS and NumPy's inner loops are
+fastest along a row, and nothing is transposed.
 """
 
 from __future__ import annotations
@@ -12,44 +13,40 @@ from typing import Any
 import numpy as np
 from scipy.linalg import hadamard
 
-from .engine import LANES
 from .references import waves_reference
 
 LIMIT32, LIMIT64 = np.float32(np.inf), np.inf
 """NumPy's cosines take phases of any size."""
 _BITS = 5
 """Levels of a Walsh-Hadamard transform in one product with a Hadamard matrix: BLAS is faster than passes over memory."""
+SMALL = 64
+"""Coordinates that stages are put together for: a product with matrices of this order takes as long as two rotations."""
+_LONG = 16
+"""Least length of a run that NumPy's inner loops should have; shorter ones are gathered."""
+
+
+def room_for(n: int, capacity: int, dtype: Any) -> np.ndarray:
+    """Lanes (1, capacity, n) for n rows, which lie in memory row by row."""
+    return np.empty((n, capacity), dtype).T[None]
 
 
 def load(rows: np.ndarray, lanes: np.ndarray, dim: int) -> None:
-    """Transpose rows into lanes, zeros where there is no data."""
-    (n, d), whole = rows.shape, len(rows) // LANES
-    lanes[:whole, :d] = rows[: whole * LANES].reshape(whole, LANES, d).transpose(0, 2, 1)
-    if whole < len(lanes):
-        rest = n - whole * LANES
-        lanes[whole:, :d] = 0
-        lanes[whole, :d, :rest] = rows[whole * LANES :].T
-    lanes[:, d:dim] = 0
+    """Copy rows into lanes, zeros where there is no data."""
+    found, d = lanes[0].T, rows.shape[1]
+    found[:, :d] = rows
+    found[:, d:dim] = 0
 
 
 def store_scaled(lanes: np.ndarray, factors: np.ndarray, rows: np.ndarray) -> None:
     """Write the first lines, times factors, into the columns of rows."""
-    for found, where in _back(lanes, rows):
-        np.multiply(found, factors[: rows.shape[1]], out=where)
+    n, r = rows.shape
+    np.multiply(lanes[0].T[:n, :r], factors[:r], out=rows)
 
 
 def add_to(lanes: np.ndarray, rows: np.ndarray) -> None:
     """Add the first lines to the columns of rows."""
-    for found, where in _back(lanes, rows):
-        where += found
-
-
-def _back(lanes: np.ndarray, rows: np.ndarray) -> Any:
-    """Pairs of lines and the rows that they belong to, as views: whole groups, and what is left of one."""
-    (n, r), whole = rows.shape, len(rows) // LANES
-    yield lanes[:whole, :r].transpose(0, 2, 1), rows[: whole * LANES].reshape(whole, LANES, r)
-    if n > whole * LANES:
-        yield lanes[whole, :r, : n - whole * LANES].T, rows[whole * LANES :]
+    n, r = rows.shape
+    rows += lanes[0].T[:n, :r]
 
 
 def reflect(pairs: np.ndarray, center: np.ndarray, factor: float) -> None:
@@ -60,78 +57,111 @@ def reflect(pairs: np.ndarray, center: np.ndarray, factor: float) -> None:
 
 
 def walsh_levels(lanes: np.ndarray, dim: int, low: int, high: int, first: int = 0) -> None:
-    """Walsh-Hadamard levels, some of them at a time."""
-    lines = lanes[:, first : first + dim]
+    """Walsh-Hadamard levels, some of them at a time, from one place to another and back."""
+    own = here = lanes[0].T[:, first : first + dim]
+    there = np.empty(here.shape, here.dtype) if low < high else here
     while low < high:
-        size, run = 1 << min(_BITS, high - low), LANES << low
-        parts = lines.reshape(len(lines), -1, size, run)
-        parts[...] = np.matmul(_hadamard(size, lanes.dtype.char), parts)
-        low += _BITS
+        bits = min(_BITS - low, high - low) if low < _BITS else -(-(high - low) // -(-(high - low) // _BITS))
+        if low < _BITS:  # within a few neighbours
+            matrix = _hadamard(1 << bits, 1 << low, lanes.dtype.char)
+            merged = here.flags.c_contiguous and there.flags.c_contiguous
+            shape = (-1, len(matrix)) if merged else (len(own), -1, len(matrix))
+            np.matmul(here.reshape(shape), matrix, out=there.reshape(shape))
+        else:
+            runs = (len(own), -1, 1 << bits, 1 << low)
+            np.matmul(_hadamard(1 << bits, 1, lanes.dtype.char), here.reshape(runs), out=there.reshape(runs))
+        here, there, low = there, here, low + bits
+    if here is not own:
+        own[...] = here
 
 
-@lru_cache(maxsize=16)
-def _hadamard(size: int, dtype: str) -> np.ndarray:
-    return np.asarray(hadamard(size, dtype=np.dtype(dtype)))
+@lru_cache(maxsize=64)
+def _hadamard(size: int, run: int, dtype: str) -> np.ndarray:
+    """Hadamard matrix of coordinates that are ``run`` apart."""
+    return np.kron(hadamard(size, dtype=np.dtype(dtype)), np.eye(run, dtype=dtype))
 
 
 def scale_lines(lanes: np.ndarray, signs: np.ndarray, factor: float) -> None:
     """Multiply each line by its sign and the factor."""
-    lanes[:, : len(signs)] *= (signs * factor).astype(lanes.dtype)[:, None]
+    lines = lanes[0].T[:, : len(signs)]
+    lines *= (signs * factor).astype(lanes.dtype)
+
+
+def multiply_blocks(lanes: np.ndarray, matrices: np.ndarray) -> None:
+    """Multiply each few neighbours of a row by their own matrix (blocks, size, size), in place."""
+    blocks, size = matrices.shape[:2]
+    parts = lanes[0].T[:, : blocks * size].reshape(-1, blocks, size).swapaxes(0, 1)
+    parts[...] = np.matmul(parts, matrices)
 
 
 def givens_level(lanes: np.ndarray, dim: int, half: int, c: np.ndarray, s: np.ndarray, back: bool) -> None:
     """Rotate each pair of lines that are ``half`` apart."""
-    pairs = lanes[:, :dim].reshape(len(lanes), dim // (2 * half), 2, half * LANES)
-    if c.shape[1] > 1:  # an angle for each number, so that NumPy's inner loops are long
-        c, s = np.repeat(c, LANES, axis=1), np.repeat(s, LANES, axis=1)
-    _rotate(pairs[:, :, 0], pairs[:, :, 1], c, -s if back else s)
-
-
-def _rotate(a: np.ndarray, b: np.ndarray, c: np.ndarray, s: np.ndarray) -> None:
-    turned = c * a - s * b
-    b[...] = s * a + c * b
-    a[...] = turned
+    lines = lanes[0].T[:, :dim]
+    groups, sign = dim // (2 * half), np.array([[1], [-1]] if back else [[-1], [1]], lanes.dtype)
+    shape = (groups, 2, half)
+    c, s = np.broadcast_to(c[:, None], shape), np.broadcast_to(sign * s[:, None], shape)
+    if half < _LONG:
+        turned = np.take(lines, np.arange(dim) ^ half, axis=1)
+        turned *= s.reshape(dim)
+    else:
+        turned = (lines.reshape(-1, *shape)[:, :, ::-1] * s).reshape(lines.shape)
+    lines *= c.reshape(dim)
+    lines += turned
 
 
 def givens_walk(lanes: np.ndarray, i: np.ndarray, j: np.ndarray, c: np.ndarray, s: np.ndarray, back: bool) -> None:
-    """Rotate pairs of lines in order; neighbours in the order that share no line are rotated together."""
-    steps = _together(i.tobytes(), j.tobytes(), i.dtype.char)
-    for which in reversed(steps) if back else steps:
-        a, b = lanes[:, i[which]], lanes[:, j[which]]
-        _rotate(a, b, c[which, None], -s[which, None] if back else s[which, None])
-        lanes[:, i[which]], lanes[:, j[which]] = a, b
+    """Rotate pairs of lines in order; neighbours in the order that share no line are rotated together.
+
+    The lines of a walk lie in no order, so they are copied to be contiguous: gathering columns of rows takes twice as long.
+    """
+    lines, steps = np.ascontiguousarray(lanes[0]), _together(i.tobytes(), j.tobytes(), i.dtype.char)
+    for which, one, other in reversed(steps) if back else steps:
+        a, b, cosine, sine = lines[one], lines[other], c[which, None], (-s if back else s)[which, None]
+        turned = cosine * a - sine * b
+        lines[other] = sine * a + cosine * b
+        lines[one] = turned
+    lanes[0] = lines
 
 
 @lru_cache(maxsize=256)
-def _together(i: bytes, j: bytes, dtype: str) -> list[np.ndarray]:
-    """Rotations of pairs that can be made at a time: each after the last one that shares a line with it."""
-    pairs = np.stack([np.frombuffer(i, dtype), np.frombuffer(j, dtype)], axis=1).tolist()
+def _together(i: bytes, j: bytes, dtype: str) -> list[tuple[np.ndarray, Any, Any]]:
+    """Rotations of pairs that can be made at a time, and their lines: each after the last one that shares a line with it."""
+    first, second = np.frombuffer(i, dtype), np.frombuffer(j, dtype)
     last: dict[int, int] = {}
     when = []
-    for a, b in pairs:
+    for a, b in zip(first.tolist(), second.tolist(), strict=True):
         time = max(last.get(a, -1), last.get(b, -1)) + 1
         last[a] = last[b] = time
         when.append(time)
     times = np.array(when)
-    return [np.flatnonzero(times == time) for time in range(int(times.max(initial=-1)) + 1)]
+    steps = [np.flatnonzero(times == time) for time in range(int(times.max(initial=-1)) + 1)]
+    return [(which, _lines(first[which]), _lines(second[which])) for which in steps]
+
+
+def _lines(which: np.ndarray) -> Any:
+    """A slice where lines are neighbours, which needs no copy."""
+    start, stop = int(which[0]), int(which[-1]) + 1
+    return slice(start, stop) if np.array_equal(which, np.arange(start, stop)) else which
 
 
 def simplex_lines(lanes: np.ndarray, r: int) -> None:
     """Products of the first r - 1 lines with the vertices of a simplex."""
-    own = lanes[:, : r - 1]
-    last = own.sum(axis=1) / lanes.dtype.type(math.sqrt(r - 1))
+    rows = lanes[0].T
+    own = rows[:, : r - 1]
+    last = own @ np.full(r - 1, 1 / math.sqrt(r - 1), lanes.dtype)
     own *= math.sqrt(r / (r - 1))
     own -= ((math.sqrt(r) + 1) / (r - 1) * last)[:, None]
-    lanes[:, r - 1] = last
+    rows[:, r - 1] = last
 
 
 def simplex_lines_adjoint(lanes: np.ndarray, r: int) -> None:
     """Sums of the vertices of a simplex times r lines."""
-    own = lanes[:, : r - 1]
-    rest = (lanes[:, r - 1] - (math.sqrt(r) + 1) / (r - 1) * own.sum(axis=1)) / math.sqrt(r - 1)
+    rows = lanes[0].T
+    own = rows[:, : r - 1]
+    rest = (rows[:, r - 1] - (math.sqrt(r) + 1) / (r - 1) * own.sum(axis=1)) / math.sqrt(r - 1)
     own *= math.sqrt(r / (r - 1))
     own += rest[:, None].astype(lanes.dtype)
-    lanes[:, r - 1] = 0
+    rows[:, r - 1] = 0
 
 
 def waves32(

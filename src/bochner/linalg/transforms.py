@@ -1,14 +1,15 @@
-"""The transforms that take the compiled path for NumPy arrays: `fwht`, and `waves` for trigonometric features."""
+"""The transforms that take the compiled path for NumPy arrays (`fwht`, `waves`), and the tiles of rows that they go over."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .._arrays import cast, in_working_precision
 from .._validation import as_real, check_rows
-from .engine import for_each_tile_of_lanes
+from .engine import CACHE_BYTES, for_each_tile, rows_per_tile
 from .references import fwht_reference
 
 
@@ -72,3 +73,15 @@ def waves(
     fill, reduced, integer = (waves32, LIMIT32, np.int32) if number is np.float32 else (waves64, LIMIT64, np.int64)
     limit = number(reduced / abs(frequency)) if frequency else number(np.inf)
     fill(phases, phases.view(integer), limit.view(integer), number(frequency), amplitudes, out, sines, start)
+
+
+def for_each_tile_of_lanes(
+    n_rows: int, dim: int, capacity: int, dtype: np.dtype, work: Callable[[np.ndarray, int, int], None]
+) -> None:
+    """Call ``work(lanes, start, stop)`` for every tile of rows, with room for their ``capacity`` lines each."""
+    from .loops import room_for
+
+    def on_tile(start: int, stop: int) -> None:
+        work(room_for(stop - start, capacity, dtype), start, stop)
+
+    for_each_tile(n_rows, rows_per_tile(dim * dtype.itemsize, CACHE_BYTES), on_tile)

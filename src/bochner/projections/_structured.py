@@ -8,7 +8,8 @@ import numpy as np
 
 from .._arrays import array_namespace, like, pad_last
 from ..geometries import FastGeometry
-from ..linalg.engine import CACHE_BYTES, LANES, for_each_tile_of_lanes, multiply, rows_per_tile
+from ..linalg.engine import CACHE_BYTES, LANES, multiply, rows_per_tile
+from ..linalg.transforms import for_each_tile_of_lanes
 from ..rotations._drawn_rotation import DrawnStages
 from ._operator import Operator
 
@@ -21,7 +22,7 @@ LARGEST_MATRIX = 1 << 21
 # Costs in multiply-adds of a matrix product, measured; `bochner-lab bench` compares both sides of the rule they make.
 _MOVE = 50  # a number into lanes and out of them
 _CALL = 100_000  # one stage on one tile
-_PLAIN = 3  # how much longer transforms take in NumPy, at least, by `bochner-lab bench without_numba`
+_PLAIN = 2  # how much longer transforms take in NumPy, measured; walks take far longer, and W is better there
 _ROW_OF_PRODUCT = 13  # reading W for a single row costs as much as multiplying that many
 
 
@@ -64,17 +65,17 @@ class StructuredOperator(Operator):
 
     def rows(self, start: int, stop: int, out: np.ndarray | None = None) -> np.ndarray:
         """Return these rows: transforms of the blocks that they belong to."""
-        from ..linalg.loops import store_scaled
+        from ..linalg.loops import room_for, store_scaled
 
         out, ones = np.empty((stop - start, self.shape[1])) if out is None else out, np.ones(self.shape[1])
-        step = min(rows_per_tile(8 * self.dim, CACHE_BYTES), -(-(stop - start) // LANES) * LANES)
-        room = np.empty((step // LANES, self._capacity, LANES))
+        step = min(rows_per_tile(8 * self.dim, CACHE_BYTES), stop - start)
         for block, own in self._blocks():
             for first in range(max(start, own.start), min(stop, own.stop), step):
                 k = np.arange(min(step, stop - first, own.stop - first))
-                lanes = room[: -(-len(k) // LANES)]
-                lanes[:] = 0
-                lanes[k // LANES, first - own.start + k, k % LANES] = self.radii[first + k]  # each an axis of the block
+                lanes = room_for(len(k), self._capacity, np.float64)
+                lanes[:], side_by_side = 0, lanes.shape[2]
+                axes = k // side_by_side, first - own.start + k, k % side_by_side
+                lanes[axes] = self.radii[first + k]  # each an axis of the block
                 self.geometry.adjoint_lanes(lanes, self.block_sizes[block], self.dim)
                 self._reorder(lanes, block, self._back)
                 self.rotation.lanes(lanes, block, back=True)
@@ -114,7 +115,7 @@ class StructuredOperator(Operator):
 
         full_lanes = -(-n // LANES) * LANES
         blocks = len(self.block_sizes)
-        each = _MOVE + sum(stage.cost(self.dim) for stage in self.rotation.stages)
+        each = _MOVE + sum(stage.cost(self.dim) for stage in self.rotation.on_lanes)
         compiled = full_lanes * blocks * self.dim * each + blocks * len(self.rotation.stages) * _CALL
         return compiled if loops.ENGINE == "Numba" else _PLAIN * compiled
 

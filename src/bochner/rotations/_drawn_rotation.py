@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from .._arrays import array_namespace, cast, in_working_precision, like
 from .._validation import check_count, check_rows
-from ..linalg.engine import for_each_tile_of_lanes
-from ._stages import Stage
+from ..linalg.transforms import for_each_tile_of_lanes
+from ._stages import Stage, joined
 
 
 class DrawnRotation(ABC):
@@ -137,6 +138,16 @@ class DrawnStages(DrawnRotation):
         return out.reshape(X.shape)
 
     def lanes(self, lanes: np.ndarray, block: int, *, back: bool) -> None:
-        """Apply the chain in place to compiled lanes."""
-        for stage in self._chain(back):
+        """Apply the chain in place to lanes."""
+        for stage in self.on_lanes[::-1] if back else self.on_lanes:
             stage.lanes(lanes, block, self.dim, back=back)
+
+    @cached_property
+    def on_lanes(self) -> tuple[Stage, ...]:
+        """The stages as the loops in use are fastest."""
+        from ..linalg.loops import ENGINE
+
+        return self.stages if ENGINE == "Numba" else joined(self.stages, self.dim)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "on_lanes"}

@@ -8,7 +8,9 @@ list of stages.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
+from itertools import groupby
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,6 +41,10 @@ class Stage(ABC):
         """Multiply the first ``dim`` lines of compiled lanes by the factor of one block, in place."""
         x = lanes[:, :dim].swapaxes(1, 2)[..., None, :]  # (groups, 16, 1, dim)
         lanes[:, :dim] = self.rows(x, slice(block, block + 1), back=back)[..., 0, :].swapaxes(1, 2)
+
+    def reach(self, dim: int) -> int:
+        """Neighbours among which coordinates are mixed: aligned groups of so many are not mixed with each other."""
+        return dim
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays that define the stage, by name; the first axis of each counts the blocks."""
@@ -82,6 +88,10 @@ class SignedWalsh(Stage):
     def valid(self, dim: int) -> bool:
         """Signs are +1 and -1, and there are as many index bits as levels ask for."""
         return self.signs.shape[1] == dim and dim % 2**self.high == 0 and bool((np.abs(self.signs) == 1).all())
+
+    def reach(self, dim: int) -> int:
+        """Groups of the highest level."""
+        return int(2**self.high)
 
     def flops(self, dim: int) -> int:
         """One multiplication by a scaled sign, and one addition per level, for each number."""
@@ -147,6 +157,10 @@ class GivensLevel(AngledStage):
         """One angle per pair, or one per group."""
         groups, angles = self.angles.shape[1:]
         return groups * 2 ** (self.level + 1) == dim and angles in (1, 2**self.level)
+
+    def reach(self, dim: int) -> int:
+        """Pairs and all that is between them."""
+        return int(2 ** (self.level + 1))
 
     def flops(self, dim: int) -> int:
         """Four multiplications and two additions for each pair."""
@@ -251,6 +265,54 @@ class Permutation(Stage):
             lanes[:, order] = lanes[:, :dim].copy()
         else:
             lanes[:, :dim] = lanes[:, order]
+
+
+class SmallBlocks(Stage):
+    """Consecutive stages of little reach as one product with small matrices, for NumPy's loops on lanes.
+
+    Parameters
+    ----------
+    stages : sequence of Stage
+        In the order in which they are applied.
+    dim : int
+        Number of coordinates, a multiple of the reach of all stages.
+    """
+
+    def __init__(self, stages: Sequence[Stage], dim: int) -> None:
+        self.stages, size = tuple(stages), max(stage.reach(dim) for stage in stages)
+        images = np.tile(np.eye(size), dim // size)[:, None, :]  # (size, 1, dim): an axis of every group at a time
+        for stage in stages:
+            images = stage.rows(images, slice(None), back=False)
+        self._matrices = np.moveaxis(images.reshape(size, -1, dim // size, size), 0, 2)  # (blocks, groups, size, size)
+        self._cast: dict[np.dtype, np.ndarray] = {}
+
+    def cost(self, dim: int) -> float:
+        """One multiply-add for each entry of a column."""
+        return float(self._matrices.shape[-1])
+
+    def rows(self, x: Any, blocks: slice, *, back: bool) -> Any:
+        for stage in self.stages[::-1] if back else self.stages:
+            x = stage.rows(x, blocks, back=back)
+        return x
+
+    def lanes(self, lanes: np.ndarray, block: int, dim: int, *, back: bool) -> None:
+        from ..linalg.plain_lanes import multiply_blocks
+
+        if lanes.dtype not in self._cast:
+            self._cast[lanes.dtype] = np.ascontiguousarray(self._matrices, dtype=lanes.dtype)
+        matrices = self._cast[lanes.dtype][block]
+        multiply_blocks(lanes, matrices.swapaxes(1, 2) if back else matrices)
+
+
+def joined(stages: Sequence[Stage], dim: int) -> tuple[Stage, ...]:
+    """Stages with neighbours of little reach put together, which is faster where products are faster than passes."""
+    from ..linalg.plain_lanes import SMALL
+
+    found: list[Stage] = []
+    for near, run in groupby(stages, key=lambda stage: stage.reach(dim) <= SMALL):
+        together = tuple(run)
+        found += [SmallBlocks(together, dim)] if near and len(together) > 1 else together
+    return tuple(found)
 
 
 def rademacher(rng: np.random.Generator, *shape: int) -> np.ndarray:

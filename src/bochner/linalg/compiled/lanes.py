@@ -9,6 +9,8 @@ remaining levels are done there.  All transforms work in place.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..engine import LANES
@@ -31,6 +33,11 @@ _CACHED_BYTES = 16384
 
 _CHAINS = 4
 """Partial sums kept apart, so that additions do not wait for each other."""
+
+
+def room_for(n: int, capacity: int, dtype: Any) -> np.ndarray:
+    """Lanes (groups, capacity, 16) for n rows, sixteen of them side by side."""
+    return np.empty((-(-n // LANES), capacity, LANES), dtype)
 
 
 @njit(cache=True, nogil=True)
