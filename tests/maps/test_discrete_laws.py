@@ -25,7 +25,7 @@ def plan_of(name, kernel=None, m=4):
 
 @pytest.mark.parametrize("kernel", [kernels.Softmax(), kernels.Gaussian(1.3)], ids=repr)
 @pytest.mark.parametrize("name", LAWS)
-@pytest.mark.swept(2)
+@pytest.mark.swept(3)
 def test_mean_and_error_are_those_of_theory(name, kernel):
     """Nine pairs, 1500 draws, |z| < 5."""
     plan = plan_of(name, kernel)

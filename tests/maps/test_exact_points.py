@@ -73,6 +73,18 @@ def test_cluster_hybrid_is_exact_at_its_centres(seed):
     np.testing.assert_allclose(phi.gram(queries, keys), SOFTMAX(queries, keys), rtol=1e-10)
 
 
+def test_gaussian_mixtures_are_exact_at_one_pair_of_centres_or_refused(seed):
+    """Bumps of other pairs spoil the centres (HRF Definition H.1); the message has the closed-form errors."""
+    queries, keys = np.array([XD + 0.3, -2 * XD + 0.1]), np.array([YD, 2 * X, -3 * X])
+    mixture = maps.ClusterHybrid(1, 1, "gaussian", n_coefficients=4)
+    assert exact(mixture, SOFTMAX, queries[0], keys[0], seed)
+    several = Approximation(SOFTMAX, maps.ClusterHybrid(2, 3, "gaussian"), n_projections=5).plan(
+        queries, keys, rng=seed
+    )
+    with pytest.raises(ValueError, match=r"relative error of .*, and the default base alone has .*'zero-one'"):
+        several.draw(len(X), rng=seed)
+
+
 def test_discrete_maps_are_exact_where_no_coordinate_is_shared(seed):
     """Then the rate goes to zero and the success to one."""
     x, y = np.array([0.7, 0.0, -0.4, 0.0]), np.array([0.0, 0.5, 0.0, 0.3])

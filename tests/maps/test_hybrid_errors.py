@@ -38,7 +38,7 @@ def case(name, projection, m=6):
 
 @pytest.mark.parametrize("projection", PROJECTIONS, ids=repr)
 @pytest.mark.parametrize("name", HYBRIDS)
-@pytest.mark.swept(2)
+@pytest.mark.swept(3)
 def test_errors_are_those_of_simulation(name, projection):
     """12 pairs, one and a half blocks; 800 draws, |z| < 5."""
     spec = case(name, projection)

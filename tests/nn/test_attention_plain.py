@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import pathlib
 import re
 
@@ -25,6 +26,10 @@ CASES = {
     "causal with a mask": {"causal": True, "key_mask": True},
     "prefixes": {"prefix_lengths": True},
     "kept": {"causal": True, "window": 8, "anchors": 1, "return_state": True},
+    "packed": {"cu_seqlens": True},
+    "packed, causal": {"causal": True, "cu_seqlens": True},
+    "packed, causal with a window": {"causal": True, "window": 64, "cu_seqlens": True},
+    "packed, two-sided window and anchors": {"window": 16, "anchors": 2, "cu_seqlens": True},
 }
 
 
@@ -40,7 +45,7 @@ class Counted(TorchDispatchMode):
         return function(*args, **(kwargs or {}))
 
 
-MOST = {"all": 26, "causal": 72, "causal with a window": 60}
+MOST = {"all": 22, "causal": 57, "causal with a window": 41, "packed, two-sided window and anchors": 185}
 """Operations of the cases that matter, which the page on attention names."""
 
 
@@ -51,6 +56,8 @@ def call(length, device, options, counted=None):
         options["key_mask"] = (torch.arange(length) % 3 > 0).to(device)
     if "prefix_lengths" in options:
         options["prefix_lengths"] = torch.arange(length).to(device)
+    if "cu_seqlens" in options:
+        options["cu_seqlens"] = torch.tensor([0, 7, 7, length // 2, length]).to(device)
     with counted or contextlib.nullcontext():
         return linear_attention(q, k, v, features=FEATURES, engine="plain", **options)
 
@@ -171,6 +178,80 @@ def test_masks_beside_a_window_over_chunks():
     check_close(linear_attention(q, k, v, key_mask=mask, **options), expected, 1e-12)
 
 
+def test_a_window_that_reaches_before_the_first_key():
+    """There is no key there, and its weight of one would hide all weights that vanish beside it."""
+    _, k, v = tokens(2, length=100, d=8, size=6.0, dtype=torch.float32)
+    found = linear_attention(-k, k, v, features=positive(8), causal=True, window=64, scale=1.0, engine="plain")
+    check_close(found[:, 0], v[:, 0], 1e-6)
+
+
+def test_tables_that_are_made_without_gradients_serve_with_them():
+    q, k, v = tokens(2, length=90)
+    for window in (0, 18):
+        options = {"features": positive(), "causal": True, "window": window, "engine": "plain", "chunk_size": 16}
+        with torch.inference_mode():
+            linear_attention(q, k, v, **options)
+        q.requires_grad_()
+        linear_attention(q, k, v, **options).sum().backward()
+        assert q.grad.isfinite().all()
+        q = q.detach()
+
+
+PACKED = [(causal, window) for causal in (False, True) for window in (0, 1, 3, 16, 33)]
+BORDERS = torch.tensor([0, 4, 4, 15, 100, 101, 150])
+
+
+@pytest.mark.parametrize("causal, window", PACKED)
+@pytest.mark.parametrize("feature_map", [maps.Positive(), maps.DenseExponential(), maps.AngularHybrid(2)], ids=str)
+@pytest.mark.parametrize("anchors, masked", [(0, False), (2, True)])
+def test_packed_sequences_are_computed_as_each_by_itself(feature_map, causal, window, anchors, masked):
+    q, k, v = tokens(2, 2, length=150)
+    mask = torch.rand(2, 1, 150, generator=torch.Generator().manual_seed(1)) < 0.7 if masked else None
+    options = {"causal": causal, "window": window, "anchors": anchors, "engine": "plain"}
+    options["features"] = fitted(feature_map, q, k, m=64)
+    found = linear_attention(q, k, v, cu_seqlens=BORDERS, key_mask=mask, **options)
+    for a, b in itertools.pairwise(BORDERS.tolist()):
+        rows = (x[..., a:b, :] for x in (q, k, v))
+        if a < b:
+            alone = linear_attention(*rows, key_mask=None if mask is None else mask[..., a:b], **options)
+            check_close(found[..., a:b, :], alone, 1e-10)
+
+
+@pytest.mark.parametrize("causal, window", [(False, 0), (True, 0), (True, 16), (False, 16)])
+def test_a_packed_sequence_is_not_hidden_by_another(causal, window):
+    """Features of the first sequence are e^500 times those of the second one, whose stabiliser starts anew."""
+    q, k, v = tokens(2, length=90, dtype=torch.float32)
+    bias = torch.where(torch.arange(90) < 40, 500.0, 0.0)
+    options = {"features": positive(), "causal": causal, "window": window, "engine": "plain"}
+    found = linear_attention(q, k, v, key_mask=bias, cu_seqlens=torch.tensor([0, 40, 90]), **options)
+    check_close(found[:, 40:], linear_attention(q[:, 40:], k[:, 40:], v[:, 40:], **options), 1e-5)
+
+
+@pytest.mark.parametrize("causal, window", [(False, 0), (True, 0), (True, 16), (False, 3)])
+def test_gradients_of_packed_sequences(causal, window):
+    inputs = [x.requires_grad_() for x in tokens(2, length=70)]
+    options = {"features": positive(), "causal": causal, "window": window, "engine": "plain"}
+    found = linear_attention(*inputs, cu_seqlens=torch.tensor([0, 33, 70]), **options)
+    parts = [linear_attention(*(x[:, a:b] for x in inputs), **options) for a, b in ((0, 33), (33, 70))]
+    pairs = (torch.autograd.grad(out.sin().sum(), inputs) for out in (found, torch.cat(parts, dim=1)))
+    for a, b in zip(*pairs, strict=True):
+        check_close(a, b, 1e-11)
+
+
+@pytest.mark.filterwarnings("ignore")  # torch's compiler warns of itself
+@pytest.mark.parametrize("options", [{}, {"causal": True}, {"causal": True, "window": 16}], ids=str)
+def test_packed_sequences_in_one_graph(options):
+    torch._dynamo.reset()
+    (q, k, v), features = tokens(2, length=70), positive()
+
+    def attention(q, k, v, borders):
+        return linear_attention(q, k, v, features=features, cu_seqlens=borders, **options)
+
+    compiled = torch.compile(attention, backend="aot_eager", fullgraph=True)
+    for borders in (torch.tensor([0, 33, 70]), torch.tensor([0, 5, 70])):  # other numbers, the same graph
+        check_close(compiled(q, k, v, borders), attention(q, k, v, borders), 1e-12)
+
+
 @pytest.mark.parametrize("window", [0, 16])
 def test_gradients_of_chunks(window):
     q, k, v = tokens(2, length=70)
@@ -186,7 +267,7 @@ def test_gradients_of_chunks(window):
         check_close(found, expected, 1e-11)
 
 
-@pytest.mark.parametrize("window", [0, 20])
+@pytest.mark.parametrize("window", [0, 1, 20])
 def test_later_keys_change_nothing(window):
     """Keys a hundred times larger, behind a position: not even a stabiliser sees them."""
     q, k, v = tokens(2, length=150, d=8, size=3.0)

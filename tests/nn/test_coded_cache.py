@@ -11,7 +11,7 @@ import torch
 transformers = pytest.importorskip("transformers")
 
 from bochner.linalg.compiled.coding import largest  # noqa: E402
-from bochner.nn import CodedCache, calibrate, replace_attention  # noqa: E402
+from bochner.nn import CodedCache, CodedPlan, calibrate, replace_attention  # noqa: E402
 from bochner.nn import _coded_cache as module  # noqa: E402
 
 from .test_coded_models import llama, plan, tokens  # noqa: E402
@@ -169,3 +169,18 @@ def test_words_count_different_bits():
     one, other = torch.randn(2, 50, 100, generator=torch.Generator().manual_seed(0)).sign()
     found = module.unequal_bits(module.packed(one), module.packed(other))
     assert torch.equal(found, (one != other).sum(-1))
+
+
+def test_generate_holds_nothing_where_attention_is_two_sided():
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+    config = transformers.XLMRobertaXLConfig(vocab_size=50, is_decoder=False, pad_token_id=0, **sizes)
+    torch.manual_seed(0)
+    model = transformers.XLMRobertaXLForCausalLM(config).eval()
+    for parameter in model.parameters():
+        if parameter.ndim > 1:
+            torch.nn.init.normal_(parameter, std=0.2)
+    prompt = torch.randint(3, 50, (1, 12))
+    options = {"max_new_tokens": 4, "do_sample": False, "eos_token_id": None, "pad_token_id": 0}
+    expected = model.generate(prompt, **options)
+    plans = CodedPlan.uncalibrated(model, kept=64, window=4, exact_below=0)
+    assert torch.equal(replace_attention(model, plans, copy=True).generate(prompt, **options), expected)

@@ -77,6 +77,7 @@ def test_equal_to_quadratic_attention_with_the_same_features(family, monkeypatch
     assert torch.allclose(found, expected, atol=tolerance, rtol=tolerance)
 
 
+@pytest.mark.swept(3)
 def test_near_exact_attention_with_many_rows(family):
     model, few, batch = family
     exact = outputs(model, batch)

@@ -197,3 +197,29 @@ def test_masks_that_a_module_needs_are_not_taken_away(name, match):
     model = built(name, **options)
     with pytest.raises(ValueError, match=match):
         replace_attention(model, PLAN)
+
+
+def test_attention_that_calls_itself_causal_and_asks_for_a_mask_of_both_sides():
+    """LightGlue: its attention has ``is_causal = True``, and its mask, of one row for all queries, hides nothing."""
+    from transformers.masking_utils import create_bidirectional_mask
+
+    model = built("Llama")
+    hidden = torch.randn(2, 12, 32, generator=torch.Generator().manual_seed(0))
+    there = torch.ones(2, 12, dtype=torch.long)
+
+    def both_sides(config):
+        mask = create_bidirectional_mask(
+            config=config, inputs_embeds=hidden[:, :1], attention_mask=there, allow_is_bidirectional_skip=False
+        )
+        attention = model.model.layers[0].self_attn
+        turns = model.model.rotary_emb(hidden, torch.arange(12)[None])
+        return attention(hidden, position_embeddings=turns, attention_mask=mask)[0]
+
+    expected = both_sides(model.config)
+    replace_attention(model, PLAN)
+    assert torch.allclose(both_sides(model.config), expected, atol=1e-5)
+
+
+def test_an_indexer_of_its_own_is_kept_exact():
+    with pytest.raises(ValueError, match="chooses its keys by an indexer of its own"):
+        replace_attention(built("DeepseekV32", q_lora_rank=16), PLAN)

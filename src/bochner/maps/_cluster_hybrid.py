@@ -10,7 +10,7 @@ import numpy as np
 from .._arrays import array_namespace, is_numpy, like
 from .._validation import check_count, check_flag, check_fraction, check_instance, check_option, check_positive
 from ..kernels import Kernel
-from ..projections import Projection
+from ..projections import IID, Projection
 from ._classical import Hyperbolic
 from ._complex import ComplexExponential, DiagonalPairs
 from ._data import Data
@@ -25,6 +25,8 @@ COEFFICIENTS = ("zero-one", "gaussian")
 DIAGONALS = ("complex", "real")
 _CLIP = (1e-2, 1e2)
 """Bounds of |a_k|: with extreme ratios the features explode away from the centres."""
+_USABLE = 0.1
+"""Relative error at the centres up to which a Gaussian mixture is drawn, even if its default base has a smaller one."""
 _SMALL = 1 << 20
 """Size of the data up to which k-means is faster on one thread than on several."""
 
@@ -71,8 +73,10 @@ class ClusterHybrid(HybridMap):
     centre j; a query fills the blocks (i, .), a key the blocks (., j).  ``"gaussian"``: the weights
     :math:`e^{-|Ax + A^{-1}y|^2/(2\tau^2)}` are estimated by trigonometric features, and the default base has the
     remaining weight.  Both are unbiased for any clusters.  The bumps of Definition H.1 need not vanish at the centres of
-    other pairs, whose bases have large errors there, and their estimates have a variance of their own: at the centres the
-    relative error was 4 to 9,600 with four rows and six projections, where zero-one weights are exact.  Prefer these.
+    other pairs, whose bases have large errors there, and their estimates have a variance of their own.  Where this makes
+    the error at a pair of centres larger than that of the default base alone, by the closed forms for independent rows,
+    the mixture defeats its purpose and drawing it is refused with both numbers; with one pair of clusters it is exact at
+    the centres.
 
     References
     ----------
@@ -200,6 +204,7 @@ class ClusterHybrid(HybridMap):
 
     def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
         if self.coefficients == "gaussian":
+            self._require_gain_at_centers(kernel, draws.m)
             return self._gaussian().draw(draws, kernel)
         blocks: list[tuple[Features, list[int], list[int]]] = [
             (self._base(i, j).draw(draws if self.shared else draws.apart(f"base-{i}-{j}"), kernel), [i], [j])
@@ -225,6 +230,25 @@ class ClusterHybrid(HybridMap):
                     base: Map = self.default if (i, j) in light else self._base(i, j)
                     error[np.ix_(x, y)] = base.mse(replace(case, X=case.X[x], Y=case.Y[y]))
         return error
+
+    def _require_gain_at_centers(self, kernel: Kernel | None, m: int) -> None:
+        """Raise a ValueError if the Gaussian mixture errs more at a pair of centres than its default base alone."""
+        case = ErrorCase(kernel, IID(), m, np.array(self.query_centers), np.array(self.key_centers))
+        with np.errstate(over="ignore", invalid="ignore"):
+            errors = (
+                replace(self._gaussian(), shared=False).mse(case),
+                self.default.mse(case),
+            )  # every base has this one
+            mixture, alone = (np.sqrt(error / case.squared_kernel) for error in errors)
+        worse = ~(mixture <= np.maximum(alone, _USABLE))
+        if worse.any():
+            i, j = np.unravel_index(np.argmax(np.where(worse, mixture / np.maximum(alone, _USABLE), 0)), worse.shape)
+            raise ValueError(
+                f"ClusterHybrid: at the centres of cluster {i} of the queries and cluster {j} of the keys, Gaussian "
+                f"coefficients have a relative error of {mixture[i, j]:.3g}, and the default base alone has "
+                f"{alone[i, j]:.3g}: bumps of other pairs do not vanish there. Use coefficients='zero-one', or a smaller "
+                f"width."
+            )
 
     def _gaussian(self) -> Hybrid:
         """Bump ij is K(B x, -S y / B), B = abs(A)/tau, S = -1 for imaginary entries: the Hermitian norm of Ax + A^{-1}y."""

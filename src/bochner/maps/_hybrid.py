@@ -204,16 +204,19 @@ class HybridFeatures(Features):
 
     def scaled(self, X: Any, *, key: bool) -> Scaled:
         """Concatenate the blocks; the logarithms are those of the bases, since coefficients are of order one."""
-        xp = array_namespace(X)
         parts = [parts_of(base, X, key=key) for base in self.bases]
-        mantissas = self._products([mantissa for mantissa, _ in parts], X, key=key)
+        mantissas = self.products([mantissa for mantissa, _ in parts], X, key=key)
+        return mantissas, self.repeated([logarithm for _, logarithm in parts])
+
+    def repeated(self, of_bases: Sequence[Any]) -> Any:
+        """Numbers of each base (..., n, width), for all features: side by side, once for each product with the base."""
         copies = [1 if k is None else self.coefficients[k].width for _, _, k in self.blocks]
-        logarithms = [parts[base][1] for (base, _, _), n in zip(self.blocks, copies, strict=True) for _ in range(n)]
-        return mantissas, xp.concat(logarithms, axis=-1)
+        columns = [of_bases[base] for (base, _, _), n in zip(self.blocks, copies, strict=True) for _ in range(n)]
+        return array_namespace(of_bases[0]).concat(columns, axis=-1)
 
     def __call__(self, X: Any, *, key: bool) -> Any:
         """Features of the bases first, then their products with the coefficients: no exponential is computed twice."""
-        return self._products(self._values(X, key=key), X, key=key)
+        return self.products(self._values(X, key=key), X, key=key)
 
     def fill(self, X: Any, out: np.ndarray, *, key: bool) -> None:
         """Write the products directly into ``out``."""
@@ -239,7 +242,7 @@ class HybridFeatures(Features):
             values.append(base.at_projections(X, projected[id(base.operator)], key=key))
         return values
 
-    def _products(self, values: Sequence[Any], X: Any, *, key: bool) -> Any:
+    def products(self, values: Sequence[Any], X: Any, *, key: bool) -> Any:
         """The blocks: ``values`` of the bases times their constants and coefficients, side by side."""
         xp, rho = array_namespace(X), [c.features(X, key=key) for c in self.coefficients]
         parts = []

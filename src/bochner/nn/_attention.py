@@ -24,6 +24,7 @@ from ._attention_checks import (
     check_state_type,
     check_tensors,
     root_of_scale,
+    slices_of,
 )
 from ._attention_features import AttentionFeatures, SharedKeys, grouped
 from ._attention_state import AttentionState
@@ -193,7 +194,7 @@ def linear_attention(  # type: ignore[misc]  # the options of both forms are tho
     if window or anchors:
         kept = state is not None or return_state
         check_near(q, k, fitted, window, causal, prefix_lengths, cu_seqlens, kept, process_group)
-    borders = None if cu_seqlens is None else borders_of(q, k, cu_seqlens, causal)
+    borders = None if cu_seqlens is None else borders_of(q, k, cu_seqlens, alike=causal or window > 0)
     check_lengths(given, k, causal and borders is None, prefix_lengths)
     root = root_of_scale(q, scale)
     dtype = torch.promote_types(torch.promote_types(q.dtype, k.dtype), v.dtype)
@@ -220,8 +221,10 @@ def linear_attention(  # type: ignore[misc]  # the options of both forms are tho
             engine,
         )
         after = None
-        if borders is not None:
-            out = torch.cat([work.part(*pair).run(None)[0] for pair in borders], dim=-2)
+        if borders is not None and work.divisible:
+            out = torch.cat([work.part(*pair).run(None)[0] for pair in slices_of(borders)], dim=-2)
+        elif borders is not None:
+            out = work.run_packed(borders)
         elif prefix_lengths is not None:
             out, after = work.run_prefixes(prefix_lengths, state, keep=return_state)
         else:

@@ -254,31 +254,48 @@ def check_lengths(q: Tensor, k: Tensor, causal: bool, prefix_lengths: Tensor | N
 
 
 def borders_of(
-    q: Tensor, k: Tensor, cu_seqlens: Tensor | tuple[Tensor, Tensor], causal: bool
-) -> list[tuple[slice, slice]]:
-    """Rows of queries and of keys of each packed sequence."""
+    q: Tensor, k: Tensor, cu_seqlens: Tensor | tuple[Tensor, Tensor], *, alike: bool
+) -> tuple[Tensor, Tensor]:
+    """Cumulative lengths of queries and of keys of packed sequences, on their device; ``alike`` if they must be the same.
+
+    Their numbers are checked where they are on the host, and no device is waited for.
+    """
     pair = cu_seqlens if isinstance(cu_seqlens, tuple) else (cu_seqlens, cu_seqlens)
     if len(pair) != 2:
         raise ValueError(f"{OWNER}: cu_seqlens must be a tensor, or a pair for queries and keys, got {len(pair)}.")
-    of_q, of_k = (_offsets(b, x.shape[-2]) for b, x in zip(pair, (q, k), strict=True))
+    for offsets, x in zip(pair, (q, k), strict=True):
+        _check_offsets(offsets, x.shape[-2])
+    of_q, of_k = pair
     if len(of_q) != len(of_k):
         raise ValueError(f"{OWNER}: cu_seqlens has {len(of_q) - 1} sequences of queries, {len(of_k) - 1} of keys.")
-    if causal and of_q != of_k:
+    if alike and of_q is not of_k and _on_host(of_q) and _on_host(of_k) and of_q.tolist() != of_k.tolist():
         raise ValueError(
-            f"{OWNER}: causal attention needs as many queries as keys in each sequence, got cu_seqlens {of_q} and {of_k}."
+            f"{OWNER}: causal attention and windows need as many queries as keys in each sequence, got cu_seqlens "
+            f"{of_q.tolist()} and {of_k.tolist()}."
         )
-    slices = [[slice(a, b) for a, b in pairwise(of)] for of in (of_q, of_k)]
+    return of_q.to(q.device), of_k.to(q.device)
+
+
+def slices_of(borders: tuple[Tensor, Tensor]) -> list[tuple[slice, slice]]:
+    """Rows of queries and of keys of each packed sequence, whose cumulative lengths the host reads."""
+    slices = [[slice(a, b) for a, b in pairwise(of.tolist())] for of in borders]
     return list(zip(*slices, strict=True))
 
 
-def _offsets(offsets: Any, length: int) -> list[int]:
-    """Borders of packed sequences as a list."""
+def _check_offsets(offsets: Any, length: int) -> None:
+    """Refuse borders of packed sequences that are none."""
     if not isinstance(offsets, Tensor) or offsets.ndim != 1 or offsets.is_floating_point() or len(offsets) < 2:
         raise ValueError(f"{OWNER}: cu_seqlens must be a tensor of at least two integers, got {shown(offsets)}.")
+    if not _on_host(offsets):
+        return
     borders: list[int] = offsets.tolist()
     if borders[0] != 0 or borders[-1] != length or any(a > b for a, b in pairwise(borders)):
         raise ValueError(f"{OWNER}: cu_seqlens must not decrease and run from 0 to the length {length}, got {borders}.")
-    return borders
+
+
+def _on_host(x: Tensor) -> bool:
+    """Whether numbers can be checked: they are on the host, and no graph is traced."""
+    return readable(x) and not torch.compiler.is_compiling()
 
 
 def _check_prefix_lengths(q: Tensor, k: Tensor, lengths: Tensor) -> None:

@@ -6,16 +6,19 @@ All chunks of the sequence are computed at once.  A causal query sees the keys b
 
 and those of its chunk one by one.  Values carry a column of ones, so that numerator and denominator are one sum.
 
-**The stabiliser.**  Features are exponentials of logarithms.  Logarithms of keys are reduced by a maximum c_m for each
-feature m, which is added to those of the queries; these are reduced by their own maximum, the *scale* of the row.  A query
-must not see the future, not even through c: a later key that is larger by many orders of magnitude would make everything
-that an earlier query sees vanish.  So every product has the maxima of keys that all its queries see:
+**The stabiliser.**  Features are powers of two: logarithms in this engine are to base two.  Logarithms of keys are reduced
+by a maximum c_m for each feature m, which is added to those of the queries; these are reduced by their own maximum, the
+*scale* of the row.  A query must not see the future, not even through c: a later key that is larger by many orders of
+magnitude would make everything that an earlier query sees vanish.  So every product has the maxima of keys that all its
+queries see:
 
 - Sums over chunks are under running maxima.  The factors that lead from one maximum to a later one are at most one, and
-  form a triangular matrix for each feature; in two levels, 16 chunks at a time, these matrices stay small.
+  form a triangular matrix for each feature; in two levels, groups of chunks and chunks of a group, these stay small.
 - Within a chunk of c positions, query p sees key j < p.  The highest bit in which p and j differ says which half of
   which block each of them is in: p in the second, j in the first half, so all queries of the second half see all keys of the
   first.  The log2(c) sizes of blocks are an axis of the tensors, and each pair (p, j) is in exactly one of them.
+
+Packed sequences (`bochner.nn._packed`) begin at chunks of their own, behind an empty one, where maxima and sums start anew.
 
 Each part has its own scale for each row, and parts are added after their scales are equal.  Nothing is ever subtracted
 from a sum, nothing depends on numbers in tensors, and no tensor is read by the host.
@@ -26,23 +29,26 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ..approximation.log_features import NOTHING, KeySums, LogFeatures, scaled_query_values
+from ..approximation.log_features import NOTHING, KeySums, LogFeatures
+from ._tensor_features import LOG2E, BaseFeatures, HybridTensorFeatures
 
-LOG2E = math.log2(math.e)
 NONPOSITIVE = ("warn", "raise", "nan")
 ENGINES = ("auto", "plain")
 
 _CHUNK = 32
 """Positions of a chunk: with more, products within it cost more; with fewer, the sums of chunks take more memory."""
 _GROUP = 16
-"""Chunks whose sums are added in one product; the second level is then linear up to about a million positions."""
+"""Chunks whose sums are added in one product, at least; the square root of their number where there are many."""
+
+_PRODUCTS = 1 << 19
+"""Features of a hybrid that are made at a time: two megabytes, of which both sides of a product stay in the cache."""
 
 _REMEDY = (
     "use a positive map (OptimalPositive, Positive, Hyperbolic with Orthogonal or Simplex rows), "
@@ -62,7 +68,7 @@ class Part(NamedTuple):
     sums : Tensor (..., Lq, e + 1)
         Sums of weights times values, and the sums of weights as the last column.
     scale : Tensor (..., Lq, 1)
-        Logarithm of the factor of each row; `NOTHING` or less where a query sees none of these keys.
+        Logarithm to base two of the factor of each row; below `NOTHING / 2` where a query sees none of these keys.
     """
 
     sums: Tensor
@@ -75,15 +81,29 @@ def merged(parts: Sequence[Part]) -> Part:
         return parts[0]
     scales = torch.broadcast_tensors(*(part.scale for part in parts))
     top = torch.stack([scale.detach() for scale in scales]).amax(dim=0)
-    sums = parts[0].sums * (parts[0].scale - top).exp()
+    sums = parts[0].sums * (parts[0].scale - top).exp2()
     for part in parts[1:]:
-        sums = sums + part.sums * (part.scale - top).exp()
+        sums = torch.addcmul(sums, part.sums, (part.scale - top).exp2())
     return Part(sums, top)
 
 
 def with_ones(v: Tensor) -> Tensor:
     """Values and a column of ones, whose sums are the denominators."""
     return pad(v, (0, 1), value=1.0)
+
+
+def to_base_two(sums: KeySums | None) -> KeySums | None:
+    """Sums of a state, whose stabiliser is to base e, as this engine takes them."""
+    return None if sums is None else KeySums(sums.values, _rescaled(sums.shift, LOG2E))
+
+
+def to_base_e(sums: KeySums | None) -> KeySums | None:
+    """Sums of this engine as a state holds them."""
+    return None if sums is None else KeySums(sums.values, _rescaled(sums.shift, 1 / LOG2E))
+
+
+def _rescaled(shift: Tensor, factor: float) -> Tensor:
+    return torch.where(shift > NOTHING, shift * factor, NOTHING)
 
 
 def everything(
@@ -94,14 +114,79 @@ def everything(
     Without keys there must be sums.
     """
     if keys is not None and keys.log.shape[-2]:
-        sums = KeySums.of(keys, values) if sums is None else sums.absorb(keys, values)
+        sums = absorbed(keys, values, sums)
     elif sums is None:
         width = queries.log.shape[-1]
         lead = values.shape[:-2]
         shift = values.new_full((*lead, 1, width), NOTHING)
         sums = KeySums(values.new_zeros(*lead, width, values.shape[-1]), shift)
-    rows, scale = scaled_query_values(queries, sums.shift)
+    rows, scale = query_values(queries.log + sums.shift, queries.mantissa)
     return _part(rows @ sums.values, scale), sums
+
+
+def everything_by_bases(
+    features: HybridTensorFeatures,
+    queries: tuple[Tensor, BaseFeatures],
+    keys: tuple[Tensor, BaseFeatures],
+    root: float | Tensor,
+    values: Tensor,
+    *,
+    tiled: bool,
+) -> tuple[Part, KeySums]:
+    """What queries see of all keys by features of a hybrid, and the sums, as in `everything`.
+
+    Products with a base share its exponentials, and the maxima of keys and queries: these are computed at the width of the
+    bases, a ninth of that of all features for eight signs.
+
+    Parameters
+    ----------
+    features : HybridTensorFeatures
+        The features.
+    queries, keys : pairs of Tensor (..., n, d) and BaseFeatures
+        Rows, and their features at ``root`` times the rows.
+    root : float or Tensor
+        Root of the scale.
+    values : Tensor (..., p, e + 1)
+        Values with ones.
+    tiled : bool
+        Whether products are made for some rows at a time, which stay in the cache of a processor.
+    """
+    (q, of_queries), (k, of_keys) = queries, keys
+    shifts = [log.detach().amax(dim=-2, keepdim=True).clamp(min=NOTHING) for log in of_keys.logs]
+    columns = [x * (log - c).exp2() for x, log, c in zip(*of_keys, shifts, strict=True)]
+    room = _PRODUCTS // (features.width * math.prod(k.shape[:-2])) if tiled else 0
+    sums = values.new_zeros(())
+    for at in _tiles(k.shape[-2], room):
+        added = (
+            features.products([x[..., at, :] for x in columns], k[..., at, :], root, key=True).mT @ values[..., at, :]
+        )
+        sums = sums + added
+    logs = [log + c for log, c in zip(of_queries.logs, shifts, strict=True)]
+    top = torch.cat([log.detach().amax(dim=-1, keepdim=True) for log in logs], dim=-1).amax(dim=-1, keepdim=True)
+    rows = [x * (log - top).exp2() for x, log in zip(of_queries.mantissas, logs, strict=True)]
+    seen = [
+        features.products([x[..., at, :] for x in rows], q[..., at, :], root, key=False) @ sums
+        for at in _tiles(q.shape[-2], room)
+    ]
+    part = _part(torch.cat(seen, dim=-2), top)
+    return part, KeySums(sums, features.hybrid.repeated(shifts))
+
+
+def _tiles(n: int, rows: int) -> list[slice]:
+    """Rows in pieces of that many, of 64 at least; all at once where it is none."""
+    if not rows:
+        return [slice(None)]
+    step = max(rows, 64)
+    return [slice(start, start + step) for start in range(0, max(n, 1), step)]
+
+
+def absorbed(keys: LogFeatures, values: Tensor, sums: KeySums | None) -> KeySums:
+    """Sums over some keys, (..., p, e + 1) with ones, and over those before them."""
+    shift = keys.log.detach().amax(dim=-2, keepdim=True).clamp(min=NOTHING)
+    if sums is not None:
+        shift = torch.maximum(shift, sums.shift)
+    added = signed((keys.log - shift).exp2_(), keys.mantissa).mT @ values
+    return KeySums(added if sums is None else added + sums.values * (sums.shift - shift).exp2_().mT, shift)
 
 
 def prefixes(
@@ -138,7 +223,7 @@ def prefixes(
     )
     columns = LogFeatures(
         None if mantissas[1] is None else laid_out(mantissas[1], of_keys, 0.0),
-        laid_out(keys.log, of_keys, -math.inf),
+        laid_out(keys.log, of_keys, 2 * NOTHING),
     )
     # a key that stands at position t is seen by the queries behind it: as if t were its own query
     part, sums = causal(rows, columns, laid_out(values, of_keys, 0.0), sums, lag=1, chunk=chunk, keep=keep)
@@ -184,30 +269,64 @@ def causal(
     n, p = queries.log.shape[-2] // group, keys.log.shape[-2]
     # a query stands behind the keys that it sees, strictly: queries are moved by one, or keys by the rest of the lag
     ahead, behind = (1, 0) if lag == 0 else (0, lag - 1)
-    size = _chunk_size(chunk, n + ahead)
-    count = count_of(n + ahead, size)
-    total = count * size
+    size = chunk_size(chunk, n + ahead)
+    count = chunk_count(n + ahead, size, more=1) * size  # with an empty chunk before the first one
 
-    def chunks(x: Tensor, before: int, rows: int, each: int = 1, value: float = 0.0) -> Tensor:
-        return pieces(x, before * each, (total - before - rows) * each, size * each, value)
+    def of_queries(x: Tensor) -> Tensor:
+        return pieces(x, ahead * group, (count - ahead - n) * group, size * group)
 
-    q, k = chunks(queries.log, ahead, n, group), chunks(keys.log, behind, p, value=-math.inf)
-    v = chunks(values, behind, p)
+    def of_keys(x: Tensor, value: float = 0.0) -> Tensor:
+        return pieces(x, size + behind, count - behind - p, size, value)
+
     signs = [None if x.mantissa is None else x.mantissa.expand_as(x.log) for x in (queries, keys)]
-    sign_q = None if signs[0] is None else chunks(signs[0], ahead, n, group)
-    sign_k = None if signs[1] is None else chunks(signs[1], behind, p)
-    added, shift, _ = chunk_sums(k, sign_k, v, sums)
-    if sums is None:  # an empty chunk before the first one
-        added, shift = pad(added, (0, 0, 0, 0, 1, 0)), pad(shift, (0, 0, 0, 0, 1, 0), value=NOTHING)
-    before = running(added, shift, own=True)
-    start = KeySums(before[..., :count, :, :], shift[..., :count, :, :])
-    part = _with_own_chunk(start, (q, sign_q), (k, sign_k), v, size, group)
-    out = (rows_of(x.flatten(-3, -2), ahead * group, n * group) for x in part)
-    after = KeySums(before[..., count, :, :], shift[..., count, :, :]) if keep else None
-    return Part(*out), after
+    chunks = Chunks(
+        of_queries(queries.log),
+        None if signs[0] is None else of_queries(signs[0]),
+        of_keys(keys.log, 2 * NOTHING),
+        None if signs[1] is None else of_keys(signs[1]),
+        of_keys(values),
+    )
+    part, after = seen_by_chunks(chunks, sums, size, group)
+    return Part(*(rows_of(x.flatten(-3, -2), ahead * group, n * group) for x in part)), after if keep else None
 
 
-def chunk_sums(k: Tensor, sign: Tensor | None, v: Tensor, sums: KeySums | None) -> tuple[Tensor, Tensor, Tensor]:
+class Chunks(NamedTuple):
+    """Queries of b chunks, and keys of these and of an empty one before: logarithms, signs and values with ones.
+
+    Attributes
+    ----------
+    queries, query_signs : Tensor (..., b, group * c, m) and the same or None
+    keys, key_signs : Tensor (..., b + 1, c, m) and the same or None
+    values : Tensor (..., b + 1, c, e + 1)
+    segments : Tensor (b + 1,) of int64, or None
+        Number of the sequence that a chunk belongs to, which does not decrease; None where there is only one.
+    """
+
+    queries: Tensor
+    query_signs: Tensor | None
+    keys: Tensor
+    key_signs: Tensor | None
+    values: Tensor
+    segments: Tensor | None = None
+
+
+def seen_by_chunks(chunks: Chunks, sums: KeySums | None, size: int, group: int) -> tuple[Part, KeySums]:
+    """What queries see of the keys before them, (..., b, group * size, ...), and the sums over all keys."""
+    k, sign, v = (None if x is None else x[..., 1:, :, :] for x in (chunks.keys, chunks.key_signs, chunks.values))
+    assert k is not None and v is not None
+    if sums is None:
+        added, shift, _ = chunk_sums(chunks.keys, chunks.key_signs, chunks.values, chunks.segments)
+    else:  # they take the place of the empty chunk
+        added, shift, _ = chunk_sums(k, sign, v, sums=sums)
+    before = running(added, shift, own=True, segments=chunks.segments)
+    start = KeySums(before[..., :-1, :, :], shift[..., :-1, :, :])
+    part = _with_own_chunk(start, (chunks.queries, chunks.query_signs), (k, sign), v, size, group)
+    return part, KeySums(before[..., -1, :, :], shift[..., -1, :, :])
+
+
+def chunk_sums(
+    k: Tensor, sign: Tensor | None, v: Tensor, segments: Tensor | None = None, *, sums: KeySums | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
     """Sums over the keys of each chunk, their running maxima, and features of keys under these.
 
     Parameters
@@ -218,7 +337,9 @@ def chunk_sums(k: Tensor, sign: Tensor | None, v: Tensor, sums: KeySums | None) 
         Their signs.
     v : Tensor (..., b, c, e + 1)
         Values with a column of ones.
-    sums : KeySums or None
+    segments : Tensor (b,) of int64, or None
+        Sequences that the chunks belong to: maxima start anew with each.
+    sums : KeySums, optional
         Sums before all of these, which are then the first chunk of the result.
 
     Returns
@@ -226,15 +347,15 @@ def chunk_sums(k: Tensor, sign: Tensor | None, v: Tensor, sums: KeySums | None) 
     added, shift, columns : Tensor (..., b, m, e + 1), (..., b, 1, m) and (..., b, c, m)
         With one more chunk in the first two where there are sums.
     """
-    tops = k.detach().amax(dim=-2, keepdim=True).clamp(min=NOTHING)
+    tops = k.detach().amax(dim=-2, keepdim=True)
     if sums is None:
-        shift = tops.cummax(dim=-3).values
-        columns = _signed((k - shift).exp(), sign)
+        shift = running_maxima(tops, segments)
+        columns = signed((k - shift).exp2_(), sign)
         return columns.mT @ v, shift, columns
     lead = torch.broadcast_shapes(k.shape[:-3], v.shape[:-3], sums.values.shape[:-2])
     shift = torch.cat([_as_chunk(sums.shift.detach(), lead), tops.expand(*lead, *tops.shape[-3:])], dim=-3)
-    shift = shift.cummax(dim=-3).values
-    columns = _signed((k - shift[..., 1:, :, :]).exp(), sign)
+    shift = running_maxima(shift)
+    columns = signed((k - shift[..., 1:, :, :]).exp2_(), sign)
     return torch.cat([_as_chunk(sums.values, lead), columns.mT @ v], dim=-3), shift, columns
 
 
@@ -242,12 +363,31 @@ def _as_chunk(x: Tensor, lead: Sequence[int]) -> Tensor:
     return x.unsqueeze(-3).expand(*lead, 1, *x.shape[-2:])
 
 
+def running_maxima(tops: Tensor, segments: Tensor | None = None) -> Tensor:
+    """Maxima over the chunks up to each, (..., b, 1, m), of its own sequence where there are several.
+
+    The bits of a number, those behind the sign turned over where it is negative, are an integer in the same order.  So
+    maxima start anew where the number of the sequence, which does not decrease, is in the bits above.
+    """
+    if segments is None:
+        return tops.cummax(dim=-3).values
+    above = (segments << 32)[:, None, None]
+    # no number may be far above its maximum, as those of keys that are hidden would be after rounding
+    bits = _ordered(tops.clamp(min=NOTHING).float().view(torch.int32)).long() + above
+    return _ordered((bits.cummax(dim=-3).values - above).int()).view(torch.float32).to(tops.dtype)
+
+
+def _ordered(bits: Tensor) -> Tensor:
+    """Bits of numbers in single precision as integers in the same order, and back."""
+    return torch.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
+
+
 def is_symbol(length: object) -> bool:
     """Whether a length stands for any, as in graphs that hold for all lengths; torch's annotations call both ``int``."""
     return isinstance(length, torch.SymInt)
 
 
-def _chunk_size(chunk: int | None, length: int) -> int:
+def chunk_size(chunk: int | None, length: int) -> int:
     """Positions of a chunk, a power of two, and not far beyond the length where that is known."""
     size = _CHUNK if chunk is None else chunk
     if not is_symbol(length):
@@ -264,10 +404,10 @@ def padded(x: Tensor, sides: tuple[int, ...], value: float = 0.0) -> Tensor:
 
 def pieces(x: Tensor, before: int, after: int, size: int, value: float = 0.0) -> Tensor:
     """Rows with that many more before and after them, whole pieces (..., pieces, size, width)."""
-    return _in_pieces(padded(x, (0, 0, before, after), value), size)
+    return in_pieces(padded(x, (0, 0, before, after), value), size)
 
 
-def _in_pieces(x: Tensor, size: int) -> Tensor:
+def in_pieces(x: Tensor, size: int) -> Tensor:
     """Rows (..., L, width) as pieces, (..., L / size, size, width); by places where a graph holds for any length."""
     if not is_symbol(x.shape[-2]):
         whole: Tensor = x.unflatten(-2, (-1, size))
@@ -288,7 +428,23 @@ def count_of(length: int, size: int) -> int:
     return length // size + 2 if is_symbol(length) else -(-length // size)
 
 
-def running(added: Tensor, tops: Tensor, *, own: bool) -> Tensor:
+def chunk_count(length: int, size: int, more: int = 0) -> int:
+    """Number of chunks of a length; with that many ``more`` they are whole groups, as `running` needs them."""
+    if is_symbol(length):  # at least two groups, since graphs for any length have no axis that may be one
+        return (length // (size * _GROUP) + 2) * _GROUP - more
+    groups, each = _grouping(count_of(length, size) + more)
+    return groups * each - more
+
+
+def _grouping(chunks: int) -> tuple[int, int]:
+    """Number of groups, and of the chunks of each, that hold so many chunks with few to spare."""
+    if is_symbol(chunks):
+        return chunks // _GROUP, _GROUP
+    groups = -(-chunks // max(_GROUP, math.isqrt(chunks)))
+    return groups, -(-chunks // groups)
+
+
+def running(added: Tensor, tops: Tensor, *, own: bool, segments: Tensor | None = None) -> Tensor:
     """Sums (..., b, m, e + 1) over the chunks before each, and over its own where that is asked for, under the same maxima.
 
     Parameters
@@ -299,23 +455,42 @@ def running(added: Tensor, tops: Tensor, *, own: bool) -> Tensor:
         Running maxima over the chunks up to each, which have no gradient.
     own : bool
         Whether a chunk is counted in its own sum.
+    segments : Tensor (b,) of int64, or None
+        Sequences that the chunks belong to: only those of the same one are added.
     """
     b = added.shape[-3]
-    room = count_of(b, _GROUP) * _GROUP - b
-    logs = padded(tops.squeeze(-2).mT, (0, room), -NOTHING)[..., None]
-    logs = _in_pieces(logs, _GROUP).squeeze(-1)  # (..., m, groups, 16)
-    values = _in_pieces(padded(added, (0, 0, 0, 0, 0, room)).transpose(-3, -2), _GROUP)
-    within = _decayed(logs, 0 if own else -1) @ values
-    ends, last = logs[..., -1], within[..., -1, :] if own else within[..., -1, :] + values[..., -1, :]
-    carried = pad(_decayed(ends, 0) @ last, (0, 0, 1, -1))  # (..., m, groups, e + 1): sums of the groups before
-    factors = (pad(ends, (1, -1), value=NOTHING)[..., None] - logs).exp()
-    found = torch.addcmul(within, factors[..., None], carried[..., None, :])
-    return rows_of(found.flatten(-3, -2), 0, b).transpose(-3, -2)
+    groups, size = _grouping(b)
+    room = groups * size - b if not is_symbol(b) else 0
+    logs = padded(tops.squeeze(-2).mT.contiguous(), (0, room), -NOTHING)[..., None]
+    logs = in_pieces(logs, size).squeeze(-1)  # (..., m, groups, size)
+    values = in_pieces(padded(added, (0, 0, 0, 0, 0, room)).transpose(-3, -2).contiguous(), size)
+    ends = logs[..., -1]
+    # factors from chunk j to the later chunk i of a group, and from the end of a group to chunk i of a later one
+    inside = logs[..., None, :] - logs[..., :, None]  # (..., m, groups, i, j)
+    across = ends[..., None, None, :] - logs[..., None]  # (..., m, groups, i, earlier groups)
+    hidden = _not_earlier(groups, added.device)
+    if segments is not None:
+        of = padded(segments, (0, room), -1).view(groups, size)
+        inside = inside.masked_fill(of[:, None, :] != of[:, :, None], -math.inf)
+        hidden = hidden | (of[:, -1] != of[..., None])
+    within = inside.exp2_().tril_(0 if own else -1) @ values
+    last = within[..., -1, :] if own else within[..., -1, :] + values[..., -1, :]
+    across = across.masked_fill_(hidden, -math.inf).exp2_()
+    if is_symbol(b):  # one product of all would ask for the number of groups
+        carried = torch.stack([x.contiguous() @ last for x in across.unbind(-2)], dim=-2).flatten(-3, -2)
+    else:
+        carried = across.flatten(-3, -2) @ last  # (..., m, groups * i, e + 1)
+    return rows_of(within.flatten(-3, -2) + carried, 0, b).transpose(-3, -2)
 
 
-def _decayed(tops: Tensor, diagonal: int) -> Tensor:
-    """Factors (..., i, j) from the running maximum j to the later one i, zero for others."""
-    return (tops[..., None, :] - tops[..., :, None]).exp().tril(diagonal)
+def _not_earlier(groups: int, device: torch.device) -> Tensor:
+    """Whether the second group is not before the first, (groups, 1, groups)."""
+
+    def make() -> tuple[Tensor]:
+        place = torch.arange(groups, device=device)
+        return (place >= place[:, None, None],)
+
+    return make()[0] if is_symbol(groups) else table(("groups", groups, device), make)[0]
 
 
 def _with_own_chunk(
@@ -335,9 +510,9 @@ def _with_own_chunk(
     for level in range(levels):
         own = k[..., level * half : (level + 1) * half, :].detach()
         tops.append(own if not level else own.unflatten(-2, (-1, 1 << level)).amax(dim=-2))
-    top = torch.cat(tops, dim=-2).clamp(min=NOTHING)
-    columns = _signed((k - top.index_select(-2, places.key_tops)).exp(), _at(sign_k, places.keys))
-    features, scale = _query_values(
+    top = torch.cat(tops, dim=-2)
+    columns = signed((k - top.index_select(-2, places.key_tops)).exp2_(), _at(sign_k, places.keys))
+    features, scale = query_values(
         q.index_select(-2, places.queries) + top.index_select(-2, places.query_tops), _at(sign_q, places.queries)
     )
     by_level = features[..., rows:, :].unflatten(-2, (levels, -1)), columns.unflatten(-2, (levels, -1)).mT
@@ -348,7 +523,7 @@ def _with_own_chunk(
     weights = product.flatten(-3).index_select(-1, places.pairs).unflatten(-1, (rows, size))
     scales = scale.squeeze(-1).index_select(-1, places.scales).unflatten(-1, (rows, size + 1)) + places.hidden
     highest = scales.amax(dim=-1, keepdim=True)
-    factors = (scales - highest).exp()
+    factors = (scales - highest).exp2_()
     far = (features[..., :rows, :] * factors[..., :1]) @ start.values
     return _part(far + (weights * factors[..., 1:]) @ v, highest)
 
@@ -372,18 +547,25 @@ class _Places(NamedTuple):
     hidden: Tensor
 
 
-_known: dict[tuple[int, int, torch.device], _Places] = {}
+_tables: dict[tuple[object, ...], tuple[Tensor, ...]] = {}
+
+
+def table(place: tuple[object, ...], make: Callable[[], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+    """Tensors that depend on sizes alone, made once: making them takes as long as other steps, a copy to a device longer."""
+    if place in _tables:
+        return _tables[place]
+    if torch.compiler.is_compiling():
+        return make()
+    with torch.inference_mode(False):  # later calls may need them for gradients
+        made = make()
+    if all(type(x) is Tensor for x in made):  # no tensors of a tracer
+        _tables[place] = made
+    return made
 
 
 def _places(size: int, group: int, device: torch.device) -> _Places:
-    """The places of a chunk; made once for each size and device, since a copy to a device takes as long as other steps."""
-    known = _known.get((size, group, device))
-    if known is not None:
-        return known
-    made = _made_places(size, group, device)
-    if type(made.hidden) is Tensor and not torch.compiler.is_compiling():  # no tensor of a tracer
-        _known[size, group, device] = made
-    return made
+    """The places of a chunk."""
+    return _Places(*table(("places", size, group, device), lambda: _made_places(size, group, device)))
 
 
 def _made_places(size: int, group: int, device: torch.device) -> _Places:
@@ -415,13 +597,14 @@ def _made_places(size: int, group: int, device: torch.device) -> _Places:
     )
 
 
-def _query_values(logs: Tensor, mantissa: Tensor | None) -> tuple[Tensor, Tensor]:
+def query_values(logs: Tensor, mantissa: Tensor | None) -> tuple[Tensor, Tensor]:
     """Features of queries divided by the largest of each row, and its logarithm (..., 1)."""
-    top = logs.detach().amax(dim=-1, keepdim=True).clamp(min=2 * NOTHING)
-    return _signed((logs - top).exp(), mantissa), top
+    top = logs.detach().amax(dim=-1, keepdim=True)
+    return signed((logs - top).exp2_(), mantissa), top
 
 
-def _signed(features: Tensor, mantissa: Tensor | None) -> Tensor:
+def signed(features: Tensor, mantissa: Tensor | None) -> Tensor:
+    """Features with their signs, where they have any."""
     return features if mantissa is None else features * mantissa
 
 

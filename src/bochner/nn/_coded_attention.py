@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from .._validation import check_count, check_flag, check_instance, shown
-from ._attention_checks import borders_of, check_tensors
+from ._attention_checks import borders_of, check_tensors, slices_of
 from ._attention_features import grouped
 from ._coded_blocks import attend_blocks
 from ._coded_layout import STEP_BYTES, BlockLayout, KeySelection
@@ -167,7 +167,7 @@ def coded_attention(
             out = attend(q * root, k * root, v, bias, codes, selection, causal, remainder, rule)
         else:
             parts = []
-            for queries, keys in borders_of(q, k, cu_seqlens, causal):
+            for queries, keys in slices_of(borders_of(q, k, cu_seqlens, alike=causal)):
                 rows = (q[..., queries, :] * root, k[..., keys, :] * root, v[..., keys, :])
                 parts.append(
                     attend(*rows, None if bias is None else bias[..., keys], codes, selection, causal, remainder)

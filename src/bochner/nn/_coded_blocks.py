@@ -15,6 +15,9 @@ from ._coded_sampling import draw_keys
 from ._key_codes import Coded, KeyCodes, packed
 from ._threads import run_all
 
+CACHED_BYTES = 1 << 22
+"""Memory of the scores and gathered keys that are computed at once on the CPU."""
+
 
 def attend_blocks(
     x: Tensor,
@@ -45,25 +48,36 @@ def attend_blocks(
             parts += [places, drawn]
         places = torch.cat(parts, dim=-1)
         there = layout.there(places, near, start, stop)
-        gathered = _gathered(y, v, bias, places, there)
-        scores = _scores(blocks, gathered)
-        if causal:
-            at = layout.positions(start, stop)
-            scores = scores.masked_fill(places[..., None, :] > at[..., None], -torch.inf)
-        if shifts is not None and shifts.shape[-1]:  # all candidates are used then: draws are from the others
-            scores = torch.cat(
-                [scores[..., : -shifts.shape[-1]], scores[..., -shifts.shape[-1] :] + shifts.to(scores)], dim=-1
-            )
-        elif found is not None and selection.kept != selection.candidates:
-            scores = _best(scores, scores.shape[-1] - parts[-2].shape[-1], selection.kept)
-        top = scores.detach().amax(dim=-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).min / 4)
-        weights = (scores - top).exp()
-        total = weights.sum(dim=-1, keepdim=True)
-        exact = (weights @ gathered.v) / total.clamp(min=torch.finfo(scores.dtype).tiny)
-        if remainder is not None and totals is not None:
-            exact = remainder.added(exact, total, top, blocks, totals, start, gathered, scores.detach() > -torch.inf)
-        out.append(exact.flatten(2, 3)[..., : stop - start, :])
+        known, selected = near.shape[-1] + layout.first.shape[1], parts[2].shape[-1] if found is not None else 0
+        for first in range(0, blocks.shape[2], few := _few(blocks, places, v)):
+            part = slice(first, first + few)
+            gathered = _gathered(y, v, bias, places[:, :, part], there[:, :, part])
+            scores = blocks[:, :, part] @ gathered.y.mT  # changed in place: each pass takes as long as a product
+            if causal:  # what is selected comes before the block
+                at = layout.positions(start, stop)[part]
+                scores[..., :known].masked_fill_(gathered.places[..., None, :known] > at[..., None], -torch.inf)
+            drawn_too = shifts is not None and shifts.shape[-1] > 0
+            scores += _added(gathered, None if shifts is None else shifts[:, :, part]).to(scores)
+            if selected and not drawn_too and selection.kept != selection.candidates:  # draws are from all others
+                scores = _best(scores, known, selection.kept)
+            used = None if remainder is None else scores.detach() > -torch.inf
+            top = scores.detach().amax(dim=-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).min / 4)
+            weights = scores.sub_(top).exp_()
+            total = weights.sum(dim=-1, keepdim=True)
+            exact = (weights @ gathered.v) / total.clamp(min=torch.finfo(scores.dtype).tiny)
+            if remainder is not None and totals is not None and used is not None:
+                at_first = start + first * selection.block
+                exact = remainder.added(exact, total, top, blocks[:, :, part], totals, at_first, gathered, used)
+            out.append(exact.flatten(2, 3)[..., : stop - start - first * selection.block, :])
     return torch.cat(out, dim=-2)
+
+
+def _few(blocks: Tensor, places: Tensor, v: Tensor) -> int:
+    """Blocks that are computed at once: on the CPU as many as stay in the cache of a core, elsewhere all."""
+    if not _counts_bits(blocks):
+        return blocks.shape[2]
+    numbers = places.shape[-1] * (blocks.shape[-2] + blocks.shape[-1] + v.shape[-1])
+    return max(CACHED_BYTES // (blocks.shape[0] * blocks.shape[1] * numbers * blocks.element_size()), 1)
 
 
 def _selected(
@@ -155,12 +169,14 @@ def _gathered(y: Tensor, v: Tensor, bias: Tensor | None, places: Tensor, there: 
     return Gathered(places, there, rows_at(y, at), rows_at(v, at), own)
 
 
-def _scores(blocks: Tensor, gathered: Gathered) -> Tensor:
-    """Exact scores (batch, heads, blocks, block, width) of the gathered keys."""
-    scores = blocks @ gathered.y.mT
-    if gathered.bias is not None:
-        scores = scores + gathered.bias[..., None, :]
-    return scores.masked_fill(~gathered.there[..., None, :], -torch.inf)
+def _added(gathered: Gathered, shifts: Tensor | None) -> Tensor:
+    """What is added to the scores of gathered keys, (batch, heads, blocks, 1, width): minus infinity where there is none."""
+    added = torch.zeros_like(gathered.there, dtype=gathered.y.dtype) if gathered.bias is None else gathered.bias
+    added = added.masked_fill(~gathered.there, -torch.inf)[..., None, :]
+    if shifts is None or not shifts.shape[-1]:
+        return added
+    count = shifts.shape[-1]
+    return torch.cat([added[..., :-count], added[..., -count:] + shifts.to(added)], dim=-1)
 
 
 def rows_at(x: Tensor, at: Tensor) -> Tensor:

@@ -243,4 +243,6 @@ def refusal(module: nn.Module, *, coded: bool = False) -> str | None:
     family = family_of(module)
     if family is not None and hasattr(module, "prepare_dynamic_mask"):
         return "makes a mask of its own from the one that is made for its attention function; keep it exact"
+    if family is not None and isinstance(getattr(module, "indexer", None), nn.Module):
+        return "chooses its keys by an indexer of its own, and is sparse already; keep it exact"
     return None if family is None or coded else family.refuses(module)  # codes compute what features cannot

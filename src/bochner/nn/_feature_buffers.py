@@ -14,12 +14,12 @@ from ._checkpoint import ArrayTree, FixedPrecision, Header, Numbers, read, store
 from ._head_spec import HeadSpec
 from ._tensor_features import (
     HeadFeatures,
-    MapFeatures,
     QuadraticFeatures,
     QuadraticForm,
     Side,
     TensorFeatures,
     is_plain,
+    map_features,
     quadratic_form,
 )
 
@@ -101,7 +101,7 @@ class FeatureBuffers(FixedPrecision):
         form = self._held_form()
         if form is not None:
             return self._quadratic(form)
-        members = [MapFeatures(phi) for phi in self._current_maps()]
+        members = [map_features(phi) for phi in self._current_maps()]
         return members[0] if len(members) == 1 else HeadFeatures(members)
 
     def _quadratic(self, form: QuadraticForm) -> QuadraticFeatures:

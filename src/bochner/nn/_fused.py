@@ -35,8 +35,8 @@ import torch
 from torch import Tensor
 
 from ..approximation.log_features import NOTHING, KeySums, LogFeatures
-from ._attention_plain import causal, everything, with_ones
-from ._tensor_features import LOG2E, Binary, QuadraticFeatures, TensorFeatures
+from ._attention_plain import causal, everything, to_base_e, to_base_two, with_ones
+from ._tensor_features import LOG2E, Binary, QuadraticFeatures
 from ._threads import run_all
 
 _LN2 = math.log(2)
@@ -640,40 +640,22 @@ def _collect(to: Binary, offsets: Tensor, logs: Tensor, part: Tensor) -> None:
         to.centre.sub_(part.sum(dim=-2, keepdim=True))
 
 
-class _Plain(TensorFeatures):
-    """The features of a call by plain operations, without the squared norms of queries."""
-
-    positive = True
-
-    def __init__(self, call: Call) -> None:
-        self.queries, self.keys = Binary.of(*call.tensors[4:7]), Binary.of(*call.tensors[7:])
-        self.c, self.d, self.width = call.c, call.q.shape[-1], call.m
-        self.lead = tuple(self.queries.slope.shape[:-2])
-
-    def log(self, X: Tensor, *, key: bool) -> LogFeatures:
-        side = self.keys if key else self.queries
-        offsets = side.offsets(X)
-        logs = offsets @ side.slope + side.constant
-        if key:
-            logs = logs + self.c * side.turned(offsets).square().sum(dim=-1, keepdim=True)
-        return LogFeatures(None, logs / LOG2E)
-
-
 def by_plain_operations(call: Call) -> tuple[Tensor, Tensor]:
     """The output of a call and the logarithms of its denominators."""
-    features, bias = _Plain(call), call.bias
-    queries, keys = features.log(call.q, key=False), features.log(call.k, key=True)
-    if bias is not None:
-        keys = keys._replace(log=keys.log + bias[..., None] / LOG2E)
-    values = with_ones(call.v)
+    of_queries, of_keys = Binary.of(*call.tensors[4:7]), Binary.of(*call.tensors[7:])
+    q, k, values = of_queries.offsets(call.q), of_keys.offsets(call.k), with_ones(call.v)
+    norms = of_keys.turned(k).square().sum(dim=-1, keepdim=True) * call.c
+    if call.bias is not None:
+        norms = norms + call.bias.clamp(min=2 * NOTHING)[..., None]
+    queries = LogFeatures(None, q @ of_queries.slope + of_queries.constant)
+    keys = LogFeatures(None, k @ of_keys.slope + of_keys.constant + norms)
     if call.causal:
         part, _ = causal(queries, keys, values, lag=call.lag, group=call.group)
     else:
         part, _ = everything(queries, keys, values, None)
     seen = part.scale > NOTHING / 2
     den = torch.where(seen, part.sums[..., -1:], 1.0)
-    log = (part.scale + den.log()) * LOG2E
-    return part.sums[..., :-1] / den, torch.where(seen, log, 2 * NOTHING)
+    return part.sums[..., :-1] / den, torch.where(seen, part.scale + den.log2(), 2 * NOTHING)
 
 
 _CAUSAL_ROWS = 64
@@ -720,7 +702,7 @@ def attend(
     if isinstance(root, Tensor):
         q, k, root = q * root, k * root, 1.0
     (of_queries, _), (of_keys, c) = (features.binary(root, q, key=key) for key in (False, True))
-    values, shift = (None, None) if sums is None else (sums.values, _rescaled(sums.shift, LOG2E))
+    values, shift = to_base_two(sums) or (None, None)
     if rows is None:
         rows = _CAUSAL_ROWS if causal else min(max(TILE // features.width, 64), 1024)
     if key_bias is not None:
@@ -735,21 +717,16 @@ def attend(
     elif not save and _here(q) and not torch._C._are_functorch_transforms_active():
         operator = _forward_here
     out, log, values, shift, *_ = operator(*inputs, c, causal, lag, group, rows, save, keep, values, shift)
-    return Fused(out, log, KeySums(values, _rescaled(shift, _LN2)) if keep else None)
+    return Fused(out, log, to_base_e(KeySums(values, shift)) if keep else None)
 
 
 def scale_of(features: QuadraticFeatures, q: Tensor, root: float | Tensor, log: Tensor) -> Tensor:
-    """Logarithms of denominators to base e with the squared norms of the queries, which cancel in the output."""
+    """Logarithms of denominators to base two with the squared norms of the queries, which cancel in the output."""
     if isinstance(root, Tensor):
         q, root = q * root, 1.0
     side, c = features.binary(root, q, key=False)
     norms = side.turned(side.offsets(q)).square().sum(dim=-1, keepdim=True)
-    return torch.where(log > NOTHING, (log + c * norms) * _LN2, log)
-
-
-def _rescaled(shift: Tensor, factor: float) -> Tensor:
-    """A stabiliser to another base."""
-    return torch.where(shift > NOTHING, shift * factor, NOTHING)
+    return torch.where(log > NOTHING, log + c * norms, log)
 
 
 def _forward_here(

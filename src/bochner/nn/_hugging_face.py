@@ -267,6 +267,8 @@ def attention(
     if attention_mask is None and causal and n > 1:  # with keys after the queries, those of a static cache to be filled
         key, value = key[..., :n, :], value[..., :n, :]
     elif attention_mask is not None and attention_mask.ndim == 4:
+        if attention_mask.shape[-2] == 1 < n:  # one row for all queries
+            attention_mask = attention_mask.expand(-1, -1, n, -1)
         seen = read(attention_mask)
         if seen.prefixes is not None:
             prefixes, causal, attention_mask = seen.prefixes, seen.causal, seen.keys
@@ -338,11 +340,14 @@ def _check_others(module: nn.Module, others: Mapping[str, Any], n_keys: int, cha
     """Raise a ValueError for keywords that change attention, and for tensors under names that nobody knows."""
     kind = type(module).__name__
     for name, value in others.items():
-        if value is None or value is False or name in _HARMLESS or (changes and name in _RULES):
+        of_queries = name in ("s_aux", "sinks") and isinstance(value, Tensor) and value.ndim > 1
+        if value is None or value is False or name in _HARMLESS or (changes and name in _RULES and not of_queries):
             continue
         if name == "position_bias" and is_unbiased_cross(module):
             continue
-        if name == "sliding_window":
+        if of_queries and changes:
+            meaning = "an attention sink of each query, and codes know one of each head"
+        elif name == "sliding_window":
             if n_keys <= value:  # all keys are within it
                 continue
             meaning = f"a sliding window of {value}, and there are {n_keys} keys"

@@ -142,7 +142,9 @@ def key_mask(
     **others: Any,
 ) -> Tensor | None:
     """Which keys there are, (batch, length), as `attention` takes it; None where all are; or the mask of another pattern."""
-    if not _is_linear(mask_function):
+    both_sides = mask_function is not None and mask_function is not _causal()
+    if not _is_linear(mask_function) or (both_sides and others.get("allow_is_bidirectional_skip") is False):
+        # models ask for the whole mask where their attention calls itself causal and is not
         sizes = (batch_size, q_length, kv_length, q_offset)
         return _mask_of_pairs(
             *sizes, mask_function=mask_function, attention_mask=attention_mask, device=device, **others

@@ -121,7 +121,12 @@ def _own_cache(model: Any) -> Any:
     from ._coded_cache import CodedCache
     from ._coded_module import CodedAttention
 
-    parts = [part for module in model.modules() if (part := getattr(module, ATTRIBUTE, None)) is not None]
+    found = [module for module in model.modules() if getattr(module, ATTRIBUTE, None) is not None]
+    parts = [getattr(module, ATTRIBUTE) for module in found]
+    if not any(
+        getattr(module, "is_causal", True) for module in found
+    ):  # a new token changes all others: nothing to hold
+        return None
     coded, whole = any(isinstance(part, CodedAttention) for part in parts), model.config.is_encoder_decoder
     if not any(isinstance(part, HeadAttention) for part in parts) or (coded and whole):  # sums hold no keys for codes
         return None

@@ -19,7 +19,9 @@ import torch
 from torch import Tensor
 
 from ..approximation.log_features import NOTHING
-from ._attention_plain import Part, count_of, is_symbol, pieces, rows_of, with_ones
+from ._attention_plain import Part, count_of, is_symbol, pieces, rows_of, table, with_ones
+from ._packed import segments_of
+from ._tensor_features import LOG2E
 
 _BLOCKS = 64, 256
 """Queries that meet their window at a time, at least and at most; as many as the window needs in between."""
@@ -120,6 +122,32 @@ def attend_anchors(x: Tensor, anchors: Anchors, root: float | Tensor, *, causal:
     return _exact(x, anchors.keys.k * root, with_ones(anchors.keys.v), bias)
 
 
+def packed_anchors(
+    x: Tensor, keys: NearKeys, root: float | Tensor, anchors: int, borders: tuple[Tensor, Tensor], *, causal: bool
+) -> tuple[Part, Tensor]:
+    """What queries x, times the root of the scale, see of the anchors of their own sequences; and the bias of other keys.
+
+    ``borders`` are the cumulative lengths of queries and keys of the packed sequences.
+    """
+    (of_queries, of_keys), (n, p) = borders, (x.shape[-2], keys.k.shape[-2])
+    counts = keys.seen.cumsum(dim=-1)
+    before = torch.nn.functional.pad(counts, (1, 0)).index_select(-1, of_keys[:-1])  # (..., sequences)
+    ranks = before[..., None] + torch.arange(1, anchors + 1, device=x.device)
+    place = torch.searchsorted(counts, ranks.flatten(-2)).view_as(ranks)
+    place = torch.where(place < of_keys[1:, None], place, p)
+    positions = torch.arange(n, device=x.device)
+    place = place.index_select(-2, segments_of(of_queries, positions))  # (..., n, anchors)
+    hidden = (place > positions[:, None]) if causal else place == p
+    taken = place.clamp(max=p - 1).flatten(-2)
+    k, v = (y.gather(-2, taken[..., None].expand(*taken.shape, y.shape[-1])) for y in (keys.k, keys.v))
+    bias = keys.bias.gather(-1, taken).view_as(place).masked_fill(hidden, -torch.inf)
+    k, v = (y.unflatten(-2, (n, anchors)) for y in (k * root, with_ones(v)))
+    part = _exact(x[..., None, :], k, v, bias[..., None, :])
+    own = segments_of(of_keys, torch.arange(p, device=x.device))
+    chosen = keys.seen & (counts - before.index_select(-1, own) <= anchors)
+    return Part(*(y.squeeze(-2) for y in part)), keys.bias.masked_fill(chosen, -torch.inf)
+
+
 def attend_window(x: Tensor, keys: NearKeys, root: float | Tensor, window: int, *, before: int) -> Part:
     """What queries x, times the root of the scale, see of their own key and of the ``window - 1`` before it.
 
@@ -154,27 +182,22 @@ def attend_window(x: Tensor, keys: NearKeys, root: float | Tensor, window: int, 
     return Part(*(rows_of(column.flatten(-3, -2), 0, n) for column in part))
 
 
-_known: dict[tuple[int, int, int, torch.device], Tensor] = {}
-
-
 def _outside(rows: int, columns: int, window: int, device: torch.device) -> Tensor:
     """Minus infinity where a row does not see the key of a column; the first is ``window - 1`` before the first row."""
-    place = rows, columns, window, device
-    if place in _known:
-        return _known[place]
-    distance = torch.arange(rows, device=device)[:, None] - torch.arange(columns, device=device) + (window - 1)
-    made = torch.where((distance >= 0) & (distance < window), 0.0, -torch.inf)
-    if type(made) is Tensor and not torch.compiler.is_compiling():  # no tensor of a tracer
-        _known[place] = made
-    return made
+
+    def make() -> tuple[Tensor]:
+        distance = torch.arange(rows, device=device)[:, None] - torch.arange(columns, device=device) + (window - 1)
+        return (torch.where((distance >= 0) & (distance < window), 0.0, -torch.inf),)
+
+    return table(("near", rows, columns, window, device), make)[0]
 
 
 def _exact(x: Tensor, y: Tensor, v: Tensor, bias: Tensor) -> Part:
-    """Sums of exponentials of products of queries (..., n, d) and keys (..., p, d) with a bias (..., n, p).
+    """Sums of exponentials of products of queries (..., n, d) and keys (..., p, d) with a bias (..., n, p) to base e.
 
     Values (..., p, e + 1) have a column of ones.
     """
-    scores = x @ y.mT + bias
+    scores = (x @ y.mT + bias) * LOG2E
     top = scores.detach().amax(dim=-1, keepdim=True).clamp(min=2 * NOTHING)
-    sums = (scores - top).exp() @ v
+    sums = (scores - top).exp2_() @ v
     return Part(sums, top.expand(*sums.shape[:-1], 1))

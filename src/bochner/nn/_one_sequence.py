@@ -14,14 +14,28 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from ..approximation.log_features import KeySums, LogFeatures
-from ._attention_plain import Part, causal, divide, everything, is_symbol, merged, prefixes, with_ones
+from ..approximation.log_features import NOTHING, KeySums, LogFeatures
+from ._attention_plain import (
+    Part,
+    absorbed,
+    causal,
+    divide,
+    everything,
+    everything_by_bases,
+    is_symbol,
+    merged,
+    prefixes,
+    to_base_e,
+    to_base_two,
+    with_ones,
+)
 from ._attention_state import AttentionState
-from ._attention_window import behind, chunk_of, two_sided
+from ._attention_window import NearCall, any_chunk_of, behind, chunk_of, two_sided
 from ._fused import attend, scale_of
-from ._near import NearKeys, attend_anchors, attend_window, choose_anchors
+from ._near import NearKeys, attend_anchors, attend_window, choose_anchors, packed_anchors
+from ._packed import packed_causal, packed_everything
 from ._process_groups import before, total
-from ._tensor_features import QuadraticFeatures, TensorFeatures
+from ._tensor_features import LOG2E, HybridTensorFeatures, QuadraticFeatures, TensorFeatures
 
 if TYPE_CHECKING:
     from ._process_groups import Group
@@ -70,7 +84,7 @@ class OneSequence:
             part, sums = self._with_others(keys, self.group)
             out = self._divided(part)
         else:
-            part, sums = self._by_plain_operations(keys, 0, sums, keep=keep)
+            part, sums = self._by_plain_operations(keys, 0, sums, keep=keep, alone=True)
             out = self._divided(part)
         return out, _after(state, sums, self.k.shape[-2]) if keep else None
 
@@ -80,9 +94,32 @@ class OneSequence:
         """The output where query i sees that many keys, (Lq,) or (batch, Lq), in any order."""
         k, v = self._filled()
         sums = None if state is None else state.sums
-        queries, keys = self._queries(), self._keys(k, self.key_bias)
-        part, sums = prefixes(queries, keys, with_ones(v), lengths, sums, chunk=self.chunk_size, keep=keep)
-        return self._divided(part), _after(state, sums, self.k.shape[-2]) if keep else None
+        queries, keys = self._queries(alone=True), self._keys(k, self.key_bias)
+        options: dict[str, Any] = {"chunk": self.chunk_size, "keep": keep}
+        part, sums = prefixes(queries, keys, with_ones(v), lengths, to_base_two(sums), **options)
+        return self._divided(part), _after(state, to_base_e(sums), self.k.shape[-2]) if keep else None
+
+    def run_packed(self, borders: tuple[Tensor, Tensor]) -> Tensor:
+        """The output of packed sequences with these cumulative lengths of queries and keys, by plain operations."""
+        (k, v), bias, parts = self._filled(), self.key_bias, []
+        if self.anchors:
+            keys, x = NearKeys.of(k, v, bias), self.q * self.root
+            part, bias = packed_anchors(x, keys, self.root, self.anchors, borders, causal=self.causal)
+            parts.append(part)
+        if self.window:
+            call = NearCall(self.features, self.q, k, v, bias, self.root, alone=not parts)
+            if self.causal:
+                chunk = chunk_of(self.window, self.features.width) or any_chunk_of(self.window)
+                parts.append(behind(call, self.window, chunk, borders=borders[0])[0])
+            else:
+                parts.append(two_sided(call, self.window, borders[0]))
+        else:
+            rows = self._queries(alone=not parts), self._keys(k, bias), with_ones(v)
+            if self.causal:
+                parts.append(packed_causal(*rows, borders[0], self.chunk_size))
+            else:
+                parts.append(packed_everything(*rows, borders, self.chunk_size))
+        return self._divided(merged(parts))
 
     def _run_near(self, state: AttentionState | None, keep: bool) -> tuple[Tensor, AttentionState | None]:
         """The output where some keys are met exactly."""
@@ -91,7 +128,8 @@ class OneSequence:
             self = replace(self, window=min(self.window, self.q.shape[-2]), anchors=min(self.anchors, self.k.shape[-2]))
         chunk = self._chunk(keep, None if state is None else state.sums)
         if chunk is not None and not kept and not self.anchors:
-            return self._divided(self._behind_alone(chunk)), None
+            call = self._near_call((*self._filled(), self.key_bias), alone=True)
+            return self._divided(behind(call, self.window, chunk)[0]), None
         new, x = NearKeys.of(*self._filled(), self.key_bias), self.q * self.root
         reach, n = max(self.window - 1, 0), self.k.shape[-2]
         ahead = reach if kept else 0
@@ -106,14 +144,14 @@ class OneSequence:
             parts.append(attend_anchors(x, chosen, self.root, causal=self.causal))
             others = held.rows(self.anchors).then(new.without(chosen.chosen))
         if self.window and not self.causal:
-            parts.append(self._two_sided(x, others))
+            parts.append(two_sided(self._near_call(others, alone=not parts), self.window))
         else:
             lag = self.window - ahead if self.window else 0
-            whole = kept or (chunk is not None and is_symbol(n))
-            far = others.rows(0, n if whole else torch.sym_max(n - lag, 0)) if self.window else others
+            far = others.rows(0, n if kept else torch.sym_max(n - lag, 0)) if self.window else others
             if chunk is not None:
-                near = x, others.k * self.root, with_ones(others.v), others.bias
-                part, sums = self._behind(near, far.k.shape[-2], chunk, sums, before=ahead, keep=keep)
+                call, sums = self._near_call(others, alone=not parts), to_base_two(sums)
+                part, sums = behind(call, self.window, chunk, before=ahead, sums=sums, keep=keep)
+                sums = to_base_e(sums)
             else:
                 if self.window:
                     parts.append(attend_window(x, others, self.root, self.window, before=ahead))
@@ -125,9 +163,9 @@ class OneSequence:
         last = others.rows(n, None if reach else n)
         return out, _after(state, sums, n, last if chosen is None else chosen.keys.then(last))
 
-    def _two_sided(self, x: Tensor, keys: NearKeys) -> Part:
-        features, y = self._keys(keys.k, keys.bias), keys.k * self.root
-        return two_sided(self._queries(), features, with_ones(keys.v), self.window, x, y, keys.bias)
+    def _near_call(self, keys: _Keys | NearKeys, *, alone: bool) -> NearCall:
+        k, v, bias = keys
+        return NearCall(self.features, self.q, k, v, bias, self.root, alone)
 
     def _chunk(self, keep: bool, sums: KeySums | None) -> int | None:
         """Positions of a chunk where the plain engine takes window and features together."""
@@ -137,31 +175,6 @@ class OneSequence:
         if fused and not is_symbol(self.q.shape[-2]):  # lengths of its parts depend on the window, as graphs cannot
             return None
         return chunk_of(self.window, self.features.width)
-
-    def _behind_alone(self, chunk: int) -> Part:
-        """What queries see of all keys behind them, without anchors and states, which need more tables."""
-        (k, v), n = self._filled(), self.k.shape[-2]
-        near = self.q * self.root, k * self.root, with_ones(v), self.key_bias
-        far = n if is_symbol(n) else max(n - self.window, 0)  # graphs for any length must not ask whether there are any
-        return self._behind(near, far, chunk, None, before=0, keep=False)[0]
-
-    def _behind(
-        self,
-        near: tuple[Tensor, Tensor, Tensor, Tensor | None],
-        far: int,
-        chunk: int,
-        sums: KeySums | None,
-        *,
-        before: int,
-        keep: bool,
-    ) -> tuple[Part, KeySums | None]:
-        """Exact weights in the window, and features of the first ``far`` keys."""
-        x, y, v, bias = near
-        keys = self.features.log(y[..., :far, :], key=True)
-        if bias is not None:
-            keys = keys._replace(log=keys.log + bias[..., :far, None])
-        queries = self.features.log(x, key=False)
-        return behind(queries, keys, v[..., :far, :], near, self.window, chunk, before=before, sums=sums, keep=keep)
 
     def _by_features(
         self, keys: NearKeys, lag: int, sums: KeySums | None, *, keep: bool
@@ -174,32 +187,57 @@ class OneSequence:
         return Part(with_ones(out), scale_of(features, self.q, self.root, log)), sums
 
     def _by_plain_operations(
-        self, keys: _Keys, lag: int, sums: KeySums | None, *, keep: bool
+        self, keys: _Keys | NearKeys, lag: int, sums: KeySums | None, *, keep: bool, alone: bool = False
     ) -> tuple[Part, KeySums | None]:
-        k, v, bias = keys
-        queries, of_keys, values = self._queries(), self._keys(k, bias), with_ones(v)
+        """What queries see by features; ``alone`` says that no other keys are added to it."""
+        (k, v, bias), sums = keys, to_base_two(sums)
+        if isinstance(self.features, HybridTensorFeatures) and not self.causal and sums is None and k.shape[-2]:
+            part, sums = self._by_bases(self.features, k, v, bias)
+            return part, to_base_e(sums) if keep else None
+        queries, of_keys, values = self._queries(alone), self._keys(k, bias), with_ones(v)
         last = self.causal and lag == 0 and self.k.shape[-2] == 1  # a step of decoding sees all there is
         if not self.causal or last:
-            return everything(queries, of_keys, values, sums)
-        if lag == 1 and self.q.shape[-2] == 1:  # a step of decoding that sees what left the window before it
+            part, sums = everything(queries, of_keys, values, sums)
+        elif lag == 1 and self.q.shape[-2] == 1:  # a step of decoding that sees what left the window before it
             part, _ = everything(queries, None, values, sums)
-            return part, KeySums.of(of_keys, values) if sums is None else sums.absorb(of_keys, values)
-        options: dict[str, Any] = {"lag": lag, "group": self.queries_per_key, "chunk": self.chunk_size}
-        return causal(queries, of_keys, values, sums, keep=keep, **options)
+            sums = absorbed(of_keys, values, sums) if keep else None
+        else:
+            options: dict[str, Any] = {"lag": lag, "group": self.queries_per_key, "chunk": self.chunk_size}
+            part, sums = causal(queries, of_keys, values, sums, keep=keep, **options)
+        return part, to_base_e(sums) if keep else None
+
+    def _by_bases(
+        self, features: HybridTensorFeatures, k: Tensor, v: Tensor, bias: Tensor | None
+    ) -> tuple[Part, KeySums]:
+        """What queries see of all keys by features of a hybrid, from those of its bases."""
+        of_queries, of_keys = features.bases(self.q, self.root, key=False), features.bases(k, self.root, key=True)
+        if bias is not None:
+            added = (bias * LOG2E).clamp(min=2 * NOTHING)[..., None]
+            of_keys = of_keys._replace(logs=tuple(log + added for log in of_keys.logs))
+        tiled = self.engine == "auto" and k.device.type == "cpu" and not torch.compiler.is_compiling()
+        return everything_by_bases(features, (self.q, of_queries), (k, of_keys), self.root, with_ones(v), tiled=tiled)
 
     def _divided(self, part: Part) -> Tensor:
         return divide(part, positive=self.features.positive, nonpositive=self.nonpositive)
 
-    def _queries(self) -> LogFeatures:
-        return self.features.log(self.q * self.root, key=False)
+    def _queries(self, alone: bool) -> LogFeatures:
+        """To base two; without factors per row where there are no other keys."""
+        return self.features.log2(self.q, self.root, key=False, norms=not alone)
 
     def _keys(self, k: Tensor, bias: Tensor | None) -> LogFeatures:
-        keys = self.features.log(k * self.root, key=True)
-        return keys if bias is None else keys._replace(log=keys.log + bias[..., None])
+        """To base two, and finite: a product with zero must not be undefined."""
+        keys = self.features.log2(k, self.root, key=True)
+        return keys if bias is None else keys._replace(log=keys.log + (bias * LOG2E).clamp(min=2 * NOTHING)[..., None])
 
     @property
     def _layout(self) -> dict[str, Any]:
         return {"causal": self.causal, "rows": self.chunk_size, "group": self.queries_per_key if self.causal else 1}
+
+    @property
+    def divisible(self) -> bool:
+        """Whether packed sequences are computed one by one: numbers are on the host, and the fused operator takes them."""
+        known = not torch.compiler.is_compiling() and not self.q.is_meta
+        return known and self._for_the_operator(False, None) is not None
 
     def _for_the_operator(self, keep: bool, sums: KeySums | None) -> QuadraticFeatures | None:
         """The features if the fused operator computes this; ``keep`` says that the sums remain in a state."""
@@ -228,10 +266,12 @@ class OneSequence:
     def _with_others(self, keys: _Keys, group: Group) -> tuple[Part, KeySums]:
         """The result and the sums of all processes where a sequence is spread over them."""
         k, v, bias = keys
-        own = KeySums.of(self._keys(k, bias), with_ones(v))
+        own = to_base_e(absorbed(self._keys(k, bias), with_ones(v), None))
+        assert own is not None
         if not self.causal:
-            return everything(self._queries(), None, with_ones(v), total(own, group))
-        part, _ = self._by_plain_operations(keys, 0, before(own, group), keep=False)
+            part, _ = everything(self._queries(alone=True), None, with_ones(v), to_base_two(total(own, group)))
+        else:
+            part, _ = self._by_plain_operations(keys, 0, before(own, group), keep=False, alone=True)
         return part, own
 
 
