@@ -108,7 +108,7 @@ def test_what_is_not_registered_cannot_be_saved(page, tmp_path):
     try:
         phi = Approximation(kernels.Gaussian(), page["Sinusoid"](), n_projections=3).draw(2, rng=0)
         with pytest.raises(
-            TypeError, match=r"Sinusoid\(\) cannot be saved: .* register it with bochner\.catalogue\.register"
+            TypeError, match=r"Sinusoid\(\) cannot be saved: .* register it with bochner\.extending\.register"
         ):
             phi.save(tmp_path / "own.npz")
     finally:

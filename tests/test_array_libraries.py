@@ -28,7 +28,7 @@ def check_same(got, expected, rtol=1e-3, atol=1e-4):
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-@pytest.mark.swept(2)
+@pytest.mark.swept(4)
 def test_kernels_agree_with_numpy(kernel):
     gram = jax.jit(kernel)(as_jax(X), as_jax(Y))
     assert isinstance(gram, jax.Array) and gram.dtype == X.dtype
@@ -42,7 +42,7 @@ def test_kernels_have_gradients(kernel):
 
 
 @pytest.mark.parametrize("feature_map", [m for m in MAPS if m is not POINTWISE], ids=repr)
-@pytest.mark.swept(2)
+@pytest.mark.swept(4)
 def test_features_agree_with_numpy(feature_map):
     """Constants are chosen from JAX arrays, and features computed under jit."""
     here, there = spec_of(feature_map).fit(X, Y, rng=0), spec_of(feature_map).fit(as_jax(X), as_jax(Y), rng=0)

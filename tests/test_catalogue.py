@@ -102,9 +102,9 @@ def test_what_is_not_a_specification_is_explained():
 
 
 def test_registering_is_explained():
-    with pytest.raises(TypeError, match=r"catalogue\.register: expected a class of a kernel, rotation"):
+    with pytest.raises(TypeError, match=r"extending\.register: expected a class of a kernel, rotation"):
         catalogue.register(int)
-    with pytest.raises(ValueError, match=r"catalogue\.unregister: .* is not registered"):
+    with pytest.raises(ValueError, match=r"extending\.unregister: .* is not registered"):
         catalogue.unregister(rotations.Haar)
 
 

@@ -98,7 +98,7 @@ def couplable(kernel, projection):
     return kernel.spectrum != "product" or projection == IID()
 
 
-COUPLABLE = part_of([pair for pair in SHIFT_INVARIANT if couplable(*pair)])
+COUPLABLE = part_of([pair for pair in SHIFT_INVARIANT if couplable(*pair)], share=4)
 
 
 @pytest.mark.parametrize("kernel, projection", COUPLABLE, ids=repr)

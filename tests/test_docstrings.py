@@ -9,8 +9,10 @@ from pathlib import Path
 
 import bochner
 
+ROOT = Path(__file__).parent.parent
 PACKAGE = Path(bochner.__file__).parent
 FILES = sorted(str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py"))
+OTHERS = sorted(path for folder in ("lab/src", "docs", "examples") for path in (ROOT / folder).rglob("*.py"))
 CONTINUED = re.compile(r"(Of|The same|As)\b")
 
 
@@ -29,9 +31,9 @@ def texts(source: str) -> Iterator[tuple[int, str]]:
 
 def test_no_docstring_continues_another():
     found = [
-        (name, line, text[:60])
-        for name in FILES
-        for line, text in texts((PACKAGE / name).read_text())
+        (path.name, line, text[:60])
+        for path in [*(PACKAGE / name for name in FILES), *OTHERS]
+        for line, text in texts(path.read_text())
         if CONTINUED.match(text)
     ]
     assert not found

@@ -24,6 +24,11 @@ def test_what_extensions_need_is_in_one_place(name):
     assert not set(getattr(bochner, name).__all__) & set(extending.__all__)
 
 
+def test_users_have_few_names():
+    """Another name is for users only if they call it; what their own classes need is in `bochner.extending`."""
+    assert len({public for name in MODULES if name != "extending" for public in getattr(bochner, name).__all__}) <= 165
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_every_name_is_there_and_no_function_takes_an_owner(name):
     module = importlib.import_module(f"bochner.{name}")

@@ -26,7 +26,7 @@ def taken(monkeypatch, share, part=None, thorough=False, arguments=("tests",), k
     return [item.name for item in items]
 
 
-@pytest.mark.parametrize("share", (2, 3))
+@pytest.mark.parametrize("share", (2, 3, 4))
 def test_parts_are_disjoint_and_make_the_whole(share, monkeypatch):
     parts = [taken(monkeypatch, share, part) for part in range(share)]
     assert sorted(name for part in parts for name in part) == sorted(NAMES)

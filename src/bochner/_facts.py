@@ -50,7 +50,7 @@ def register(cls: type[Catalogued]) -> type[Catalogued]:
     """
     if not (isinstance(cls, type) and issubclass(cls, Catalogued)):
         raise TypeError(
-            f"catalogue.register: expected a class of a kernel, rotation, geometry, radial law, projection or "
+            f"extending.register: expected a class of a kernel, rotation, geometry, radial law, projection or "
             f"map, got {cls!r}."
         )
     same = [old for old in _registered if (old.__module__, old.__qualname__) == (cls.__module__, cls.__qualname__)]
@@ -69,7 +69,7 @@ def unregister(cls: type[Catalogued]) -> None:
         A class that was passed to `register`.
     """
     if cls not in _registered:
-        raise ValueError(f"catalogue.unregister: {cls!r} is not registered.")
+        raise ValueError(f"extending.unregister: {cls!r} is not registered.")
     _registered.remove(cls)
 
 

@@ -63,6 +63,7 @@ def points():
 
 
 @pytest.mark.parametrize("spec", KNOWN, ids=repr)
+@pytest.mark.swept(2)
 def test_closed_form_agrees_with_simulation(spec, seed):
     X, Y = points()
     exact = spec.mse(X, Y)

@@ -140,6 +140,7 @@ def test_a_width_is_not_exceeded():
 @pytest.mark.parametrize("projection", (IID(), Orthogonal(Haar()), Simplex(Haar()), Quadrature(Haar())), ids=repr)
 @pytest.mark.parametrize("kernel", (kernels.Softmax(), kernels.Matern(1.5)), ids=repr)
 @pytest.mark.parametrize("rows", (1, 5))
+@pytest.mark.swept(2)
 def test_a_single_last_cosine_is_unbiased(rows, kernel, projection, seed):
     x, y = np.array([[0.9, -0.4, 0.3]]), np.array([[-0.2, 0.5, 0.6]])
     spec, rng = (

@@ -26,6 +26,6 @@ pytestmark = [
         GaussianProcess(map="positive", n_components=32, optimize="amplitude"),
     ]
 )
-@pytest.mark.swept(3)
+@pytest.mark.swept(4)
 def test_checks_of_scikit_learn(estimator, check):
     check(estimator)

@@ -64,7 +64,8 @@ CALLS = {
 
 
 def interrupted(call, delay):
-    """Whether the call was interrupted after so many seconds."""
+    """Whether the call was interrupted after so many seconds; not so if it had ended before the signal was seen."""
+    ended = False
 
     def stop(number, frame):
         raise KeyboardInterrupt
@@ -73,9 +74,10 @@ def interrupted(call, delay):
     try:
         signal.setitimer(signal.ITIMER_REAL, delay)
         call()
+        ended = True
         signal.setitimer(signal.ITIMER_REAL, 0)
     except KeyboardInterrupt:
-        return True
+        return not ended
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

@@ -121,7 +121,7 @@ ADAPTIVE_MAPS: list[maps.Map] = distinct(
     maps.GaussianHybrid(4),
     maps.ClusterHybrid(2, 2),
     maps.ClusterHybrid(2, 2, diagonal="real", light=0.2, shared=False),
-    maps.ClusterHybrid(2, 2, "gaussian", n_coefficients=4),
+    maps.ClusterHybrid(1, 1, "gaussian", n_coefficients=4),
 )
 
 HOMOGENEOUS_MAPS: list[tuple[maps.Map, kernels.Kernel]] = [
@@ -207,7 +207,8 @@ UNBIASED_SPECS: list[tuple[maps.Map, Projection]] = part_of(
         for m in (*FIXED_MAPS, *(m for m in OTHER_MAPS if m.planned and m.uses_rows))
         for P in UNBIASED_PROJECTIONS
         if m.serves(kernels.Softmax()) or (works(m, P) and m.unbiased(P))
-    ]
+    ],
+    share=4,
 )
 """Maps with fixed constants, each with projections with which its estimate is unbiased."""
 

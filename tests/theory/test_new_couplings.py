@@ -1,5 +1,7 @@
 """Errors of dense features with orthogonal rows and of rows of signs, against simulation."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -47,11 +49,17 @@ def test_only_positive_dense_features_have_it():
 Z = np.array([[1.8, 0, 0, 0], [0.9, 0.9, 0.9, 0.9], [0.5, -1.0, 0.3, 0.7], [1.2, 0.0, 1.2, 0.0]])
 
 
+@cache
+def errors_of_signs(m):
+    """Squared errors of m rows of signs at the points Z, over 4000 draws."""
+    spec = Approximation(kernels.Gaussian(), maps.Trigonometric(), Orthogonal(MultiHadamard()), m)
+    return spec, squared_errors(spec, Z, np.zeros((1, 4)), 4000)
+
+
 @pytest.mark.parametrize("m", [3, 4, 6])
 def test_rows_of_signs_have_the_error_of_theory(m):
     """An axis, ones, generic and a comb; whole and cut blocks; 4000 draws, |z| < 5."""
-    spec = Approximation(kernels.Gaussian(), maps.Trigonometric(), Orthogonal(MultiHadamard()), m)
-    errors = squared_errors(spec, Z, np.zeros((1, 4)), 4000)
+    spec, errors = errors_of_signs(m)
     assert worst_z(errors, spec.mse(Z, np.zeros((1, 4)))) < 5
 
 
@@ -65,9 +73,7 @@ def test_rows_of_many_signs_have_the_error_of_theory():
 
 def test_mutants_of_sign_rows_are_rejected():
     """Independent rows and Haar rows."""
-    spec = Approximation(kernels.Gaussian(), maps.Trigonometric(), Orthogonal(MultiHadamard()), 4)
-    origin = np.zeros((1, 4))
-    errors = squared_errors(spec, Z, origin, 4000)
+    origin, (_, errors) = np.zeros((1, 4)), errors_of_signs(4)
     for projection in (IID(), Orthogonal()):
         assert (
             worst_z(errors, Approximation(kernels.Gaussian(), maps.Trigonometric(), projection, 4).mse(Z, origin)) > 5

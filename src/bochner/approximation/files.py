@@ -1,7 +1,7 @@
 """Files of drawn features: a format version, the plan as JSON, and arrays under stable names; no executable code.
 
 The JSON of a plan names public classes by their public module (``"maps.OptimalPositive"``) and holds their parameters,
-so files do not depend on the private modules.  Register your own classes with `bochner.catalogue.register` before you
+so files do not depend on the private modules.  Register your own classes with `bochner.extending.register` before you
 save or load them.
 """
 
@@ -232,7 +232,7 @@ def _encode(value: Any) -> Any:
     name = _public_name(type(value))
     if name is None:
         raise TypeError(
-            f"{value!r} cannot be saved: its class is not public in bochner; register it with bochner.catalogue.register."
+            f"{value!r} cannot be saved: its class is not public in bochner; register it with bochner.extending.register."
         )
     return {"type": name} | {field.name: _encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
 

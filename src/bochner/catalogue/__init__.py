@@ -2,7 +2,7 @@
 
 Each class declares its facts once (`name`, variants, references, what it serves, when it is worth trying).  This module
 collects them, and `recommend`, `compare`, the command line, the benchmarks, the tables of the documentation, the error
-messages and the common tests iterate over it.  Use `register` to add your own class.
+messages and the common tests iterate over it.  Use `bochner.extending.register` to add your own class.
 
 >>> from bochner import catalogue
 >>> sorted(catalogue.rotations())
@@ -12,7 +12,9 @@ messages and the common tests iterate over it.  Use `register` to add your own c
 Simplex(rotation=Hadamard(blocks=3), radii='kernel')
 """
 
-from .._facts import publish, register, unregister
+from .._facts import publish
+from .._facts import register as register
+from .._facts import unregister as unregister
 from ..approximation._names import (
     geometries,
     kernel,
@@ -42,10 +44,8 @@ __all__ = [
     "projection",
     "projections",
     "radii",
-    "register",
     "rotation",
     "rotations",
-    "unregister",
 ]
 
 publish(globals())

@@ -12,11 +12,12 @@ inputs they act on (``scaled``) and its bandwidth (``has_bandwidth``, ``bandwidt
 - kernels made of others: `Periodic`, `Product`, `Sum`, `Columns`, `Additive`;
 - functions of the dot product and the norms: `Softmax`, `Linear`, `Polynomial`, `DotProduct`, `Angular`, `ArcCosine`;
 - base classes for your own kernels: `Radial` (functions of the Euclidean distance), `ShiftInvariant`, `Kernel`;
-- bandwidths: `resolve_bandwidth`, which the whole library uses to choose them, and `median_distance`.
+- bandwidths: `resolve_bandwidth`, which the whole library uses to choose them.
 """
 
 from .._facts import publish
-from ._bandwidth import median_distance, resolve_bandwidth
+from ._bandwidth import median_distance as median_distance
+from ._bandwidth import resolve_bandwidth
 from ._beta_mixtures import Beta, Kummer, Tricomi
 from ._columnwise import Additive, Columns
 from ._composite import Periodic, Product, Sum
@@ -63,7 +64,6 @@ __all__ = [
     "Softmax",
     "Sum",
     "Tricomi",
-    "median_distance",
     "resolve_bandwidth",
 ]
 

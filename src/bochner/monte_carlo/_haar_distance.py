@@ -54,7 +54,7 @@ def haar_distance(
 
     See Also
     --------
-    bochner.theory.uniform_mmd : the same for any sample of directions.
+    bochner.extending.uniform_mmd : the same for any sample of directions.
     bochner.rotations.Rotation.flops : operations of a product, the other axis of OMC Figure 2.
 
     Notes

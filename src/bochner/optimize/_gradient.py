@@ -84,7 +84,7 @@ def smoothed_gradient(
     See Also
     --------
     minimize : descent along such gradients.
-    bochner.theory.smoothing_gradient_mse : the error in closed form where f is quadratic.
+    bochner.extending.smoothing_gradient_mse : the error in closed form where f is quadratic.
 
     Notes
     -----

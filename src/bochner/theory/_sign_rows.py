@@ -67,17 +67,21 @@ def _mse(Z: np.ndarray, m: int, d: int) -> np.ndarray:
 
 
 def _pair(cosine: np.ndarray, sine: np.ndarray, weights: np.ndarray, d: int) -> np.ndarray:
-    """Mean of the product of two rows of a block, over all pairs of rows and all lengths."""
-    both = np.outer(weights, weights)
-    cc = cosine[:, :, None] * cosine[:, None]  # (pairs, radii, radii, d)
-    ss = sine[:, :, None] * sine[:, None]
-    total = np.zeros(len(cosine))
+    """Mean of the product of two rows of a block, over all pairs of rows and all lengths.
+
+    A group of bit t is two halves of 2^t neighbours, with opposite signs; the products over halves of bit t + 1 are those
+    of two halves of bit t.  Exchanging the two lengths changes nothing, so that half of their pairs suffice.
+    """
+    first, second = np.triu_indices(len(weights))
+    both = weights[first] * weights[second] * np.where(first == second, 1.0, 2.0)
+    cosine, sine = (np.moveaxis(values, -1, 0) for values in (cosine, sine))  # (d, pairs, radii): whole slices multiply
+    cc, ss = cosine[..., first] * cosine[..., second], sine[..., first] * sine[..., second]
+    same, opposite = cc - ss, cc + ss  # of cosines of (R + R') z and (R - R') z
+    total = np.zeros(cc.shape[1])
     for t in range(d.bit_length() - 1):
-        sign = 1.0 - 2.0 * ((np.arange(d) >> t) & 1)
-        groups = (*cc.shape[:-1], d >> (t + 1), 2 << t)
-        plus, minus = (np.prod((cc - g * sign * ss).reshape(groups), axis=-1) for g in (1, -1))
-        value = np.prod((plus + minus) / 2, axis=-1)
-        total += 2.0 ** (-t - 1) * d / (d - 1) * np.einsum("nij,ij->n", value, both)
+        groups = (same[::2] * opposite[1::2] + opposite[::2] * same[1::2]) / 2
+        total += 2.0 ** (-t - 1) * d / (d - 1) * (np.prod(groups, axis=0) @ both)
+        same, opposite = same[::2] * same[1::2], opposite[::2] * opposite[1::2]
     return total
 
 
