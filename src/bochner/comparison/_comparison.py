@@ -277,7 +277,10 @@ class Comparison:
         return f"{100 * (1 - self.best.error / other.error):.0f} %" if other.error > 0 else "0 %"
 
     def _times(self, other: Result) -> str:
-        return f"{other.error / self.best.error:.2f} times" if self.best.error > 0 else "more than"
+        if not self.best.error > 0:
+            return "more than"
+        ratio = other.error / self.best.error
+        return f"{ratio:.{0 if ratio >= 10 else 2}f} times"
 
     def _sentence(self, result: Result) -> str:
         cost = self._cost(result)

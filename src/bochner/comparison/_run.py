@@ -29,6 +29,8 @@ _SHARE = 0.3
 _FIRST_TRIAL, _STEP = 100, 3  # rows of the first trial fit, and the factor to the next: two fits tell how time grows
 _TRIAL = 0.03
 """Share of the budget for one trial fit, beyond the two smallest sizes."""
+_LONG_TRIAL = 0.25
+"""Seconds from which the first fit is repeated."""
 _SPENT = 0.8
 """Share of the remaining time that is planned, since predictions of times err by some tens of percent."""
 _ONE_FIT = 0.1
@@ -199,11 +201,16 @@ class Run:
         return [_result(c, found[c.name], self.classifies) for c in judged if c.name not in self.left_out]
 
     def seconds_of(self, candidate: EstimatorCandidate, n: int) -> float:
-        """Predicted time of a fit on n rows: the least that a trial predicts, since a busy machine only adds to times."""
-        return min(took * math.pow(n / size, candidate.growth) for size, took in self.trials[candidate.name])
+        """Predicted time of a fit on n rows: the least of the trials on the most rows, as a busy machine adds to times.
+
+        Trials on fewer rows predict too little: times grow faster there, while landmarks are as many as rows.
+        """
+        trials = self.trials[candidate.name]
+        most = max(size for size, _ in trials)
+        return min(took for size, took in trials if size == most) * math.pow(n / most, candidate.growth)
 
     def _tried(self, judged: list[EstimatorCandidate], shown: bool) -> list[EstimatorCandidate]:
-        """Fit all on few rows, twice, and on more rows what is fast enough; the first fits also compile and import."""
+        """Fit all on few rows, and on more rows what is fast enough."""
         size, tried = min(_FIRST_TRIAL, len(self.X)), list(judged)
         while tried and size <= len(self.X) and self.elapsed < self.budget / 4:
             rows = self._sample(size)
@@ -212,14 +219,24 @@ class Run:
                 if not candidate.needed and self.elapsed > self.budget / 2:
                     self.left_out.setdefault(candidate.name, "since there was no time to try it")
                     continue
-                before = clock()
-                if self._fit(candidate, split, rows) is not None:
-                    self.trials.setdefault(candidate.name, []).append((len(split[0]), clock() - before))
+                self._try(candidate, split, rows)
             judged = [candidate for candidate in judged if candidate.name not in self.left_out]
             size *= _STEP
             quick = _TRIAL * self.budget if size > _STEP * _FIRST_TRIAL else math.inf
             tried = [c for c in judged if self.seconds_of(c, size // 2) <= quick]
         return judged
+
+    def _try(self, candidate: EstimatorCandidate, split: Any, rows: np.ndarray) -> None:
+        """Fit once, and again if that took long and there is time: the first fit may also compile and import."""
+        for _ in range(2):
+            before = clock()
+            if self._fit(candidate, split, rows) is None:
+                return
+            took = clock() - before
+            first = candidate.name not in self.trials
+            self.trials.setdefault(candidate.name, []).append((len(split[0]), took))
+            if not first or took < _LONG_TRIAL or self.elapsed + took > self.budget / 2:
+                return
 
     def _planned(self, judged: list[EstimatorCandidate]) -> tuple[list[EstimatorCandidate], int, dict[str, str]]:
         """The candidates and the number of rows for which there is time, and why others are left out.
