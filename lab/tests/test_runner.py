@@ -56,10 +56,18 @@ def test_result_holds_everything(tmp_path):
     assert found["verdict"] == experiments.IN_PART
     assert found["seed"] == 3 and found["parameters"] == {"n": 4}
     assert {"numpy", "processor", "threads", "bochner"} <= set(found["environment"])
-    assert found["commit"] and found["wall_seconds"] >= 0
+    assert len(found["code"]) == 12 and found["wall_seconds"] >= 0
     assert found["parts"]["a"]["numbers"]["limit"] is None  # JSON has no infinity
     assert json.loads(experiments.result_path(tmp_path, "simrf-toy", "smoke").read_text()) == found
     assert not list(tmp_path.rglob("*.tmp"))
+
+
+def test_the_version_has_the_digits_that_results_have(tmp_path, capsys):
+    found = experiments.run(Toy(), tmp_path, "smoke")
+    with pytest.raises(SystemExit) as stopped:
+        main(["--version"])
+    assert stopped.value.code == 0 and found["code"] == found["parts"]["a"]["code"]
+    assert capsys.readouterr().out.endswith(f", code {found['code']}\n")
 
 
 def test_an_interrupted_run_continues_with_the_same_numbers(tmp_path):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from bochner_lab import (
 )
 from bochner_lab._runner import plain
 from bochner_lab._verdicts import interval, smallest_effect, together, verdict_of
+from bochner_lab.papers._image_power import power_of_images
 
 TRIES = 2000
 
@@ -165,10 +168,29 @@ def test_a_set_up_without_power_decides_nothing_by_estimates():
     assert "A constant is better." in found["The difference is positive."].evidence
 
 
+@pytest.mark.parametrize("iid, learns, passed", [(0.0, True, True), (20.0, True, False), (0.0, False, False)])
+def test_policies_need_to_learn_and_a_control_that_is_worse(iid, learns, passed):
+    """Independent directions that are as good as exact ones, and policies that stay where they were, decide nothing."""
+    one, rng, seeds = lab.experiment("omc-quadruped"), np.random.default_rng(0), tuple(range(10))
+    height = {method: iid if method == "IID" else 20.0 for method in one.methods}
+    slope = np.linspace(0, 1, 5) if learns else np.zeros(5)
+    parts = {
+        f"{method} {seed}": {"curve": (height[method] * slope + 5 + 0.01 * rng.standard_normal(5)).tolist()}
+        for method in one.methods
+        for seed in seeds
+    }
+    check = one.power(lab.Results({"seeds": seeds}, parts))
+    assert check.passed is passed and len(check.rows) == len(one.methods) + 1
+
+
+def test_models_of_images_are_next_to_a_linear_classifier():
+    rivals = {"one class for all": 0.1, "linear classifier of pixels": 0.8}
+    assert power_of_images(rivals, {"a": 0.9, "b": 0.85}).passed
+    assert not power_of_images(rivals, {"a": 0.9, "b": 0.75}).passed
+
+
 def test_our_statements_do_not_count():
-    result = lab.read_result(
-        lab.result_path(__import__("pathlib").Path(__file__).parents[1] / "results", "hrf-fig6", "full")
-    )
+    result = lab.read_result(lab.result_path(Path(__file__).parents[1] / "results", "hrf-fig6", "full"))
     counted = [Finding(s["holds"], "") for s in result["statements"] if not s["ours"]]
     assert verdict_of(counted) == result["verdict"] and any(s["ours"] for s in result["statements"])
 
@@ -187,3 +209,32 @@ def test_noise_is_not_mostly_equal():
     rng = np.random.default_rng(0)
     found = [mostly_equal(Estimate.of(rng.standard_normal((4, 10))), 0.5, "", share=0.9).holds for _ in range(200)]
     assert not any(found)
+
+
+@pytest.mark.parametrize(
+    ("mean", "error", "holds"),
+    [([1.02, 0.99, 1.01], 0.01, True), ([1.02, 0.99, 1.2], 0.01, False), ([1.0, 1.0, 1.0], 0.3, None)],
+)
+def test_simulations_confirm_a_formula_if_they_are_precise(mean, error, holds):
+    assert lab.agreement(Estimate(np.array(mean), np.full(3, error)), 1.0).holds is holds
+
+
+def test_a_formula_may_have_values_of_zero():
+    simulated = Estimate(np.array([0.0, 1.0]), np.array([0.0, 0.01]))
+    assert lab.agreement(simulated, [0.0, 1.0]).holds
+    assert lab.agreement(simulated, [0.1, 1.0]).holds is False
+
+
+@pytest.mark.parametrize("name", ["crt-theorem3.2", "crt-theorem3.4", "hrf-lemma3.4"])
+def test_simulations_do_not_confirm_values_of_other_points(name):
+    result = json.loads((Path(__file__).parents[1] / "results" / name / "full" / "result.json").read_text("utf-8"))
+    parts = {key: copy.deepcopy(part["numbers"]) for key, part in result["parts"].items()}
+    one = lab.experiment(name)
+    confirm = next(test for sentence, test in one.statements().items() if "four standard errors" in sentence)
+    assert confirm(lab.Results(result["parameters"], parts)).holds
+    key = "Eq. 7" if name == "hrf-lemma3.4" else "exact"
+    holders = [part for part in parts.values() if key in part]
+    values = [part[key] for part in holders]
+    for part, value in zip(holders, values[1:] + values[:1], strict=True):
+        part[key] = value
+    assert confirm(lab.Results(result["parameters"], parts)).holds is False

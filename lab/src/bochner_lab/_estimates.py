@@ -79,7 +79,7 @@ class Estimate:
         return np.asarray(np.abs(self.mean - np.asarray(value)) <= errors * self.error + 1e-12)
 
     def root(self) -> Estimate:
-        """Of the square root, to first order."""
+        """Estimate of the square root, to first order."""
         root = np.sqrt(self.mean)
         return Estimate(root, self.error / (2 * np.where(root > 0, root, 1.0)), self.samples)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import math
 import os
 import re
-import subprocess
 import tempfile
 import time
 import zlib
@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import asdict
+from importlib import resources
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from ._experiment import Experiment, Results, experiment
 from ._verdicts import CANNOT_RUN, VERDICTS, verdict_of
 
 FORMAT = 2
+_VERDICTS = "known_verdicts.json"
 
 
 def result_path(out: Path, name: str, profile: str) -> Path:
@@ -114,14 +116,18 @@ def compute_part(one: Experiment, profile: str, name: str, seed: int) -> dict[st
         "part": name,
         "parameters": plain(p),
         "seed": seed,
-        "commit": commit(),
+        "code": code(),
         "seconds": seconds,
         "numbers": numbers,
     }
 
 
 def _part_of(part: Mapping[str, Any]) -> dict[str, Any]:
-    return {"seconds": part["seconds"], "commit": part["commit"], "numbers": part["numbers"]}
+    return {
+        "seconds": part["seconds"],
+        **{key: part[key] for key in ("code", "commit") if key in part},
+        "numbers": part["numbers"],
+    }
 
 
 def _part_path(folder: Path, name: str) -> Path:
@@ -157,7 +163,7 @@ def _heading(one: Experiment, profile: str, p: Mapping[str, Any], seed: int) -> 
         "data": list(one.data),
         "methods": list(one.methods),
         "seed": seed,
-        "commit": commit(),
+        "code": code(),
         "environment": environment(),
     }
 
@@ -223,7 +229,6 @@ _FIELDS: dict[str, Any] = {
     "profile": str,
     "command": str,
     "rule": str,
-    "commit": str,
     "seed": int,
     "parameters": dict,
     "environment": dict,
@@ -285,15 +290,15 @@ def _temporary(folder: Path) -> Iterator[Path]:
 
 
 @functools.cache
-def commit() -> str:
-    """The commit of the checkout that this package is in; "installed" where it is in none."""
-    folder = Path(__file__).parent
-    command = ["git", "-C", str(folder), "log", "-1", "--format=%H", "--", str(folder.parent)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10)
-    except (OSError, subprocess.TimeoutExpired):
-        return "installed"
-    return done.stdout.strip() or "installed"
+def code() -> str:
+    """Twelve digits that stand for the source of both packages: whoever has the same files computes the same digits."""
+    digest = hashlib.sha256()
+    for root in (Path(str(resources.files("bochner"))), Path(__file__).parent):
+        for path in sorted(p for kind in ("*.py", "*.json") for p in root.rglob(kind)):
+            if path.name != _VERDICTS:  # follows from results
+                digest.update(f"{root.name}/{path.relative_to(root).as_posix()}\n".encode())
+                digest.update(path.read_bytes().replace(b"\r\n", b"\n"))
+    return digest.hexdigest()[:12]
 
 
 def plain(value: Any) -> Any:

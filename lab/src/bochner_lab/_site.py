@@ -139,11 +139,20 @@ def _section(result: Mapping[str, Any], out: Path) -> str:
         pieces.append(f'<figure><img alt="{safe(result["item"])}" src="data:image/png;base64,{data}"></figure>')
     if result["comparison"]:
         pieces.append(_table(["", "paper", "here"], [_row(row) for row in result["comparison"]]))
-    facts = {**result["environment"], "commit": result["commit"][:12], "seed": result["seed"]}
+    facts = {**result["environment"], **_origin(result), "seed": result["seed"]}
     where = ", ".join(f"{key} {value}" for key, value in facts.items())
     took = seconds(result["wall_seconds"])
     pieces.append(f'<p class="facts"><code>{safe(result["command"])}</code>: {took}. {safe(where)}.</p>')
     return "".join(pieces)
+
+
+def _origin(result: Mapping[str, Any]) -> dict[str, str]:
+    """What tells which code made the numbers: digits of the parts, or for older ones commits, where they are known."""
+    found = {
+        key: sorted({str(part[key])[:12] for part in (result, *result["parts"].values()) if part.get(key)})
+        for key in ("code", "commit")
+    }
+    return {key: " and ".join(values) for key, values in found.items() if values}
 
 
 def _row(row: Mapping[str, Any]) -> list[str]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from ._estimates import Estimate
+from ._estimates import Estimate, share
 
 HOLDS, IN_PART, FAILS, UNDECIDED = "holds", "holds in part", "does not hold", "undecided"
 CANNOT_RUN = "cannot be run here"
@@ -57,7 +58,8 @@ def superior(gain: Estimate, evidence: str, *, least: float = 0.0) -> Finding:
     """
     low, _ = interval(gain)
     _, high = interval(gain, points=gain.mean.size)
-    return Finding(_decided((low > least).all(), (high < least).any()), evidence, smallest_effect(gain))
+    smallest = smallest_effect(gain) if np.any(gain.error) else None  # closed forms are not estimated
+    return Finding(_decided((low > least).all(), (high < least).any()), evidence, smallest)
 
 
 def superior_somewhere(gain: Estimate, evidence: str) -> Finding:
@@ -101,6 +103,33 @@ def mostly_equal(difference: Estimate, margin: float, evidence: str, *, share: f
     return Finding(
         _decided(inside.sum() >= share * n, outside.sum() > (1 - share) * n), evidence, smallest_effect(difference)
     )
+
+
+def agreement(simulated: Estimate, exact: Any, *, margin: float = 0.1) -> Finding:
+    """Judge that simulated numbers have the values of a formula.
+
+    It does not hold if a number is four standard errors away from its value, as noise alone makes one in 16 000.
+    It holds if more than half of the intervals are also within a margin, relative to the values; otherwise the
+    simulation is too coarse to confirm the formula.  The smallest effect is a relative error of the formula, at the
+    median point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner_lab import Estimate, agreement
+    >>> [agreement(Estimate(np.array(1.01), np.array(error)), 1.0).holds for error in (0.01, 0.001, 0.5)]
+    [True, False, None]
+    """
+    mean, error = np.ravel(simulated.mean), np.ravel(simulated.error)
+    value = np.ravel(np.broadcast_to(np.asarray(exact, dtype=np.float64), np.shape(simulated.mean)))
+    scale = np.where(value == 0, 1.0, np.abs(value))
+    relative = Estimate((mean - value) / scale, error / scale, simulated.samples)
+    near = np.abs(relative.mean) <= 4 * relative.error + 1e-12
+    low, high = interval(relative)
+    inside = (low > -margin) & (high < margin)
+    evidence = f"{share(near)} agree within four standard errors, {share(inside)} to {margin:g} of the value."
+    seen = (4 + stats.norm.ppf(POWER)) * float(np.median(relative.error))
+    return Finding(_decided(near.all() and 2 * inside.sum() > inside.size, not near.all()), evidence, seen)
 
 
 def not_worse(gain: Estimate, margin: float, evidence: str) -> Finding:

@@ -18,6 +18,7 @@ import bochner_lab as lab
 from bochner.cli.plugins import load_plugins
 from bochner.reporting import as_json, format_table, printable, seconds
 
+from ._runner import code
 from .benchmarks import _bench
 
 _NAMES = "experiments by name, such as simrf-fig6"
@@ -45,10 +46,20 @@ class Parser(argparse.ArgumentParser):
         super().error(printable(" ".join(message.split())))
 
 
+class _Version(argparse.Action):
+    """Show the version, and the digits that results made by the same code have."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        print(f"bochner-lab {lab.__version__}, code {code()}")
+        parser.exit()
+
+
 def parser() -> argparse.ArgumentParser:
     """The parser of ``bochner-lab``."""
     main = Parser(prog="bochner-lab", description="Experiments, benchmarks and data sets of bochner.")
-    main.add_argument("--version", action="version", version=f"bochner-lab {lab.__version__}")
+    main.add_argument(
+        "--version", action=_Version, nargs=0, help="show the version and the digits of the code, and exit"
+    )
     commands = main.add_subparsers(dest="command", metavar="COMMAND")
     listing = _action(commands, "list", _list, "show all experiments, their claims, data and times")
     listing.add_argument("--json", action="store_true", help="print JSON instead of a table")

@@ -73,5 +73,9 @@ def test_decoding_is_measured(monkeypatch):
     }
     for name, value in small.items():
         monkeypatch.setattr(decode, name, value)
+    model = decode._smollm2
+    monkeypatch.setattr(
+        decode, "_smollm2", lambda layers, **_: model(min(layers, 2), vocab_size=8, intermediate_size=8)
+    )
     results = list(SUITES["decode"]())
     assert len(results) == 14 and not any(math.isnan(result.value) for result in results)

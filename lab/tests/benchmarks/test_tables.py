@@ -115,6 +115,26 @@ def test_methods_may_be_measured_on_fewer_splits():
     assert found.means[XRFM] == 0.75 and np.isnan(found.methods[XRFM]).sum() == 1
 
 
+def test_methods_are_compared_on_the_splits_of_both():
+    hard = [cell("bike", k, ours=1.0 + k, boosting=2.0 + 2 * k, xrfm=1.0, constant=4.0) for k in range(3)]
+    del hard[2]["methods"][XRFM], hard[1]["methods"][XRFM]  # it was measured on the easy split alone
+    found = tables.errors(hard)["bike"]
+    assert found.ratio(XRFM) == 1.0 and found.ratio(BOOSTING) == 0.5
+
+
+def test_a_wrong_row_more_or_less_is_no_regret_of_six():
+    """Three wrong rows of 45 against none: by half a row for none, with one more row each, and by the other splits."""
+    one = cell("wine", 0, ours=3 / 45, boosting=0.5, constant=1.0, lucky=0.0, usual=2 / 45)
+    two = cell("wine", 1, ours=1 / 45, boosting=0.5, constant=1.0, lucky=4 / 45, usual=1 / 45)
+    first, both = (
+        tables.errors([c | {"classes": True, "test_rows": 45} for c in cells]) for cells in ([one], [one, two])
+    )
+    assert math.isclose(tables.regret(first["wine"]), 6.0)
+    assert math.isclose(tables.regret(first["wine"], more=True), 4.0)
+    assert math.isnan(tables.unseen_regret(first["wine"]))
+    assert math.isclose(tables.unseen_regret(both["wine"]), 4 / 6)  # usual on the first split, lucky on the second
+
+
 def test_options_of_other_suites_are_refused(capsys):
     assert main(["bench", "learn", "--profile", "smoke"]) == 2
     assert "belong to the suite tables" in capsys.readouterr().err

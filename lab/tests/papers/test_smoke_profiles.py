@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import bochner_lab as experiments
 from bochner_lab import datasets
 from bochner_lab._runner import plain
+from bochner_lab.command_line import known_verdicts
 from bochner_lab.datasets import _load
 
 ALL = experiments.experiments()
@@ -29,7 +31,7 @@ def needs_data(one):
 
 
 @pytest.mark.parametrize("name", ALL)
-@pytest.mark.swept(2)
+@pytest.mark.swept(4)
 def test_smoke_profile_ends_in_a_verdict_and_a_figure(name, tmp_path):
     one = ALL[name]
     if needs_data(one):
@@ -81,3 +83,13 @@ def test_committed_verdicts_follow_from_their_numbers(name):
     for key in ("verdict", "statements", "power", "comparison"):
         assert again[key] == found[key]
     assert list(found["parts"]) == list(one.parts(one.profiles["full"]))
+
+
+def undecided():
+    """Claims of papers that our numbers do not decide."""
+    return [name for name, one in ALL.items() if one.paper != "ours" and known_verdicts()[name] == "undecided"]
+
+
+@pytest.mark.parametrize("name", undecided())
+def test_an_undecided_claim_says_what_would_decide_it(name):
+    assert re.search(r"[Tt]o decide it|would need about|[Ff]ewer runs than", ALL[name].deviations)

@@ -85,7 +85,7 @@ class Point:
 
     @property
     def errors(self) -> np.ndarray:
-        """Of each draw: shares of wrong classes, or roots of the mean squared errors."""
+        """Error of each draw: the share of wrong classes, or the root of the mean squared error."""
         means = self.losses.mean(axis=1)
         return np.asarray(means if self.classes else np.sqrt(means))
 
@@ -96,7 +96,7 @@ class Point:
 
     @property
     def standard_error(self) -> float:
-        """Of the mean over the draws."""
+        """Standard error of the mean over the draws."""
         n = len(self.errors)
         return float(np.std(self.errors, ddof=1) / np.sqrt(n)) if n > 1 else 0.0
 

@@ -11,7 +11,7 @@ from bochner.extending import Kernel
 from bochner.kernels import Gaussian
 
 TUBE = 0.05
-"""Of support vector regression, in standard deviations of the target."""
+"""Half the width of the tube of support vector regression, in standard deviations of the target."""
 MOST_TREES, PATIENCE = 300, 15
 """Rounds of boosting, and rounds without progress after which it stops."""
 

@@ -33,7 +33,7 @@ class Result:
     """What pages and pictures are made from."""
 
     def with_numbers(self, **numbers: Any) -> Result:
-        """The same line with more numbers."""
+        """A copy of this line with more numbers."""
         return replace(self, numbers=self.numbers | numbers)
 
 
@@ -80,6 +80,7 @@ SUITES = {
         "processes",
         "projections",
         "tables",
+        "trained",
         "without_numba",
     )
 }

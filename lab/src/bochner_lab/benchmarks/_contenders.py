@@ -30,7 +30,7 @@ OUR_WIDTHS = (128, 512, 1024, 2048, 3072)
 WIDE = 8192
 """Width of the methods that need no decomposition, on data with half as many rows again."""
 DRAWS = {128: 3, 512: 3, 1024: 3, 2048: 3, 3072: 2, WIDE: 1}
-"""Of the features, by width."""
+"""Number of draws of the features, by width."""
 _TRIAL_ROWS = 6000
 _TRIAL_WIDTH = 1024
 _TRIAL_VECTORS = 2000
@@ -174,7 +174,7 @@ def _metric(model: Any) -> np.ndarray | None:
 
 
 def _own(split: Split, width: int, *, map: Any, auto: Search) -> Any:
-    """The same for one map; if the automatic mode has chosen that map, it need not choose again."""
+    """Settings chosen for one map; those of the automatic mode where it has chosen that map."""
     found = auto(split, width)
     return found if found.parameters["map"] == (map and AT_POINTS[map]) else _chosen(split, width, map=map)
 

@@ -138,7 +138,7 @@ def _constant(split: Split, seed: int) -> Predicted:
 
 
 def _xrfm(split: Split, seed: int) -> Predicted:
-    """As its authors call it: standardised columns, a fifth of the rows to validate."""
+    """xRFM, called as its authors do: standardised columns, a fifth of the rows to validate."""
     from sklearn.preprocessing import StandardScaler
     from xrfm import xRFM
 

@@ -8,7 +8,6 @@ with what it computed before; then it is saved, loaded, and generates.
 from __future__ import annotations
 
 import contextlib
-import copy
 import importlib
 import inspect
 import io
@@ -17,57 +16,18 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import product
 from typing import Any
 
 from ._bench import Result, at_least, measured, not_measured
+from ._small_models import WAYS, batches, built, output
 
 GOAL = 300
 """Classes that are to agree with exact attention."""
 TOLERANCE = 1e-3
 """Largest difference of outputs, relative to the largest output: float32 in another order of operations."""
-_LENGTH, _VOCABULARY, _WIDTH, _HEADS = 12, 64, 32, 4
-_TRIED = 8
+_TRIED = 10
 """Models of a family that are tried until all of its classes are found."""
-_MOST = 30_000_000
-"""Parameters of a model that is still tried."""
-_SIZES: dict[str, Any] = {
-    **dict.fromkeys(
-        ("hidden_size", "d_model", "n_embd", "dim", "embed_dim", "hidden_dim", "encoder_hidden_size", "projection_dim",
-         "decoder_hidden_size", "embedding_size", "word_embed_proj_dim", "true_hidden_size", "projector_hidden_size",
-         "attention_hidden_size", "n_embed", "encoder_embed_dim", "vision_hidden_size", "out_hidden_size", "kv_dim",
-         "d_embed", "hidden_channels", "vision_output_dim", "text_hidden_size", "lm_hidden_size"),
-        _WIDTH,
-    ),
-    **dict.fromkeys(
-        ("num_attention_heads", "n_head", "n_heads", "num_heads", "encoder_attention_heads", "decoder_attention_heads",
-         "attention_heads", "encoder_num_attention_heads", "decoder_num_attention_heads", "num_key_value_heads",
-         "encoder_num_key_value_heads", "decoder_num_key_value_heads", "num_encoder_attention_heads",
-         "num_decoder_attention_heads", "n_kv_heads", "multi_query_group_num", "num_kv_heads"),
-        _HEADS,
-    ),
-    **dict.fromkeys(
-        ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers", "decoder_layers", "depth",
-         "encoder_num_hidden_layers", "decoder_num_hidden_layers", "num_encoder_layers", "num_decoder_layers",
-         "encoder_num_layers", "decoder_num_layers"),
-        2,
-    ),
-    **dict.fromkeys(
-        ("intermediate_size", "ffn_dim", "encoder_ffn_dim", "decoder_ffn_dim", "d_ff", "n_inner", "moe_intermediate_size",
-         "shared_expert_intermediate_size", "encoder_intermediate_size", "decoder_intermediate_size", "ffn_hidden_size",
-         "mlp_dim", "dense_intermediate_size", "encoder_ffn_embed_dim", "intermediate_size_mlp"),
-        64,
-    ),
-    **dict.fromkeys(("head_dim", "d_kv", "kv_channels", "attention_head_dim", "head_size", "qk_head_dim"), _WIDTH // _HEADS),
-    **dict.fromkeys(("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"), 4),
-    **dict.fromkeys(("num_experts_per_tok", "moe_topk", "moe_k", "num_experts_per_token", "top_k_experts"), 2),
-    **dict.fromkeys(("n_group", "topk_group", "n_shared_experts", "first_k_dense_replace"), 1),
-    **dict.fromkeys(("image_size", "img_size"), 32),
-    **dict.fromkeys(("max_position_embeddings", "max_source_positions", "max_target_positions", "n_positions"), 128),
-    "patch_size": 8, "vocab_size": _VOCABULARY, "q_lora_rank": 16, "kv_lora_rank": 16, "qk_nope_head_dim": 8,
-    "qk_rope_head_dim": 8, "v_head_dim": 8, "num_mel_bins": 16, "sliding_window": 64, "rotary_dim": 4,
-    "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1, "max_length": 32,
-}  # fmt: skip
-"""Small sizes by the usual names of configurations."""
 _ORDER = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "Model", "ForMaskedLM", "")
 
 
@@ -129,14 +89,15 @@ def _family(name: str) -> Iterator[Outcome]:
         return
     waiting = {kind.__name__ for kind in _classes(module) if _calls_interface(kind)}
     found: dict[str, Outcome] = {}
-    for kind in sorted(_models(module), key=_rank)[:_TRIED]:
-        if all(found.get(attention, Outcome(name, attention)).agrees for attention in waiting):
+    crosses = (False, True) if any("Cross" in attention for attention in waiting) else (False,)
+    for kind, cross, way in product(sorted(_models(module), key=_rank)[:_TRIED], crosses, WAYS):
+        left = {attention for attention in waiting if attention not in found or not found[attention].agrees}
+        if not left:
             break
-        for cross in (False, True) if any("Cross" in attention for attention in waiting) else (False,):
-            for outcome in _tried(name, kind, waiting, cross):
-                best = found.get(outcome.attention)
-                if best is None or _progress(outcome) > _progress(best):
-                    found[outcome.attention] = outcome
+        for outcome in _tried(name, kind, way, left, cross):
+            best = found.get(outcome.attention)
+            if best is None or _progress(outcome) > _progress(best):
+                found[outcome.attention] = outcome
     for attention in sorted(waiting):
         yield found.get(attention, Outcome(name, attention, reason="no small model of this class was built"))
 
@@ -171,114 +132,13 @@ def _rank(kind: Any) -> tuple[int, str]:
     return next(i for i, end in enumerate(_ORDER) if kind.__name__.endswith(end)), kind.__name__
 
 
-def small(config: Any) -> Any:
-    """A configuration with small sizes, and so for all configurations within it."""
-    for name, value in list(vars(config).items()):
-        if hasattr(value, "to_dict") and hasattr(value, "model_type"):
-            small(value)
-        elif name in _SIZES and isinstance(value, int) and not isinstance(value, bool):
-            setattr(config, name, min(value, _SIZES[name]) if name.startswith("num_experts") else _SIZES[name])
-        elif name.endswith("_token_id") and isinstance(value, int) and value >= _VOCABULARY:
-            setattr(config, name, 3 + sum(map(ord, name)) % 50)
-        elif name in ("eos_token_id", "bos_token_id", "pad_token_id") and (value is None or isinstance(value, list)):
-            setattr(config, name, _SIZES[name])
-        elif name.endswith("layer_types") and isinstance(value, list):
-            setattr(config, name, _layer_types(value))
-        elif name == "stage_names" and isinstance(value, list):
-            config.stage_names, config._out_features, config._out_indices = (
-                ["stem", "stage1", "stage2"],
-                ["stage2"],
-                [2],
-            )
-        elif name in ("rope_parameters", "rope_scaling") and isinstance(value, dict):
-            _smaller_sections(value)
-        elif name == "sliding_window" and value is None:
-            continue
-        elif name == "image_size" and isinstance(value, list | tuple):
-            setattr(config, name, type(value)(32 for _ in value))
-    return config
-
-
-def _smaller_sections(rope: dict[str, Any]) -> None:
-    """Parts of rotary positions that fit a head of the small width."""
-    for part in (rope, *(value for value in rope.values() if isinstance(value, dict))):
-        if "rope_type" in part or "rope_theta" in part:
-            half = int(_WIDTH // _HEADS // 2 * part.get("partial_rotary_factor", 1))
-            part["mrope_section"] = [half - 2 * (half // 3), half // 3, half // 3]
-
-
-def _layer_types(types: list[str]) -> list[str]:
-    """Two layers, of which one sees everything where any does."""
-    whole = [kind for kind in types if kind == "full_attention"][:1]
-    others = [kind for kind in types if kind != "full_attention"][:1]
-    return ((others + whole) * 2)[-2:] if whole else (others * 2)[:2]
-
-
-def _built(kind: Any, cross: bool) -> Any:
-    """The model with small sizes, as a decoder with cross-attention if that is asked for."""
-    import torch
-
-    torch.manual_seed(0)
-    config = small(kind.config_class())
-    if cross:
-        config.is_decoder = config.add_cross_attention = True
-    with torch.device("meta"):
-        count = sum(parameter.numel() for parameter in kind(copy.deepcopy(config)).parameters())
-    if count > _MOST:
-        raise ValueError(f"{count / 1e6:.0f} million parameters with small sizes")
-    model = kind(config).eval()
-    for parameter in model.parameters():
-        if parameter.ndim > 1:
-            torch.nn.init.normal_(parameter, std=0.2)
-    return model
-
-
-def _batch(model: Any, cross: bool) -> dict[str, Any]:
-    """A small input of the kind that the model takes."""
-    import torch
-
-    source, wanted = torch.Generator().manual_seed(0), inspect.signature(model.forward).parameters
-    tokens = torch.randint(3, 50, (2, _LENGTH), generator=source)
-    size = getattr(model.config, "image_size", 32)
-    size = size if isinstance(size, int) else size[0]
-    channels = getattr(model.config, "num_channels", 3)
-    kinds = {
-        "input_ids": tokens,
-        "pixel_values": torch.randn(2, channels, size, size, generator=source),
-        "input_values": torch.randn(2, 2000, generator=source),
-        "input_features": torch.randn(2, getattr(model.config, "num_mel_bins", 16), 128, generator=source),
-    }
-    main = (
-        model.main_input_name
-        if model.main_input_name in kinds
-        else next((n for n in kinds if n in wanted), "input_ids")
-    )
-    if main == "pixel_values" and "input_ids" in wanted and "Vision" not in type(model).__name__:
-        main = "input_ids"
-    batch = {main: kinds[main]}
-    if "decoder_input_ids" in wanted:
-        batch["decoder_input_ids"] = tokens.flip(1)
-    if cross:
-        batch["encoder_hidden_states"] = torch.randn(2, 6, _WIDTH, generator=source)
-    return batch
-
-
-def _output(model: Any, batch: dict[str, Any]) -> Any:
-    import torch
-
-    with torch.no_grad():
-        found = model(**batch)
-    return next(x for x in found.to_tuple() if isinstance(x, torch.Tensor) and x.is_floating_point())
-
-
-def _tried(family: str, kind: Any, waiting: set[str], cross: bool) -> list[Outcome]:
-    """The outcomes of all classes of attention in one model."""
+def _tried(family: str, kind: Any, way: Any, waiting: set[str], cross: bool) -> list[Outcome]:
+    """The outcomes of all classes of attention in one model that is made small in one way."""
     from bochner.nn import CodedPlan, replace_attention
 
     try:
-        model = _built(kind, cross)
-        batch = _batch(model, cross)
-        expected = _output(model, copy.deepcopy(batch))
+        model = built(kind, way, cross)
+        batch, expected = _first_that_runs(model, cross)
     except Exception as error:
         return [Outcome(family, name, kind.__name__, reason=f"not built here: {_words(error)}") for name in waiting]
     there = {type(module).__name__ for module in model.modules()} & waiting
@@ -288,12 +148,9 @@ def _tried(family: str, kind: Any, waiting: set[str], cross: bool) -> list[Outco
         named = dict(model.named_modules())
         for name in plans:
             named[name].register_forward_pre_hook(lambda module, *_: called.add(type(module).__name__))
-        if plans:
-            replace_attention(model, plans)
+        replace_attention(model, plans or "dense", 8)  # without plans nothing converts, and the error says why
     except Exception as error:
         return [Outcome(family, name, kind.__name__, reason=_words(error)) for name in there]
-    if not plans:
-        return [Outcome(family, name, kind.__name__, reason="stays exact: it sees a sliding window") for name in there]
     converted = {type(named[name]).__name__ for name in plans}
     result: dict[str, dict[str, Any]] = {name: {"converts": name in converted} for name in there}
     reasons = {name: "" if name in converted else "sizes are not found, or it slides" for name in there}
@@ -301,13 +158,13 @@ def _tried(family: str, kind: Any, waiting: set[str], cross: bool) -> list[Outco
     saves = agrees = False
     reason = ""
     try:
-        found = _output(model, copy.deepcopy(batch))
+        found = output(model, batch)
         agrees = bool((found - expected).abs().max() <= TOLERANCE * expected.abs().max())
         reason = "" if agrees else f"differs by {float((found - expected).abs().max() / expected.abs().max()):.1g}"
         saves = agrees and _comes_back(model, batch, found)
         reason = reason or ("" if saves else "another result after loading")
         if saves and model.can_generate() and "input_ids" in batch and not cross:
-            generated = _generates(kind, model, batch)
+            generated = _generates(built(kind, way, False), model, batch)
             reason = reason or ("" if generated else "another text")
     except Exception as error:
         reason = _words(error)
@@ -320,18 +177,35 @@ def _tried(family: str, kind: Any, waiting: set[str], cross: bool) -> list[Outco
     return [Outcome(family, name, kind.__name__, **result[name], reason=reasons[name]) for name in there]
 
 
+def _first_that_runs(model: Any, cross: bool) -> tuple[dict[str, Any], Any]:
+    """The first input that the model takes, and what it computes; the error of the first input where it takes none."""
+    failed: Exception | None = None
+    for batch in batches(model, cross):
+        try:
+            found = output(model, batch)
+        except Exception as error:
+            failed = failed or error
+            continue
+        if found.numel() and bool(found.isfinite().all()) and bool(found.any()):
+            return batch, found
+        failed = failed or ValueError("its output is empty, zero or not finite")
+    raise failed or ValueError("takes inputs of other kinds")
+
+
 def _comes_back(model: Any, batch: dict[str, Any], expected: Any) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
         again = type(model).from_pretrained(folder).eval()
-    return bool((_output(again, copy.deepcopy(batch)) - expected).abs().max() <= TOLERANCE * expected.abs().max())
+    if hasattr(again, "set_default_language"):
+        again.set_default_language(model.config.default_language)
+    return bool((output(again, batch) - expected).abs().max() <= TOLERANCE * expected.abs().max())
 
 
-def _generates(kind: Any, model: Any, batch: dict[str, Any]) -> bool:
+def _generates(before: Any, model: Any, batch: dict[str, Any]) -> bool:
     """Whether the converted model writes what the model wrote before, greedily."""
     options = {"max_new_tokens": 4, "do_sample": False, "eos_token_id": None, "pad_token_id": 0, "bos_token_id": 1}
     tokens = batch["input_ids"][:1]
-    return bool((_built(kind, False).generate(tokens, **options) == model.generate(tokens, **options)).all())
+    return bool((before.generate(tokens, **options) == model.generate(tokens, **options)).all())
 
 
 def _words(error: Exception) -> str:

@@ -23,7 +23,7 @@ from ._bench import Result, at_least, at_most, kept_cell, measured
 from ._tables import TABLES, Table
 
 ROWS, TEST_ROWS, SPLITS = 300, 1500, 3
-"""Of the small tables: an exact process with a lengthscale for each column takes scikit-learn seconds there."""
+"""Sizes of the small tables, where an exact process with a lengthscale for each column takes scikit-learn seconds."""
 SMALL = tuple(table for table in TABLES if not table.classes and table.name != "wide")
 """All tables of numbers but that of 800 columns, whose lengthscales scikit-learn would search for an hour."""
 PUBLISHED = {

@@ -11,9 +11,8 @@ import numpy as np
 
 from bochner import catalogue
 from bochner.approximation import Approximation
-from bochner.extending import Rotation
+from bochner.extending import Rotation, fwht
 from bochner.kernels import Gaussian
-from bochner.linalg import fwht
 from bochner.projections import Orthogonal, Simplex
 from bochner.reporting import seconds, size
 from bochner.rotations import Hadamard, StructuredGivens

@@ -89,7 +89,7 @@ def _add_products(total: np.ndarray, F: np.ndarray) -> None:
 
 
 def difference(alpha: float) -> dict[str, float]:
-    """Of coefficients and predictions by both solvers, and their times."""
+    """Differences of coefficients and predictions between the solvers, and the times of both."""
     (n, width), X_test = BOTH, data(2000, 4)[0]
     X, y = data(n, 3)
     fits = {solver: our_fit(width, alpha, solver) for solver in ("cg", "primal")}

@@ -29,8 +29,8 @@ def run() -> Iterator[Result]:
 def cases() -> Iterator[tuple[str, Callable[[], Any]]]:
     """What is measured: the doors of the library behind which there are compiled loops."""
     from bochner import kernels, projections, rotations
+    from bochner.extending import fwht
     from bochner.learn import FourierProcess, KernelRidge, RandomFeatures
-    from bochner.linalg import fwht
 
     rng = np.random.default_rng(0)
     X: np.ndarray = rng.standard_normal((4000, 64)).astype(np.float32)

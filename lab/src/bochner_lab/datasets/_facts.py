@@ -55,7 +55,7 @@ SOURCES: dict[str, tuple[str, str]] = {
 }
 
 _SIZES = {"cola": "9,594 sentences", "spoken-digits": "3,000 clips", "wikitext-2": "2.5 million tokens"}
-"""Of what is no table."""
+"""Size of each data set that is not a table."""
 
 
 @dataclass(frozen=True)

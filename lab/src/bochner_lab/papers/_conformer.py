@@ -79,13 +79,13 @@ def fit_again(model: nn.Module) -> None:
             module.fit_again()
 
 
-def with_kind(model: nn.Module, kind: Kind) -> nn.Module:
-    """A copy whose attention is of another kind, with the same weights."""
+def with_kind(model: nn.Module, kind: Kind, seed: int | None = None) -> nn.Module:
+    """A copy whose attention is of another kind, with the same weights, and with draws of another seed if one is given."""
     new = copy.deepcopy(model)
-    for module in new.modules():
-        if isinstance(module, Attention):
-            module.kind = kind
-            module.fit_again()
+    for k, module in enumerate(m for m in new.modules() if isinstance(m, Attention)):
+        module.kind = kind
+        module.seed = module.seed if seed is None else seed + k
+        module.fit_again()
     return new
 
 

@@ -37,7 +37,7 @@ class Split:
     test_y: np.ndarray
 
     def padded(self) -> Split:
-        """The same with zero columns up to a power of two."""
+        """A copy of the split with zero columns added up to a power of two."""
         d = self.train.shape[1]
         extra = (1 << (d - 1).bit_length()) - d
         train, valid, test = (np.pad(rows, ((0, 0), (0, extra))) for rows in (self.train, self.valid, self.test))

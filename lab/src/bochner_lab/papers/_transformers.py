@@ -146,6 +146,25 @@ class Images:
         return self.take(np.arange(16))[0]
 
 
+def accuracies_of_rivals(images: Images, steps: int) -> dict[str, float]:
+    """Accuracies of the most frequent class, and of a linear classifier of pixels with as many images as models see."""
+    from sklearn.linear_model import LogisticRegression
+
+    n = min(steps * images.batch, len(images.order) - images.n_test)
+    (x, y), (test, answers) = (
+        (found.flatten(1).numpy(), labels.numpy())
+        for found, labels in (
+            images.take(np.arange(images.n_test, images.n_test + n)),
+            images.take(np.arange(images.n_test)),
+        )
+    )
+    linear = LogisticRegression(C=0.05, max_iter=60, tol=1e-2).fit(x, y)
+    return {
+        "one class for all": float((answers == np.bincount(y).argmax()).mean()),
+        "linear classifier of pixels": float(linear.score(test, answers)),
+    }
+
+
 class Words:
     """Text as numbers of words, those beyond the vocabulary as one; windows of a length are trained on and tested."""
 

@@ -14,6 +14,8 @@ METHODS = ("favor+", "favor++")
 
 
 COUNTS = "counts of words"
+RIVALS = "rivals"
+"""Parts that hold trivial rivals, and no seed."""
 
 
 def seeds(p: Mapping[str, Any]) -> list[str]:
@@ -49,7 +51,7 @@ def last(results: Results, name: str) -> np.ndarray:
 
 def runs(results: Results) -> list[Mapping[str, Any]]:
     """The parts of the seeds."""
-    return [part for name, part in results.parts.items() if name != COUNTS]
+    return [part for name, part in results.parts.items() if name not in (COUNTS, RIVALS)]
 
 
 def gain(a: np.ndarray, b: np.ndarray) -> Estimate:

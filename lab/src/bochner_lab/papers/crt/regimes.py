@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bochner import theory
-from bochner.theory import Pairs
+from bochner import extending
+from bochner.extending import Pairs
 
 from ..._estimates import Estimate
 from ..._experiment import Experiment, Results, Row, by_profile, dataset, printed
@@ -155,13 +155,13 @@ def log_variances(X: np.ndarray, Y: np.ndarray, sigma: float) -> dict[str, np.nd
     d, pairs = X.shape[1], Pairs.of(X, Y)
     shift = np.minimum(X.min(0), Y.min(0)) - 0.01 * sigma
     shifted = X - shift, Y - shift
-    positive = theory.optimal_gerf(float(pairs.plus.mean()), 1, d)
-    signed = theory.optimal_gerf(float(pairs.minus.mean()), -1, d)
-    oprf = theory.gerf_log_relative_mse(positive[1], 1, pairs.plus, 1, d)
+    positive = extending.optimal_gerf(float(pairs.plus.mean()), 1, d)
+    signed = extending.optimal_gerf(float(pairs.minus.mean()), -1, d)
+    oprf = extending.gerf_log_relative_mse(positive[1], 1, pairs.plus, 1, d)
     relative = {
-        "TrigRF": theory.trigonometric_log_relative_mse(pairs.minus, 1, d),
-        "PosRF": theory.positive_log_relative_mse(pairs.plus, 1, d),
-        "GERF": oprf if positive[0] <= signed[0] else theory.gerf_log_relative_mse(signed[1], -1, pairs.minus, 1, d),
+        "TrigRF": extending.trigonometric_log_relative_mse(pairs.minus, 1, d),
+        "PosRF": extending.positive_log_relative_mse(pairs.plus, 1, d),
+        "GERF": oprf if positive[0] <= signed[0] else extending.gerf_log_relative_mse(signed[1], -1, pairs.minus, 1, d),
         "OPRF": oprf,
         "PoisRF": _poisson(X, Y),
         "GeomRF": _geometric(X, Y),
@@ -172,9 +172,9 @@ def log_variances(X: np.ndarray, Y: np.ndarray, sigma: float) -> dict[str, np.nd
 
 
 def _poisson(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    rate = max(float(theory.optimal_poisson_rate((X**2).mean(0), (Y**2).mean(0))), 1e-12)
-    return theory.poisson_log_relative_mse(X, Y, rate)
+    rate = max(float(extending.optimal_poisson_rate((X**2).mean(0), (Y**2).mean(0))), 1e-12)
+    return extending.poisson_log_relative_mse(X, Y, rate)
 
 
 def _geometric(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    return theory.geometric_log_relative_mse(X, Y, theory.optimal_geometric_p(X, Y))
+    return extending.geometric_log_relative_mse(X, Y, extending.optimal_geometric_p(X, Y))

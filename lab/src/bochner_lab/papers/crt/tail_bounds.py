@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bochner import catalogue, theory
+from bochner import catalogue, extending
 from bochner.approximation import Approximation
 from bochner.kernels import Gaussian
 from bochner.maps import GeneralizedExponential
@@ -146,5 +146,5 @@ def _orthogonal(d: int, m: int, A: float, norm: float, draws: int, rng: np.rando
     errors = np.array([plan.draw(d, rng).gram(X, Y).item() for _ in range(2 * draws)]) - kernel(X, Y).item()
     above = errors[:draws][errors[:draws] > 0]
     eps = np.quantile(above, [0.1, 0.4, 0.7, 0.9, 0.97, 0.99])
-    bound = theory.log_orthogonal_tail_bound(theory.Pairs.of(X[0], Y[0]), eps, m, A, d)
+    bound = extending.log_orthogonal_tail_bound(extending.Pairs.of(X[0], Y[0]), eps, m, A, d)
     return {"eps": eps, "share": [(errors[draws:] >= e).mean() for e in eps], "bound": bound}

@@ -32,7 +32,9 @@ class TextTraining(Experiment):
         "The perplexity of a causal language model of two layers on WikiText-2, in place of BERT on GLUE. Constants of "
         "FAVOR++ are chosen anew every ten steps, and rows of W are drawn once. Models from scratch take as many steps "
         "as the converted ones in total. Training is short and heads are narrow, so that the approximation matters less "
-        "than in the paper; the curve of softmax shows how much there is to lose."
+        "than in the paper; the curve of softmax shows how much there is to lose. To decide it, models would have to beat a "
+        "bigram table first, and the softmax model to converge before it is converted; crt-table2-recall does both in "
+        "another task."
     )
     profiles = by_profile(
         smoke={

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bochner import theory
+from bochner import extending
 
 from ..._estimates import Estimate, power_law, share
 from ..._experiment import Experiment, Results, by_profile, statement
@@ -34,7 +34,7 @@ class UniformConvergence(Experiment):
     deviations = (
         "The constant of Omega is taken to be one, and half of the draws as the constant probability.  The largest "
         "error is over random queries and keys on the sphere, with each query among the keys, so it is at most the "
-        "supremum.  The explicit version is `theory.uniform_projections`, with (1 - 4A)^d."
+        "supremum.  The explicit version is `extending.uniform_projections`, with (1 - 4A)^d."
     )
     profiles = by_profile(
         smoke={"cases": ((2, 1.0, -0.5, 0.5),), "points": 20, "draws": 5},
@@ -60,7 +60,7 @@ class UniformConvergence(Experiment):
     def run(self, part: str, p: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         """Largest errors of every draw, by number of projections: the printed one, parts of it, and the explicit one."""
         d, R, A, eps = (float(piece.partition("=")[2]) for piece in part.split())
-        printed, explicit = _printed(d, R, A, eps), float(theory.uniform_projections(eps, R, A, int(d)))
+        printed, explicit = _printed(d, R, A, eps), float(extending.uniform_projections(eps, R, A, int(d)))
         points = np.random.default_rng(0).standard_normal((p["points"], int(d)))
         points *= R * d**-0.25 / np.linalg.norm(points, axis=1, keepdims=True)
         counts = [max(int(fraction * printed), 2) for fraction in FRACTIONS]
@@ -134,7 +134,7 @@ def _printed(d: float, R: float, A: float, eps: float) -> float:
 
 
 def _largest_error(points: np.ndarray, A: float, m: int, rng: np.random.Generator) -> float:
-    """Of the softmax kernel between all points with m independent rows, which are drawn in blocks to save memory."""
+    """Largest error of the softmax kernel between all points by m independent rows, drawn in blocks to save memory."""
     d, B, total = points.shape[1], np.sqrt(1 - 4 * A), np.zeros((len(points), len(points)))
     for start in range(0, m, 20_000):
         w = rng.standard_normal((min(20_000, m - start), d))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bochner.theory import optimal_positive_log_relative_mse, positive_log_relative_mse
+from bochner.extending import optimal_positive_log_relative_mse, positive_log_relative_mse
 
 from ..._experiment import Experiment, Results, Row, by_profile, printed, statement
 from ..._verdicts import Finding

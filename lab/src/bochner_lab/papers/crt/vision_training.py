@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._estimates import Estimate
-from ..._experiment import Experiment, Results, by_profile, statement
+from ..._experiment import Experiment, PowerCheck, Results, by_profile, statement
 from ..._figures import legend, panels
 from ..._verdicts import Finding, superior
-from ._uptraining import METHODS, curves, draw_curves, gain, last, seeds
+from .._image_power import power_of_images
+from ._uptraining import METHODS, RIVALS, curves, draw_curves, gain, last, runs, seeds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +35,10 @@ class VisionTraining(Experiment):
     deviations = (
         "A transformer of two layers on the 10000 test images of Fashion-MNIST (a fifth of them held out), in place of "
         "a ViT and a pretrained MAE on ImageNet. Constants of FAVOR++ are chosen anew every ten steps, and rows of W "
-        "are drawn once. The smoke profile has the digits of scikit-learn."
+        "are drawn once. The smoke profile has the digits of scikit-learn. The power check came after the run of the "
+        "models. "
+        "To decide it, models would have to be more accurate than a linear classifier of pixels first, which takes more "
+        "than 300 steps."
     )
     profiles = by_profile(
         smoke={
@@ -49,15 +53,17 @@ class VisionTraining(Experiment):
     seconds = by_profile(smoke=2, full=120)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
-        """One per seed."""
-        return seeds(p)
+        """One per seed, and the trivial rivals."""
+        return [*seeds(p), RIVALS]
 
     def run(self, part: str, p: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         """Accuracies along training."""
-        from .._transformers import Images, Shape, VisionTransformer
+        from .._transformers import Images, Shape, VisionTransformer, accuracies_of_rivals
 
         seed = int(rng.integers(2**31))
         images = Images(p["data"], p["test"], p["batch"], seed)
+        if part == RIVALS:
+            return accuracies_of_rivals(images, p["steps"] + p["uptraining"])
         start = VisionTransformer(images.side, Shape(p["width"], p["layers"], p["heads"]), seed)
         return curves(start, images, p, seed)
 
@@ -88,8 +94,13 @@ class VisionTraining(Experiment):
     )
     def stable(self, results: Results) -> Finding:
         """Compare the largest falls of the curves."""
-        plus, plusplus = (np.array([_fall(part, name) for part in results.parts.values()]) for name in METHODS)
+        plus, plusplus = (np.array([_fall(part, name) for part in runs(results)]) for name in METHODS)
         return _positive(gain(plus, plusplus))
+
+    def power(self, results: Results) -> PowerCheck:
+        """A linear classifier next to the models."""
+        names = ("softmax", *METHODS, *(f"{name}, converted" for name in METHODS))
+        return power_of_images(results.parts[RIVALS], {name: float(last(results, name).mean()) for name in names})
 
     def _higher(self, results: Results, new: str, old: str) -> Finding:
         found = _positive(gain(last(results, new), last(results, old)))

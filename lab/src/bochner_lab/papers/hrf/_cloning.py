@@ -85,6 +85,12 @@ def implicit_clone(
     return policy
 
 
+def straight(s: np.ndarray) -> np.ndarray:
+    """The policy that knows nothing of the obstacle."""
+    x, y = (GOAL - s).T
+    return np.asarray(np.arctan2(y, x))
+
+
 def explicit_clone(positions: np.ndarray, directions: np.ndarray, seed: int) -> Policy:
     """The policy that takes the mean direction at a position, by kernel ridge regression."""
     from bochner.learn import KernelRidge

@@ -10,6 +10,8 @@ from bochner.maps import AngularHybrid
 
 HYBRID, PLAIN = "HRF 8x8", "FAVOR+ 256"
 """The two of the figure."""
+TRIGONOMETRIC = "trigonometric"
+"""Half of the hybrid's features; the number of rows follows."""
 
 
 def cheap(d: int) -> str:
@@ -17,15 +19,22 @@ def cheap(d: int) -> str:
     return f"FAVOR+ {flops_of(HYBRID, d) // flops_of('FAVOR+ 1', d)}"
 
 
+def trigonometric(d: int) -> str:
+    """Trigonometric features with as many FLOPs as the hybrid."""
+    return f"{TRIGONOMETRIC} {flops_of(HYBRID, d) // flops_of(f'{TRIGONOMETRIC} 1', d)}"
+
+
 def features_of(method: str) -> Approximation:
     """The specification of a method."""
+    if method.startswith(TRIGONOMETRIC):
+        return catalogue.mechanism("favor", n_projections=int(method.split()[1]))
     if method == HYBRID:
         return replace(catalogue.mechanism("hrf-angular", n_projections=8), map=AngularHybrid(8))
     return catalogue.mechanism("favor+", n_projections=int(method.split()[1]))
 
 
 def flops_of(method: str, d: int) -> int:
-    """Of the features of one vector and their product with a sum of features (Section L).
+    """Operations for the features of one vector and their product with a sum of features (Section L).
 
     A projection on a row takes 2d, and its exponential and scale two more.  The hybrid has m + n rows, of which the first m
     give two exponentials, a sine and a cosine each; its features are products of these with the n signs.

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bochner.extending import angular_coefficient
-from bochner.theory import hyperbolic_log_relative_mse, trigonometric_log_relative_mse
+from bochner.extending import angular_coefficient, hyperbolic_log_relative_mse, trigonometric_log_relative_mse
 
 _ANY = 2
 """A dimension; errors of independent rows do not depend on it."""

@@ -16,7 +16,7 @@ LAG = 4
 """Steps between the two images that a policy sees."""
 
 ANGLES = np.linspace(-0.42, 0.42, PIXELS)
-"""Of the pixels.  The pole falls at 0.21: what lies further out is background, which flickers."""
+"""Angles of the pixels.  The pole falls at 0.21: what lies further out is background, which flickers."""
 
 BACKGROUND = np.abs(ANGLES) > 0.23
 CODES = np.stack([f(np.pi * k * np.arange(PIXELS) / PIXELS) for k in (1, 2, 3) for f in (np.sin, np.cos)], axis=1)

@@ -15,7 +15,7 @@ from bochner.maps import ClusterHybrid
 from ..._estimates import Estimate, share
 from ..._experiment import Experiment, Results, Row, by_profile, printed, statement
 from ..._figures import curve, legend, panels
-from ..._verdicts import Finding, interval, superior, together
+from ..._verdicts import Finding, agreement, together
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,33 +51,33 @@ class Clusters(Experiment):
         "query clusters agree. Rows are independent, since the paper mentions no other; a statement on orthogonal rows "
         "and one that asked for FAVOR+ alone beside one for both, which made a verdict in part easier, are gone. "
         "Errors are over a random part of the pairs. The paper's A is Eq. 88 at the centres; ours, from second moments, is "
-        "run beside it. Statements on the paper's A were added after those on ours had been run."
+        "run beside it. Statements on the paper's A were added after those on ours had been run. Errors are closed forms: "
+        "previous results were means of 100 draws, in which the rare ones that carry the error of Eq. 88 did not occur (1.3 "
+        "for 3600, random, sigma^2 = 10, m = 20). Simulated errors of the others confirm the formulas at the least m."
     )
     profiles = by_profile(
         smoke={"d": 50, "points": 200, "evaluated": 50, "m": (20, 100), "repetitions": 10},
-        full={"d": 50, "points": 1000, "evaluated": 400, "m": (20, 50, 80, 100, 120, 150, 200), "repetitions": 100},
+        full={"d": 50, "points": 1000, "evaluated": 400, "m": (20, 50, 80, 100, 120, 150, 200), "repetitions": 400},
     )
-    seconds = by_profile(smoke=2, full=75)
+    seconds = by_profile(smoke=2, full=120)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per data set and method."""
         return [_part(data, method) for data in SETS for method in METHODS]
 
     def run(self, part: str, p: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
-        """Mean squared errors over repetitions, with their least and largest, by m."""
+        """Mean squared errors over the pairs by m, in closed form, and simulated at the least m."""
         data, method = part.split(" | ")
         X, Y = self._points(data, p)
         some = np.random.default_rng(1).choice(len(X), p["evaluated"], replace=False)
         Q, K = X[some], Y[some]
-        exact, found = np.exp(Q @ K.T), []
-        for m in p["m"]:
-            plan = self._specification(method, m).plan(X, Y, np.random.default_rng(2))
-            if method == PAPERS_A:
-                plan = _with_papers_diagonals(plan)
-            draws = (plan.draw(p["d"], rng) for _ in range(p["repetitions"]))
-            found.append([((phi.queries(Q) @ phi.keys(K).T - exact) ** 2).mean() for phi in draws])
-        values = np.array(found).T
-        return Estimate.of(values).as_numbers() | {"least": values.min(0), "largest": values.max(0)}
+        plans = [self._specification(method, m).plan(X, Y, np.random.default_rng(2)) for m in p["m"]]
+        if method == PAPERS_A:
+            plans = [_with_papers_diagonals(plan) for plan in plans]
+        closed = [float(plan.mse(Q, K).mean()) for plan in plans]
+        exact, draws = np.exp(Q @ K.T), (plans[0].draw(p["d"], rng) for _ in range(p["repetitions"]))
+        drawn = [((phi.queries(Q) @ phi.keys(K).T - exact) ** 2).mean() for phi in draws]
+        return {"closed form": closed, "simulated": Estimate.of(drawn).as_numbers(), "median": float(np.median(drawn))}
 
     @staticmethod
     def _specification(method: str, m: int) -> Approximation:
@@ -99,8 +99,8 @@ class Clusters(Experiment):
         return 0.1 * X / np.linalg.norm(X, axis=1, keepdims=True), Y / np.linalg.norm(Y, axis=1, keepdims=True)
 
     @statement(
-        "The cluster hybrid with the A of Eq. 88 has a lower mean error than FAVOR+ at every m on all four data sets (95 % "
-        "intervals)."
+        "The cluster hybrid with the A of Eq. 88 has a lower mean error than FAVOR+ at every m on all four data sets "
+        "(closed forms)."
     )
     def below_positive(self, results: Results) -> Finding:
         """Count the points."""
@@ -108,21 +108,32 @@ class Clusters(Experiment):
 
     @statement(
         "The cluster hybrid with the A of Eq. 88 has a lower mean error than trigonometric features at every m on all four "
-        "data sets (95 % intervals)."
+        "data sets (closed forms)."
     )
     def below_trigonometric(self, results: Results) -> Finding:
         """Count the points."""
         return self._below(results, PAPERS_A, "trigonometric")
 
     @statement(
-        "With our A, from second moments, it has a lower mean error than both at every m on all four data sets (95 % "
-        "intervals).",
+        "With our A, from second moments, it has a lower mean error than both at every m on all four data sets (closed "
+        "forms).",
         ours=True,
     )
     def our_diagonals(self, results: Results) -> Finding:
         """Count the points."""
         found = [self._below(results, OUR_A, other) for other in ("FAVOR+", "trigonometric")]
         return together(found, " ".join(one.evidence for one in found))
+
+    @statement(
+        "At the least m, simulated errors of our hybrid, FAVOR+ and trigonometric features agree with the closed forms "
+        "within four standard errors, and to a tenth at more than half of them.",
+        ours=True,
+    )
+    def confirmed(self, results: Results) -> Finding:
+        """Compare them; the estimates of Eq. 88 have too heavy tails for it."""
+        parts = [results.parts[_part(data, method)] for data in SETS for method in METHODS if method != PAPERS_A]
+        simulated = Estimate.stack(Estimate.read(part["simulated"]) for part in parts)
+        return agreement(simulated, [part["closed form"][0] for part in parts])
 
     def comparison(self, results: Results) -> list[Row]:
         """Our mean next to the printed range."""
@@ -134,7 +145,7 @@ class Clusters(Experiment):
                     method = PAPERS_A if name == OUR_A else name
                     part = results.parts[_part(data, method)]
                     label = f"{data}, m = {m}, {method} ({entry['where']})"
-                    rows.append(Row(label, cell, part["mean"][i], part["error"][i]))
+                    rows.append(Row(label, cell, part["closed form"][i]))
         return rows
 
     def plot(self, results: Results, figure: Figure) -> None:
@@ -142,17 +153,19 @@ class Clusters(Experiment):
         axes = panels(figure, list(SETS), "random features m", "mean squared error", columns=2)
         for ax, data in zip(axes, SETS, strict=True):
             for k, method in enumerate(METHODS):
-                curve(ax, results.parameters["m"], Estimate.read(results.parts[_part(data, method)]), method, k)
+                errors = np.array(results.parts[_part(data, method)]["closed form"])
+                curve(ax, results.parameters["m"], Estimate(errors, np.zeros_like(errors)), method, k)
         legend(figure, axes[0])
 
     def _below(self, results: Results, hybrid: str, other: str) -> Finding:
         """Whether a cluster hybrid is better than another method everywhere, and how often."""
-        gain = Estimate.stack(
-            Estimate.read(results.parts[_part(data, other)]).over(Estimate.read(results.parts[_part(data, hybrid)]))
-            for data in SETS
+        ratios = np.concatenate(
+            [np.divide(*(results.parts[_part(data, name)]["closed form"] for name in (hybrid, other))) for data in SETS]
         )
-        low, high = interval(gain)
-        return superior(gain, f"Lower than {other} at {share(low > 0)} points, higher at {share(high < 0)}.")
+        text = (
+            f"Lower than {other} at {share(ratios < 1)} points, {ratios.min():.3g} to {ratios.max():.3g} of its error."
+        )
+        return Finding(bool((ratios < 1).all()), text)
 
 
 def _with_papers_diagonals(plan: Approximation) -> Approximation:

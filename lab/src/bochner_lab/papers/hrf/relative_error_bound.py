@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bochner.theory import log_max_angular_error_bound
+from bochner.extending import log_max_angular_error_bound
 
 from ..._experiment import Experiment, Results, by_profile, statement
 from ..._figures import legend, panels

@@ -55,7 +55,10 @@ class SpeechHybrids(Experiment):
         "finds clusters once, after 1000 steps. HRF-C has the library's diagonals, which are finite for centres at zero, "
         "and not Eq. 88. HRF-C(2,3), (3,2) and (2,2), HRF-A(8,8) and fewer rows of the others are not run. "
         "That a mechanism must do better than no attention to be compared was added after the run: estimates of both "
-        "signs do not train in this setting, and the verdict would say more of the setting than of them."
+        "signs do not train in this setting, and the verdict would say more of the setting than of them. To decide "
+        "it, these mechanisms would have to do better than "
+        "no attention first: with queries and keys of length one, or with so many rows that Eq. 7 gives a relative error "
+        "below one at the lengths of the trained model."
     )  # fmt: skip
     profiles = by_profile(
         smoke=SMOKE | {"hybrid": (2, 2), "cluster": 2, "rows": 4},

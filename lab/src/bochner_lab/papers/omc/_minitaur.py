@@ -10,7 +10,7 @@ from .._robots import Policy
 
 LEGS = ("front_left", "back_left", "front_right", "back_right")
 DIRECTIONS = np.repeat([-1.0, 1.0], 4)
-"""Of the motors, left ones mirrored."""
+"""Directions of the motors; the left ones are mirrored."""
 STANDING, KNEE, SWING = np.pi / 2, -2.1834, 0.5
 """Angles of motors and knees of a standing robot, and how far an action moves a motor from there."""
 STEPS_PER_ACTION, TIME_STEP, STRENGTH = 2, 0.01, 3.5

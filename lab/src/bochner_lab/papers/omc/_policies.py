@@ -11,7 +11,7 @@ import numpy as np
 from bochner.optimize import EvolutionStrategy
 
 from ..._estimates import Estimate
-from ..._experiment import Experiment, Results
+from ..._experiment import Experiment, PowerCheck, Results
 from ..._figures import band
 from ..._verdicts import Finding, not_worse, superior
 from .._robots import Act, Policy
@@ -33,7 +33,7 @@ class ToeplitzNetwork:
 
     @property
     def shapes(self) -> list[tuple[int, int]]:
-        """Of the matrices."""
+        """Shapes of the matrices."""
         return [(a, b) for b, a in zip(self.widths, self.widths[1:], strict=False)]
 
     @property
@@ -145,6 +145,22 @@ class PolicySearch(Experiment):
     def plot(self, results: Results, figure: Figure) -> None:
         """Learning curves."""
         self.draw_curves(results, figure.subplots())
+
+    def power(self, results: Results) -> PowerCheck:
+        """The first policy next to the final ones, and IID as the control that must not be as good as exact directions."""
+        curves = {method: self.curves(results, method) for method in self.methods}
+        first, last = float(curves[self.methods[0]][:, 0].mean()), {m: c[:, -1] for m, c in curves.items()}
+        learned = [m for m, c in curves.items() if superior(Estimate.of(c[:, -1] - c[:, 0]), "").holds is True]
+        names = ", ".join(learned) or "no method"
+        sentence = f"The first policies have a return of {first:.2f}; the final ones are above it with {names}."
+        control = {"IID", "ORF"} <= set(self.methods) and self.not_below(results, ["IID"], "ORF").holds is True
+        if control:
+            sentence += " IID, the control, is as good as ORF by the same rule."
+        return PowerCheck(
+            bool(learned) and not control,
+            sentence,
+            (("first policy", first), *((method, float(values.mean())) for method, values in last.items())),
+        )
 
     def draw_curves(self, results: Results, ax: Any) -> None:
         """Means over seeds, with bands of two standard errors."""

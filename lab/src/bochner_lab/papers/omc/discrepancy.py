@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bochner import extending, rotations, theory
+from bochner import extending, rotations
 
 from ..._estimates import Estimate
 from ..._experiment import Experiment, Results, by_profile, statement
@@ -59,7 +59,7 @@ class Discrepancy(Experiment):
         """Means over batches of unbiased estimates, by vector."""
         d, n = p["d"], p["samples"] // BATCHES
         vectors = {"axis": np.eye(d)[0], "generic": np.random.default_rng(0).standard_normal(d)}
-        constant = np.exp(theory.log_uniform_similarity(d, p["rate"]))
+        constant = np.exp(extending.log_uniform_similarity(d, p["rate"]))
         found: dict[str, Any] = {"flops": _flops(MATRICES[part], d)}
         for name, v in vectors.items():
             v = v / np.linalg.norm(v)

@@ -20,7 +20,7 @@ from ._look_up_model import LookUpModel
 CALIBRATION, DISTILLATION = 10_000, 20_000
 """First steps of the rows for calibration and distillation, beyond those of the training."""
 _PIECES = 8
-"""Of the context that the plain model is trained on first."""
+"""How many pieces the context has; the plain model is trained on one of them first."""
 _LONGEST = 10_000.0
 """Longest period of the sinusoids that positions of the plain model start from, over two pi."""
 _SEQUENCES = 6
@@ -107,7 +107,7 @@ def _near(p: Mapping[str, Any]) -> Sequence[tuple[int, int]]:
 
 
 def _with_rows(plan: Any, m: int) -> LayerPlan:
-    """The same plan with another number of rows."""
+    """A copy of the plan with another number of rows."""
     return LayerPlan((replace(head, n_projections=m) for head in plan), plan.window, plan.anchors)
 
 

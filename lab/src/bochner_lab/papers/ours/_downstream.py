@@ -64,7 +64,7 @@ def difference(found: Mapping[str, Any], one: str, other: str) -> Estimate:
 
 
 def differences(parts: Iterable[Mapping[str, Any]], one: str, other: str) -> Estimate:
-    """The same of several tables."""
+    """Estimated differences between two methods, one for each table."""
     return Estimate.stack(difference(part, one, other) for part in parts)
 
 

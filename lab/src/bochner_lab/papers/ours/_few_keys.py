@@ -15,8 +15,8 @@ from torch.nn import functional as F
 
 from bochner.nn import BoundedHead, BoundedPlan, calibrate, replace_attention
 
+from ..._trained_models import SMOLLM2, load
 from ._chosen_keys import METHODS, SAMPLED, Bases, attention_by, choosing
-from ._trained_models import SMOLLM2, load
 from .trained_models import CODES, KEPT, STATE, WINDOW
 
 _BLOCK = BoundedPlan.block

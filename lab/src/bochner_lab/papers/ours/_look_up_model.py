@@ -17,7 +17,7 @@ Parts = Sequence[tuple[slice, Tensor]]
 _LONGEST = 2000.0
 """Longest period of the sinusoids that positions start from, over two pi."""
 _SIZE = 0.4
-"""Of the coordinates of a character at the start."""
+"""Standard deviation of the coordinates of a character at the start."""
 
 
 class LookUpModel(CharacterModel):

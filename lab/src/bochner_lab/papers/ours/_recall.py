@@ -20,7 +20,7 @@ from .look_up import CODES, SOFTMAX, WINDOW
 
 _BLOCK = BoundedPlan.block
 _BASE = 1e6
-"""Of the rotations: most planes turn little within a sequence, so that contents can be compared over it."""
+"""Base of the periods of the rotations: most planes turn little within a sequence, so contents can be compared over it."""
 _SHARP = 7.0
 """Size of the biases by which a head finds the token before."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bochner import theory
+from bochner import extending
 
 from ..._experiment import Experiment, Results, by_profile, statement
 from ..._figures import panels
@@ -93,8 +93,8 @@ class ComplexConstant(Experiment):
 
 
 def _log_moment(A: complex, s: int, V: Any, d: int) -> np.ndarray:
-    """Of the estimate over the squared kernel."""
-    return np.asarray(np.logaddexp(0, theory.gerf_log_relative_mse(complex(A), s, np.asarray(V), 1, d)))
+    """Logarithm of the second moment of the estimate over the squared kernel."""
+    return np.asarray(np.logaddexp(0, extending.gerf_log_relative_mse(complex(A), s, np.asarray(V), 1, d)))
 
 
 def _largest(V: float, d: int) -> float:

@@ -33,7 +33,7 @@ class LandmarksDownstream(Experiment):
     methods = MAPS
     deviations = "Classification is by one-hot targets.  Every seed is a split, and a draw for each map."
     profiles = by_profile(
-        smoke={"data": ("boston",), "rows": 300, "widths": (32,), "seeds": 3},
+        smoke={"data": ("boston",), "rows": 100, "widths": (16,), "seeds": 2},
         full={"data": tuple(TABLES), "rows": 1500, "widths": (64, 256), "seeds": 20},
     )
     seconds = by_profile(smoke=3, full=150)

@@ -41,7 +41,7 @@ class MultiHadamardDownstream(Experiment):
     methods = tuple(ROTATIONS)
     deviations = "Classification is by one-hot targets.  Every seed is a split, and a draw for each rotation."
     profiles = by_profile(
-        smoke={"data": ("boston", "wifi"), "rows": 300, "width": 32, "seeds": 4},
+        smoke={"data": ("boston", "wifi"), "rows": 100, "width": 16, "seeds": 2},
         full={"data": tuple(TABLES), "rows": 1500, "width": 128, "seeds": 40},
     )
     seconds = by_profile(smoke=2, full=120)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bochner import catalogue, theory
+from bochner import catalogue, extending
 from bochner.approximation import Approximation
 from bochner.extending import Rotation
 from bochner.projections import Orthogonal
@@ -67,8 +67,8 @@ class RotationBias(Experiment):
         return {
             "bias": Estimate.of(errors).as_numbers(),
             "mse": Estimate.of(errors**2).as_numbers(),
-            "haar": theory.trigonometric_mse((D**2).sum(1), d, d, "orthogonal"),
-            "iid": theory.trigonometric_mse((D**2).sum(1), d, d),
+            "haar": extending.trigonometric_mse((D**2).sum(1), d, d, "orthogonal"),
+            "iid": extending.trigonometric_mse((D**2).sum(1), d, d),
             "declared exact": spec.unbiased,
         }
 

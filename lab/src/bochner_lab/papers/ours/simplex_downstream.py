@@ -31,7 +31,7 @@ class SimplexDownstream(Experiment):
     methods = ROWS
     deviations = "Classification is by one-hot targets.  Every seed is a split, and a draw for each kind of rows."
     profiles = by_profile(
-        smoke={"data": ("boston", "wifi"), "rows": 300, "width": 16, "seeds": 4},
+        smoke={"data": ("boston", "wifi"), "rows": 100, "width": 16, "seeds": 2},
         full={"data": tuple(TABLES), "rows": 1500, "width": 32, "seeds": 60},
     )
     seconds = by_profile(smoke=2, full=90)

@@ -83,7 +83,7 @@ class Slicing(Experiment):
 
     @statement("So have directions of a Halton sequence (95 % intervals).")
     def sequences_do_not_halve(self, results: Results) -> Finding:
-        """The same for the sequence."""
+        """Ratios for the Halton sequence."""
         return self._against(results, "sequence", DATA)
 
     @statement(

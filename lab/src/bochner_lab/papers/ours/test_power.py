@@ -117,7 +117,7 @@ class TestPower(Experiment):
 
     @statement("Without a difference both tests reject in 5 % of the simulations, within 1.5 % (95 % intervals).")
     def size(self, results: Results) -> Finding:
-        """Of both tests."""
+        """Shares of rejections by both tests."""
         found = [Estimate.read(results.parts[name]["features"]) for name in NULL]
         text = ", ".join(f"{name.split(',')[0]} {100 * one.mean:.2f} %" for name, one in zip(NULL, found, strict=True))
         stacked = Estimate.stack(found)

@@ -9,7 +9,7 @@ import numpy as np
 
 from bochner import catalogue
 from bochner.approximation import Approximation
-from bochner.theory import log_quadrature_uniform_bound, spherical_radial_variance
+from bochner.extending import log_quadrature_uniform_bound, spherical_radial_variance
 
 from ..._estimates import Estimate, share
 from ..._experiment import Experiment, Results, by_profile, statement

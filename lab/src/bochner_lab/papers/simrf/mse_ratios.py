@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bochner.theory import positive_log_relative_mse
+from bochner.extending import positive_log_relative_mse
 
 from ..._estimates import Estimate
 from ..._experiment import Experiment, Results, Row, by_profile, printed, statement
-from ..._verdicts import Finding
+from ..._verdicts import Finding, agreement
 from ._couplings import COUPLINGS, LABELS, positive_features
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class MSERatios(Experiment):
     methods = ("iid", "orthogonal", "simplex")
     profiles = by_profile(
         smoke={"d": 64, "v": (0.02, 3.0, 30), "simulated": (0.5, 1.0), "draws": 60},
-        full={"d": 64, "v": (0.02, 5.0, 200), "simulated": (0.25, 0.5, 1.0, 1.5), "draws": 1000},
+        full={"d": 64, "v": (0.02, 5.0, 200), "simulated": (0.25, 0.5, 1.0, 1.5), "draws": 25_000},
     )
     seconds = by_profile(smoke=0.3, full=5)
 
@@ -75,12 +75,15 @@ class MSERatios(Experiment):
         value = self._prefactor(results)
         return Finding(f"{value:.4f}" == printed("simrf", "section5.1")["simplex_prefactor_d64"], f"It is {value:.6f}.")
 
-    @statement("Simulated errors agree with the closed forms within four standard errors.")
+    @statement(
+        "Simulated errors agree with the closed forms within four standard errors, and to a tenth at more than half of the "
+        "points."
+    )
     def simulation(self, results: Results) -> Finding:
         """Compare the points."""
         closed = results.parts["closed form"]
-        true = np.array([Estimate.read(results.parts[name]).agrees(closed[name]["points"]) for name in COUPLINGS])
-        return Finding(bool(true.all()), f"{true.sum()} of {true.size} points agree.")
+        simulated = Estimate.stack(Estimate.read(results.parts[name]) for name in COUPLINGS)
+        return agreement(simulated, np.concatenate([closed[name]["points"] for name in COUPLINGS]))
 
     def comparison(self, results: Results) -> list[Row]:
         """The prefactor, the one number that the section prints."""

