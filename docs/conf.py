@@ -107,6 +107,31 @@ def break_names(app: Any, page: str, template: str, context: dict[str, Any], doc
         context["body"] = re.sub(r"<td>.*?</td>", cell, context["body"], flags=re.DOTALL)
 
 
+_sidebars: dict[str, str] = {}
+"""Sidebars of the pages of classes and functions, by their modules."""
+
+
+def shorten_sidebar(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """List pages and modules in the sidebar, not their 270 classes and functions, which the page of a module lists.
+
+    All classes and functions of a module have one sidebar then, which is made once: to make it takes as long as the rest of
+    a page.
+    """
+    if "toctree" not in context:
+        return
+    whole, module = context["toctree"], page.rpartition(".")[0]
+
+    def short(**options: Any) -> str:
+        if module not in _sidebars:
+            found = str(whole(**options | {"maxdepth": 2}))
+            if not page.startswith("reference/generated/"):
+                return found
+            _sidebars[module] = found
+        return _sidebars[module]
+
+    context["toctree"] = short
+
+
 def draw_experiments(app: Any) -> None:
     """Draw the figure of every committed result that is newer than its picture."""
     import bochner_lab
@@ -122,6 +147,7 @@ def setup(app: Any) -> None:
     """Called by Sphinx."""
     app.connect("builder-inited", draw_experiments)
     app.connect("html-page-context", break_names)
+    app.connect("html-page-context", shorten_sidebar, priority=400)  # before the theme asks for it
     app.connect("autodoc-process-docstring", keep_underscores, priority=900)  # after napoleon
     app.connect("autodoc-process-docstring", name_sources, priority=950)
     app.connect("source-read", end_code)

@@ -29,7 +29,7 @@ CHART: dict[str, dict[str, str]] = {
     },
     "an idea": {
         "Its exact error?": "Approximation(...).mse(X, Y)",
-        "Its rank among all mechanisms?": "catalogue.register, then bochner.recommend",
+        "Its rank among all mechanisms?": "extending.register, then bochner.recommend",
         "A claim, with a verdict?": "an experiment of bochner-lab",
     },
     "a function": {

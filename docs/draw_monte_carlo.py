@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import bochner
-from bochner import theory
+from bochner import extending
 from bochner.optimize import smoothed_gradient
 from bochner.projections import IID, Orthogonal, Projection, Quadrature
 from bochner.rotations import Haar
@@ -39,11 +39,14 @@ def draw_gradients(d: int = 32) -> None:
     slope = np.random.default_rng(0).standard_normal(d)
     counts, few = np.arange(1, 2 * d + 1), np.array([2, 4, 8, 16, 24, 32, 40, 48, 64])
     laws = {
-        "independent": (IID(), [theory.smoothing_gradient_mse(slope, n) for n in counts]),
-        "orthogonal": (Orthogonal(), [theory.smoothing_gradient_mse(slope, n, coupling="orthogonal") for n in counts]),
+        "independent": (IID(), [extending.smoothing_gradient_mse(slope, n) for n in counts]),
+        "orthogonal": (
+            Orthogonal(),
+            [extending.smoothing_gradient_mse(slope, n, coupling="orthogonal") for n in counts],
+        ),
         "orthoplex nodes": (
             Quadrature(Haar(), "orthoplex"),
-            [theory.fixed_length_gradient_mse(slope, n) for n in counts],
+            [extending.fixed_length_gradient_mse(slope, n) for n in counts],
         ),
     }
     figure, ax = plt.subplots(figsize=(6, 3.2))

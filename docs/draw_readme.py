@@ -19,7 +19,6 @@ from sklearn.datasets import load_digits
 
 from bochner import kernels, mechanism
 from bochner_lab.benchmarks._table_methods import BOOSTING
-from bochner_lab.benchmarks._table_methods import OURS as DEFAULT
 from bochner_lab.benchmarks._tables import JUDGING
 from bochner_lab.benchmarks.tables import halves, saved
 
@@ -31,14 +30,14 @@ from reproduction_pages import results  # noqa: E402
 OURS, THEIRS = "#1f77b4", "#9a9a9a"
 MODEL = "MiniLM, 512 tokens"
 LIMITS = (-3.6, 1.3)
-"""Of the logarithms of ratios to base 2 that are shown."""
+"""Limits of the axis: logarithms of ratios to base 2."""
 
 
 def judged_tables() -> dict[str, float]:
     """Our default's error over that of boosted trees, on every table of the judging half: means over splits."""
     cells = saved(DOCS.parent / "lab" / "results" / "bench-tables" / "quick")
-    means = {name: one.means for half, part in halves(cells) if half == JUDGING for name, one in part.items()}
-    return {name: mean[DEFAULT] / mean[BOOSTING] for name, mean in means.items()}
+    judged = {name: one for half, part in halves(cells) if half == JUDGING for name, one in part.items()}
+    return {name: found.ratio(BOOSTING) for name, found in judged.items()}
 
 
 def tables(axes: Axes) -> None:

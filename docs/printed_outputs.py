@@ -16,7 +16,7 @@ from typing import Any
 
 DOCS = Path(__file__).parent
 WIDTH = 110
-"""Of a line of prose."""
+"""Columns of a line of prose."""
 BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

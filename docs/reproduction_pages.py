@@ -196,6 +196,16 @@ def experiment_table() -> str:
     return table("name | item | claim | smoke | full | needs | verdict", rows)
 
 
+def version_table() -> str:
+    """Which version made the numbers, and what they take in one process and in two."""
+    found = results()
+    rows = []
+    for version in sorted({result["environment"]["bochner"] for result in found.values()}):
+        times = [r["wall_seconds"] for r in found.values() if r["environment"]["bochner"] == version]
+        rows.append([version, str(len(times)), f"{sum(times) / 3600:.1f} h", f"{sum(times) / 7200:.1f} h"])
+    return table("version | results | in one process | in two (`--jobs 2`)", rows)
+
+
 def absent_table() -> str:
     """What cannot be run here."""
     rows = [[f"`{one.name}`", f"{one.paper.upper()} {one.item}", escape(one.claim), one.missing, one.stand_in or "none"]

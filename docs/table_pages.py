@@ -87,14 +87,13 @@ def _rivals(cells: Cells) -> str:
     """Each other method over all tables of a half."""
     rows = []
     for half, part in tables.halves(cells):
-        means = {name: one.means for name, one in part.items()}
         for rival, short in SHORT.items():
-            ratios = np.array([mean[OURS] / mean[rival] for mean in means.values() if rival in mean])
+            ratios = np.array([one.ratio(rival) for one in part.values() if rival in one.methods])
             if rival == OURS or not len(ratios):
                 continue
             rows.append(
                 [half, short, str(len(ratios)), str(int((ratios < 1).sum())), f"{np.exp(np.log(ratios).mean()):.3f}",
-                 f"{tables.p_value(means, rival):.2g}"]
+                 f"{tables.p_value(part, rival):.2g}"]
             )  # fmt: skip
     return table("half | other method | tables | ours is better on | our error over theirs (geometric mean) | p", rows)
 
@@ -104,9 +103,8 @@ def _errors(cells: Cells) -> str:
     rows = []
     for half, part in tables.halves(cells):
         for name, found in part.items():
-            mean = found.means
-            best = min(mean[method] for method in SHORT if method in mean)
-            shown = [_cell(mean.get(method), best) for method in SHORT]
+            mean, behind = found.means, max(1.0, found.ratio(tables.best_rival(found)))
+            shown = [_cell(mean[method], behind / found.ratio(method)) if method in mean else "" for method in SHORT]
             rows.append([f"{name} ({half})", *shown])
     times = [
         [cell["methods"][method]["cpu_seconds"] for cell in cells if method in cell["methods"]] for method in SHORT
@@ -115,10 +113,8 @@ def _errors(cells: Cells) -> str:
     return table(" | ".join(["table", *SHORT.values()]), rows)
 
 
-def _cell(error: float | None, best: float) -> str:
-    if error is None:
-        return ""
-    return f"**{error:.3f}**" if error <= tables.WITHIN * best else f"{error:.3f}"
+def _cell(error: float, of_best: float) -> str:
+    return f"**{error:.3f}**" if of_best <= tables.WITHIN else f"{error:.3f}"
 
 
 def _lost(cells: Cells) -> str:
@@ -126,8 +122,8 @@ def _lost(cells: Cells) -> str:
     lost = []
     for _, part in tables.halves(cells):
         for name, found in part.items():
-            mean, best = found.means, tables.best_rival(found)
-            ratio = mean[OURS] / mean[best]
+            best = tables.best_rival(found)
+            ratio = found.ratio(best)
             if ratio > tables.BEHIND:
                 lost.append((ratio, f"{name} ({SHORT[best]}, {ratio:.2f}, p {found.p_value(best):.2g})"))
     words = ", ".join(text for _, text in sorted(lost, reverse=True))

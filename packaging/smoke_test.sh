@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs the distributions of dist/ into empty environments, and uses them there: the library's wheel and source
 # distribution alone, its wheel with the oldest dependencies that pyproject.toml admits, the laboratory's wheel and source
-# distribution, and each extra that is given; those of the laboratory are written lab-EXTRA.
+# distribution, and each extra that is given, alone in an environment; those of the laboratory are written lab-EXTRA, and
+# "each" stands for all of both.
 #   packaging/smoke_test.sh [PYTHON [EXTRA...]]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -27,6 +28,16 @@ if "$python" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))'; then # 
 fi
 try lab "$wheel" "$lab"
 try lab "$wheel" "$(ls dist/bochner_lab-*.tar.gz)"
+if [ "$*" = each ]; then # but docs and dev, which the tests use
+    set -- $("$python" -c '
+import tomllib
+
+for prefix, path in (("", "pyproject.toml"), ("lab-", "lab/pyproject.toml")):
+    with open(path, "rb") as file:
+        extras = tomllib.load(file)["project"]["optional-dependencies"]
+    print(*(prefix + extra for extra in extras if extra not in ("docs", "dev")))
+')
+fi
 for extra in "$@"; do
     case $extra in
     lab-*) try "$extra" "$wheel" "$lab[${extra#lab-}]" ;;

@@ -6,6 +6,7 @@ percentage or a decimal number would be typed by hand.
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -45,3 +46,16 @@ def test_a_typed_measurement_is_found():
         "28 x", "4.2 times", "7 %", ".986"
     ]  # fmt: skip
     assert claims("From 2048 tokens on, in 3 dimensions, Python 3.11, with 64 rows") == []
+
+
+def test_300_classes_of_attention_convert_agree_come_back_and_write_the_same():
+    rows = json.loads((ROOT / "docs/families.json").read_text())["rows"]
+    whole = [
+        row for row in rows if row["converts"] and row["agrees"] and row["saves"] and row["generates"] is not False
+    ]
+    assert len(whole) >= 300
+
+
+@pytest.mark.parametrize("page", ["docs/attention.md", "docs/wrong_tool.md"])
+def test_prose_on_trained_models_types_no_perplexity(page):
+    assert re.findall(r"perplexity of [\d.]+", prose(page)) == []

