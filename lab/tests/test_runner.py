@@ -127,7 +127,7 @@ cli.main({arguments!r})
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     finished = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("parts/*.json")}
     assert len(finished) == 2
-    assert main(arguments) == 0 and "simrf-fig6: holds. " in capsys.readouterr().out
+    assert main(arguments) == 0 and "simrf-fig6: undecided. " in capsys.readouterr().out
     assert all(path.stat().st_mtime_ns == when for path, when in finished.items())
     assert len(list(tmp_path.rglob("parts/*.json"))) == 4
 
@@ -175,7 +175,7 @@ def test_the_site_is_escaped_and_offline(tmp_path, monkeypatch):
 def test_command_line_lists_runs_plots_and_reports(tmp_path, capsys):
     out = ["--out", str(tmp_path)]
     assert main(["run", "simrf-fig6", "--profile", "smoke", *out]) == 0
-    assert "simrf-fig6: holds" in capsys.readouterr().out
+    assert "simrf-fig6: undecided" in capsys.readouterr().out
     assert main(["plot", *out]) == 0
     assert capsys.readouterr().out.strip().endswith("figure.png")
     assert main(["list", "--paper", "simrf", *out]) == 0
