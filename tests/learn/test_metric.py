@@ -12,6 +12,7 @@ from bochner.learn import KernelClassifier, KernelRidge
 from bochner.learn._coordinates import Coordinates
 from bochner.learn._linear.leave_one_out import Judged
 from bochner.learn._metric import given_root, gradients, iterates, screened_root
+from bochner.learn._metric_search import metric_starts
 from bochner.learn._row_source import Chunk
 from bochner.learn._search import Search
 
@@ -149,5 +150,5 @@ def test_a_metric_starts_from_a_euclidean_kernel_with_columns_of_its_own():
     )  # fmt: skip
     near = search._exact_trial(kernels.Gaussian(), "standardised", 0.0, 300)
     plain = search._exact_trial(kernels.Laplacian(), "as they are", 0.0, 300)
-    assert [t.columns for t in search._metric_starts(plain)] == [plain.columns, near.columns]
-    assert [t.columns for t in search._metric_starts(near)] == [near.columns]
+    assert [t.columns for t in metric_starts(search, plain)] == [plain.columns, near.columns]
+    assert [t.columns for t in metric_starts(search, near)] == [near.columns]

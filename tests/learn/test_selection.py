@@ -14,8 +14,8 @@ from scipy import sparse
 from sklearn.linear_model import Ridge
 
 from bochner import kernels, maps
-from bochner.learn import GaussianProcess, KernelClassifier, KernelRidge, RandomFeatures, _chooser, _search
-from bochner.learn._chooser import refined_alpha
+from bochner.learn import GaussianProcess, KernelClassifier, KernelRidge, RandomFeatures, _search, _selection
+from bochner.learn._alpha import refined_alpha
 from bochner.learn._linear.leave_one_out import (
     GramFit,
     Judged,
@@ -296,7 +296,7 @@ def test_failures_and_limits_are_announced(monkeypatch):
         KernelRidge(**PLAIN).fit(X, np.random.default_rng(3).standard_normal(200))
     with pytest.warns(UserWarning, match=r"KernelClassifier: the fit explains nothing"):
         KernelClassifier(**PLAIN).fit(X, np.random.default_rng(3).integers(2, size=200))
-    for module in (_search, _chooser):
+    for module in (_search, _selection):
         monkeypatch.setattr(module, "SHORTEST", -1)
     with pytest.warns(UserWarning, match=r"KernelRidge: the bandwidth .* is at the limit of the search"):
         KernelRidge(**PLAIN).fit(X[:, :1], np.sin(8 * X[:, 0]) + 0.1 * X[:, 1])
@@ -462,13 +462,13 @@ def test_the_span_of_wide_rows_keeps_distances():
     rng = np.random.default_rng(7)
     X, y = rng.standard_normal((60, 3000)), rng.standard_normal((60, 1))
     search = _search.Search(
-        "test", Chunk(X, y, None), 60, kernels=(kernels.Gaussian(),), bandwidth=True, columns={_search.RAW: None},
+        "test", Chunk(X, y, None), 60, kernels=(kernels.Gaussian(),), bandwidth=True, columns={_selection.RAW: None},
         metrics=(), classes=False, intercept=True, alphas=None, seed=0,
     )  # fmt: skip
-    Z = search._close_rows(_search.RAW, kernels.Gaussian())
+    Z = search._close_rows(_selection.RAW, kernels.Gaussian())
     assert Z.shape == (60, 60)
     np.testing.assert_allclose(kernels.Gaussian(60.0)(Z), kernels.Gaussian(60.0)(X), rtol=1e-10)
-    assert search._close_rows(_search.RAW, kernels.Laplacian()).shape == X.shape
+    assert search._close_rows(_selection.RAW, kernels.Laplacian()).shape == X.shape
 
 
 @pytest.mark.parametrize(("own", "said"), [(0.1, ", error 0.1 against 0.2 standardised"), (0.3, ""), (None, "")])
@@ -476,4 +476,4 @@ def test_errors_are_given_as_a_reason_only_where_they_are_one(own, said):
     trial = partial(SimpleNamespace, metric="none", map="exact", n_rows=100)
     best = trial(columns="as they are", error=own)
     tried = [trial(columns="standardised", error=0.2)] + ([] if own is None else [best])
-    assert _chooser._others(SimpleNamespace(tried=tried), "columns", best) == said
+    assert _selection._others(SimpleNamespace(tried=tried), "columns", best) == said

@@ -1,17 +1,13 @@
 """The automatic mode of the kernel machines: what the parameters leave open is chosen on a sample of the rows.
 
-`choose` reads what is told, `Search` tries candidates for the rest, `Selection` says what was chosen and why, and
-`fit_chosen` fits all rows and chooses alpha by leave-one-out errors.
+`choose` reads what is told, `Search` tries candidates for the rest, and `Selection` says what was chosen and why; then
+`bochner.learn._alpha` fits all rows and chooses alpha by leave-one-out errors.
 """
 
 from __future__ import annotations
 
-import logging
 import math
-import time
-import warnings
-from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,41 +17,33 @@ from .._validation import check_count, check_option, shown
 from ..approximation import Approximation
 from ..kernels import Kernel
 from ..maps import Landmarks
-from ..reporting import format_table
 from ._coordinates import Coordinates
 from ._feature_parameters import FeatureParameters, as_generator, look_up
-from ._linear.leave_one_out import Judged, Score, about, best_of_many, fitted, grid_of, new_to, walk
-from ._linear.moments import Moments
-from ._linear.ridge import Ridge, RidgeModel
-from ._linear.spectrum import NormalEquations
+from ._linear.leave_one_out import Score
+from ._linear.ridge import Ridge
 from ._metric import given_root
+from ._metric_search import MOST_LEARNED
 from ._row_source import Chunk, RowSource
-from ._search import (
-    AT_POINTS,
+from ._search import AT_POINTS, EXACT_ROWS, Search
+from ._selection import (
     CLIPPED,
     COMPRESSED,
-    EXACT_ROWS,
     EXACT_TRIAL_ROWS,
     GIVEN,
     LANDMARKS,
     LEARNED,
-    MOST_LEARNED,
-    PIVOTS,
     RANDOM,
     RAW,
-    SHORTEST,
     STANDARD,
-    Search,
+    Selection,
     Trial,
+    selected,
 )
 
-_LOG = logging.getLogger("bochner")
 _SAMPLE_ROWS, _SAMPLE_NUMBERS, _LEAST_ROWS = 8192, 1 << 25, 64
 """Rows of the sample, the numbers that it may have (256 MB), and the rows that it has in any case."""
 _JUDGED_ROWS = 2048
 """Rows whose leave-one-out errors choose the alpha of the final fit."""
-_LARGEST_ORDER = 2048
-"""Order of a matrix up to which it is decomposed, rather than factored for one alpha after another."""
 _SAME_SCALE = 1.5
 """Ratio of the deviations of columns up to which it does not matter whether they are standardised."""
 _OUTLYING, _LIMIT = 8.0, 5.0
@@ -66,73 +54,6 @@ _WIDE_COLUMNS = 2000
 """Columns from which the Laplacian kernel, whose distances are not matrix products, is not tried but the linear one is."""
 _STREAM_WIDTH, _STREAM_ROWS = 1024, 256
 """Width of a stream, whose length is not known, and the rows of its first call below which a warning is due."""
-_NOTHING, _TOLD = 0.95, 100
-"""Share of the error of a constant prediction from which a fit explains nothing, and rows from which that is said."""
-
-
-@dataclass(frozen=True)
-class Selection:
-    """The choice of the automatic mode: a value to print, with the table of all candidates.
-
-    Attributes
-    ----------
-    kernel : str
-        The kernel with its bandwidth.
-    columns : str
-        "standardised", "clipped" (at five robust deviations), "compressed" (long tails to about their logarithms), "as
-        they are", or standardised with another scale of categories.
-    metric : str
-        "none", "columns" (a scale of each), "learned" (a matrix) or "given".
-    map : str
-        "exact" (landmarks at all rows), "random features", "landmarks" (uniform ones), "pivoted landmarks" or "given".
-    n_components : int
-        Width of the features.
-    alpha : float or array
-        Regularisation.
-    error, standard_error : float
-        Leave-one-out error of the choice, in units of the variance of the targets, and its standard error.  For classes,
-        the share of wrong ones plus a tenth of that.
-    reason : str
-        Why, in words.
-    edges : tuple of str
-        What deserves a warning: an error near that of a constant, or a bandwidth at the limit of the search.
-    candidates : dict of str to list
-        A table, one row for each candidate: what it was, and its error on how many rows, at which width.
-    seconds : float
-        How long the search took.
-    """
-
-    kernel: str
-    columns: str
-    metric: str
-    map: str
-    n_components: int
-    alpha: Any
-    error: float
-    standard_error: float
-    reason: str
-    edges: tuple[str, ...] = ()
-    candidates: dict[str, list[Any]] = field(default_factory=dict, repr=False)
-    seconds: float = 0.0
-
-    def __repr__(self) -> str:
-        head = (
-            f"Selection({self.kernel}, columns {self.columns}, metric {self.metric}, {self.map} of width "
-            f"{self.n_components}, alpha={_number(self.alpha)}, leave-one-out error={self.error:.3g} +- "
-            f"{self.standard_error:.1g})"
-        )
-        return "\n".join([head, self.reason, *self.edges, *([self.table()] if self.candidates else [])])
-
-    def table(self) -> str:
-        """Return the candidates as text, in the order in which they were tried."""
-        rows = zip(*self.candidates.values(), strict=True)
-        return format_table(list(self.candidates), [[_number(value) for value in row] for row in rows])
-
-    def announce(self, owner: str) -> None:
-        """Log the choice, and warn of what deserves it."""
-        _LOG.info("%s: %s", owner, self.reason)
-        for edge in self.edges:
-            warnings.warn(f"{owner}: {edge}", UserWarning, stacklevel=2)
 
 
 def is_auto(value: Any) -> bool:
@@ -213,7 +134,8 @@ def choose(
     found = _with_map(
         told._replace(kernel=best.kernel, gamma=told.gamma if not searches else None), best.map, best.width, rows
     )
-    selection = _selection(search, best, machine, given_metric=isinstance(machine.metric, np.ndarray | list | tuple))
+    given_metric = isinstance(machine.metric, np.ndarray | list | tuple)
+    selection = selected(search, best, alpha=None if judged else machine.alpha, given_metric=given_metric)
     if begin and rows.count() < _STREAM_ROWS:
         small = (
             f"everything was chosen on the {rows.count()} rows of the first call of partial_fit; begin with more rows, or "
@@ -376,234 +298,3 @@ def _sampled(rows: RowSource, n: int, rng: np.random.Generator) -> Chunk:
     chunk = rows.sample_weighted(max(min(n, _SAMPLE_NUMBERS // rows.shape[1]), _LEAST_ROWS), rng)
     rows.check_weight(float(len(chunk.X)))
     return chunk.taken(rng.permutation(len(chunk.X)))
-
-
-def _selection(search: Search, best: Trial, machine: Any, *, given_metric: bool) -> Selection:
-    seconds = time.perf_counter() - search.begun
-    table: dict[str, list[Any]] = {
-        "kernel": [_short(t.kernel) for t in search.tried],
-        "columns": [t.columns for t in search.tried],
-        "metric": ["given" if given_metric else t.metric for t in search.tried],
-        "map": [t.map for t in search.tried],
-        "bandwidth": [_bandwidth(t.kernel) for t in search.tried],
-        "alpha": [t.score.alpha for t in search.tried],
-        "error": [t.error for t in search.tried],
-        "standard_error": [t.score.standard_error for t in search.tried],
-        "n_rows": [t.n_rows for t in search.tried],
-        "width": [t.width for t in search.tried],
-    }
-    return Selection(
-        repr(best.kernel),
-        best.columns,
-        "given" if given_metric else best.metric,
-        best.map,
-        best.width,
-        best.score.alpha if is_auto(machine.alpha) else machine.alpha,
-        best.error,
-        best.score.standard_error,
-        _reason(search, best, seconds),
-        _edges(search, best),
-        table,
-        seconds,
-    )
-
-
-def _reason(search: Search, best: Trial, seconds: float) -> str:
-    """Return why this candidate was chosen, in words."""
-    n = len(search.sample.X)
-    parts = [
-        f"{len(search.tried)} candidates by errors of left-out rows, on {n} of {search.n_rows} rows in {seconds:.1f} s"
-    ]
-    if len(search.kernels) > 1:
-        parts.append(f"{_short(best.kernel)} kernel{_others(search, 'kernel', best)}")
-    if search.bandwidth and not math.isnan(best.step):
-        parts.append(f"bandwidth {_bandwidth(best.kernel):.3g}, {2**best.step:.3g} times the median distance")
-    if len(search.columns) > 1:
-        parts.append(f"columns {best.columns}{_others(search, 'columns', best)}")
-    if search.metrics:
-        if best.metric == "none":
-            parts.append("no metric, since none that was learned had a clearly lower error of held-out rows")
-        else:
-            kind = "a scale of each column" if best.metric == "columns" else "a matrix"
-            held = f"{search.with_metric:.3g} against {search.without_metric:.3g} without"
-            parts.append(f"learned metric, {kind}, held-out error {held}")
-    if best.map == "exact":
-        parts.append("landmarks at all rows, which make the kernel exact")
-    elif best.map in (LANDMARKS, PIVOTS, RANDOM):
-        parts.append(f"{best.map} of width {best.width}{_others(search, 'map', best)}")
-    return "; ".join(parts) + "."
-
-
-def _others(search: Search, name: str, best: Trial) -> str:
-    """Return the errors of the best candidates of other kinds, judged as the best one of this kind was."""
-
-    def kind(trial: Trial) -> str:
-        return _short(trial.kernel) if name == "kernel" else str(getattr(trial, name))
-
-    stage = [t for t in search.tried if t.metric == "none" and (t.map == "exact") == (name != "map")]
-    usual = Counter(t.n_rows for t in stage).most_common(1)[0][0] if stage else 0
-    stage = [t for t in stage if t.n_rows == usual]
-    least: dict[str, float] = {}
-    for trial in stage:
-        least[kind(trial)] = min(trial.error, least.get(kind(trial), np.inf))
-    own = least.pop(kind(best), math.nan)
-    if not least or not own <= min(least.values()):
-        return ""  # it was chosen on more rows or at another width, and these errors are no reason for it
-    others = ", ".join(f"{error:.3g} {other}" for other, error in sorted(least.items(), key=lambda pair: pair[1]))
-    return f", error {own:.3g} against {others}"
-
-
-def _edges(search: Search, best: Trial) -> tuple[str, ...]:
-    """Return what deserves a warning."""
-    if len(search.sample.X) < _TOLD:
-        return ()
-    if best.error > _NOTHING * search.nothing or not search.explains(best):
-        return (
-            f"the fit explains nothing: its leave-one-out error is {best.error:.3g}, and that of a constant "
-            f"{search.nothing:.3g}.",
-        )
-    if search.bandwidth and best.step <= SHORTEST:  # long ones have a limit, to which predictions tend
-        return (
-            f"the bandwidth {_bandwidth(best.kernel):.3g} is at the limit of the search, {2**best.step:.3g} times the "
-            f"median distance; transform the columns (logarithms?) or pass gamma.",
-        )
-    return ()
-
-
-def _short(kernel: Any) -> str:
-    """Return the kernel without its bandwidth."""
-    if not isinstance(kernel, Kernel) or not kernel.has_bandwidth or np.ndim(kernel.bandwidth):
-        return repr(kernel)
-    text = repr(kernel.with_bandwidth(1.0))
-    return text.replace("lengthscale=1.0", "").replace("scale=1.0", "").replace(", )", ")").replace("()", "")
-
-
-def _bandwidth(kernel: Any) -> float:
-    found = kernel.bandwidth if isinstance(kernel, Kernel) else math.nan
-    return float(found) if isinstance(found, float | int) else math.nan
-
-
-def _number(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
-def fit_chosen(
-    method: Ridge,
-    phi: Any,
-    rows: RowSource,
-    selection: Selection | None,
-    sample: Chunk | None,
-    *,
-    classes: bool,
-    verbose: Any,
-) -> tuple[RidgeModel, Selection | None]:
-    """Fit all rows, with the alpha of the least leave-one-out error of some of them where it is left open."""
-    if sample is None:
-        return method.fit(phi, rows, verbose=verbose), selection
-    start = None if selection is None else selection.alpha
-    if selection is not None and selection.metric in LEARNED and len(sample.X) < 2 * EXACT_TRIAL_ROWS:
-        return replace(method, alpha=start).fit(phi, rows, verbose=verbose), selection  # held-out rows have chosen it
-    prepared = replace(method, alpha="gcv" if start is None else start / 10)
-    prepared.check(rows.n_targets, in_memory=rows.in_memory)
-    if phi.n_features_out > _LARGEST_ORDER or method.solver == "cg":
-        score = _sampled_alpha(phi, sample, method, classes=classes) if start is None else None
-        wide = replace(method, alpha=start if score is None else score.alpha).iterated(phi, rows, verbose=verbose)
-        if wide is not None:
-            return wide, _with_alpha(selection, start if score is None else score.alpha, score, method, phi, sample)
-    model = prepared.collected(phi, rows, verbose=verbose)
-    floor = start if selection is not None and selection.map == PIVOTS else None
-    score = refined_alpha(model, phi, sample, start, method, classes=classes, floor=floor)
-    model = replace(model, options=replace(method, alpha=score.alpha), found=None).solved(quiet=True)
-    return model, _with_alpha(selection, score.alpha, score, method, phi, sample)
-
-
-def begin_chosen(
-    method: Ridge,
-    phi: Any,
-    rows: RowSource,
-    selection: Selection | None,
-    sample: Chunk | None,
-    *,
-    classes: bool,
-    verbose: Any,
-) -> tuple[RidgeModel, Selection | None]:
-    """Begin a stream, at an alpha chosen on the sample of its first rows."""
-    if sample is None:
-        return method.begin(phi, rows, verbose=verbose), selection
-    score = _sampled_alpha(phi, sample, method, classes=classes) if selection is None else None
-    alpha = score.alpha if selection is None and score is not None else selection.alpha  # type: ignore[union-attr]
-    model = replace(method, alpha=alpha).begin(phi, rows, verbose=verbose)
-    return model, _with_alpha(selection, alpha, score, method, phi, sample)
-
-
-def _with_alpha(
-    selection: Selection | None, alpha: Any, score: Score | None, method: Ridge, phi: Any, sample: Chunk
-) -> Selection:
-    """Return the selection, with the alpha of the final fit and its score."""
-    if selection is None:
-        reason = f"alpha {alpha:.3g} by leave-one-out errors of {len(sample.X)} rows."
-        kernel = repr(phi.spec.kernel)
-        selection = Selection(kernel, GIVEN, GIVEN, GIVEN, phi.n_features_out, alpha, np.nan, np.nan, reason)
-    grid = None if method.alphas is None else np.sort(method.grid())
-    if grid is not None and len(grid) > 1 and alpha in (grid[0], grid[-1]):
-        edge = f"alpha {alpha:.3g} is at the edge of alphas; extend them, or leave them out."
-        selection = replace(selection, edges=(*selection.edges, edge))
-    if score is None or selection.metric in LEARNED:  # held-out rows have judged these
-        return replace(selection, alpha=alpha)
-    return replace(selection, alpha=alpha, error=score.error, standard_error=score.standard_error)
-
-
-def refined_alpha(
-    model: RidgeModel,
-    phi: Any,
-    sample: Chunk,
-    start: float | None,
-    method: Ridge,
-    *,
-    classes: bool,
-    floor: float | None = None,
-) -> Score:
-    """Choose the alpha of a fit to all rows by leave-one-out errors of a sample of them.
-
-    Parameters
-    ----------
-    model : RidgeModel
-        Of all rows.
-    phi : FeatureMap
-    sample : Chunk
-        Some of the rows.
-    start : float or None
-        Where to look first.
-    method : Ridge
-    classes : bool
-    floor : float or None
-        Where not to look below: where outliers are landmarks, the rows to judge by have none, and allow too little.
-    """
-    (X, Y, weights), equations = sample, model.equations
-    if not isinstance(equations, NormalEquations) and equations.order > _LARGEST_ORDER:
-        return _sampled_alpha(
-            phi, sample, method, classes=classes
-        )  # a decomposition would take far longer than the fit
-    F, Z = about(model.means if method.intercept else None, phi.queries(X), Y)
-    new = new_to(phi, X)
-    F, Z, judged = F[new], Z[new], Judged.of(Y, weights, classes=classes).taken(new)
-    grid = grid_of(equations) if method.alphas is None else np.sort(method.grid())
-    if floor is not None:
-        grid = grid[grid >= min(0.9 * floor, grid[-1])]
-    if isinstance(model.data, Moments):  # not where rounding decides; one alpha is left at least
-        grid = grid[grid >= min(10 * model.data.blur, grid[-1])]
-    if isinstance(equations, NormalEquations) and (start is not None or equations.order > _LARGEST_ORDER // 2):
-        middle = float(grid[len(grid) // 3]) if start is None else start
-        return walk(equations, F, Z, judged, grid, middle, len(grid))
-    return best_of_many(equations, F, Z, judged, grid)[0]
-
-
-def _sampled_alpha(phi: Any, sample: Chunk, method: Ridge, *, classes: bool) -> Score:
-    """Choose the alpha of a fit to the sample alone, by its leave-one-out errors."""
-    X, Y, weights = sample
-    F = phi.queries(X)
-    equations, means = fitted(F, Y, weights, intercept=method.intercept)
-    F, Z = about(means, F, Y)
-    new = new_to(phi, X)
-    grid = grid_of(equations) if method.alphas is None else np.sort(method.grid())
-    return best_of_many(equations, F[new], Z[new], Judged.of(Y, weights, classes=classes).taken(new), grid)[0]

@@ -15,14 +15,14 @@ from ..kernels import Kernel
 from ..linalg.engine import for_each_tile, rows_per_tile
 from ..maps import Landmarks
 from ._changed_rows import in_coordinates
-from ._chooser import Selection, is_auto
+from ._chooser import is_auto
 from ._coordinates import Coordinates
 from ._feature_parameters import FeatureParameters, resolved_kernel
 from ._linear.kernel_equations import solve_kernel
 from ._linear.leave_one_out import GramFit, Judged, Score
 from ._linear.ridge import Ridge, RidgeModel, Solution
 from ._row_source import RowSource
-from ._search import EXACT_TRIAL_ROWS, GIVEN, LEARNED
+from ._selection import EXACT_TRIAL_ROWS, GIVEN, LEARNED, Selection
 from ._uncertainty import KeptRows
 
 EXACT = "exact"

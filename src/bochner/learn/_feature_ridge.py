@@ -12,7 +12,7 @@ from scipy import sparse
 
 from ..approximation import Approximation
 from ..kernels import Linear
-from ._chooser import Selection, is_auto
+from ._chooser import is_auto
 from ._kernel_classifier import KernelClassifier
 from ._kernel_machine import KernelMachine, kept_rows
 from ._kernel_ridge import KernelRidge
@@ -30,6 +30,7 @@ from ._linear.leave_one_out import (
 from ._linear.ridge import FewRows, Ridge, RidgeModel
 from ._linear.spectrum import Equations, NormalEquations, RowEquations
 from ._row_source import Chunk, RowSource
+from ._selection import Selection
 from ._uncertainty import KEPT_ROWS
 
 _KEPT_NUMBERS, _FEWEST_KEPT = 1 << 23, 256

@@ -15,8 +15,9 @@ from .._validation import check_flag, check_option
 from ..kernels import Gaussian
 from ..linalg.engine import single_threaded_blas
 from ..maps import OptimalPositive
+from ._alpha import begin_chosen, fit_chosen
 from ._changed_rows import in_coordinates
-from ._chooser import Selection, begin_chosen, choose, fit_chosen, is_auto, leaves_open
+from ._chooser import choose, is_auto, leaves_open
 from ._coordinates import Coordinates, moved_features
 from ._estimator import Compactable, FeatureEstimator
 from ._exact_kernel import EXACT, check_exact, fit_exact, is_exact
@@ -26,6 +27,7 @@ from ._linear.ridge import Ridge, RidgeModel
 from ._metric import given_root
 from ._nadaraya_watson import KernelAverage, NadarayaWatson
 from ._row_source import Chunk, RowSource
+from ._selection import Selection
 from ._uncertainty import KEPT_ROWS, KeptRows
 
 METHODS = ("ridge", "nadaraya-watson")

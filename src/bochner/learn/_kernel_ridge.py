@@ -18,7 +18,7 @@ from ._kernel_machine import KernelMachine, streams
 from ._linear.ridge import RidgeModel
 from ._losses import Loss, check_loss, clipped_targets, reweighted
 from ._row_source import RowSource
-from ._search import LEARNED
+from ._selection import LEARNED
 from ._uncertainty import KEPT_ROWS, Intervals, left_out_gaps
 
 

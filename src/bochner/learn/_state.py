@@ -12,7 +12,6 @@ from ..approximation import FeatureMap
 from ..approximation.files import from_state
 from ..approximation.log_features import KeySums
 from ._cells import Cells
-from ._chooser import Selection
 from ._coordinates import Coordinates
 from ._exact_kernel import ExactKernel
 from ._linear.moments import Moments
@@ -20,6 +19,7 @@ from ._linear.posterior import Posterior
 from ._linear.ridge import FewRows, Ridge, RidgeModel, Solution
 from ._linear.spectrum import Scaling
 from ._nadaraya_watson import KernelAverage, NadarayaWatson, TargetSums
+from ._selection import Selection
 from ._uncertainty import Calibration, KeptRows
 
 FORMAT = 2
