@@ -25,7 +25,7 @@ from ._linear.leave_one_out import (
     fitted,
     gaps_of_each,
     grid_of,
-    walk,
+    losses_of_all,
 )
 from ._linear.ridge import FewRows, Ridge, RidgeModel
 from ._linear.spectrum import Equations, NormalEquations, RowEquations
@@ -40,9 +40,11 @@ _FIRST_ROWS, _FEWEST_FEATURES = 1024, 256
 all features, few rows would ask for far less regularisation (two decades at 3,000 x 3,000 and 6,000 x 2,000).  With fewer
 features than these nothing may be learned."""
 _JUDGED_ROWS = 1024
-"""Rows that are left out to choose alpha: the same ones for each, whose errors differ by less than they vary."""
+"""Rows whose leverages are computed to choose alpha: the same ones for each value."""
 _DECOMPOSED = 2048
 """Order up to which equations are decomposed, rather than factored for one alpha after another."""
+_ALL_TRIED = 512
+"""Order up to which every alpha is tried: a search downhill can end on a plateau, and saves little there."""
 _CHUNK_NUMBERS = 1 << 22
 """Numbers of a chunk of rows, whose products are added in one sum."""
 _CLEAR = 100.0
@@ -126,7 +128,7 @@ class OnGivenFeatures(KernelMachine):
                     isinstance(method.solver, str) and method.solver == "cg"
                 )  # elsewhere it is a start, and every few of the rows will do
                 first, share = (sample, 1.0) if final else _reduced(sample, rows.count())
-                alone = _alone(first, method, share, classes=self._classes_alike)
+                alone, judged = _alone(first, method, share, classes=self._classes_alike)
                 method = replace(method, alpha=alone.alpha / share)
             method.check(rows.n_targets, in_memory=rows.in_memory)
             blur = _blur(sample, rows)
@@ -139,11 +141,14 @@ class OnGivenFeatures(KernelMachine):
                 model = method.collected(phi, rows, verbose=self.verbose)
                 least = 0.0 if method.exact else 10 * blur
                 sample = sample.taken(slice(None, None, -(-len(sample.X) // _JUDGED_ROWS)))
-                score, fit = _best(model, sample, method, least, classes=self._classes_alike), "the fit to all rows"
+                score, judged = _best(model, sample, method, least, classes=self._classes_alike)
+                fit = "the fit to all rows"
                 self.model_ = replace(model, options=replace(method, alpha=score.alpha)).solved(quiet=True)
             self._kept = kept_rows(every, rows, n) if rows.in_memory else None
             self._n_different = rows.shape[0] if rows.in_memory else 0
+        self.__dict__.pop("best_score_", None)
         if score is not None:
+            self.best_score_ = -score.error * float((judged.units**2).mean())
             self.selection_ = _selection(score, method, rows, sample, fit)
             self.selection_.announce(type(self).__name__)
 
@@ -156,33 +161,46 @@ def _reduced(sample: Chunk, n: int) -> tuple[Chunk, float]:
     return first._replace(X=np.ascontiguousarray(first.X[:, np.sort(kept)])), share
 
 
-def _alone(sample: Chunk, method: Ridge, share: float, *, classes: bool) -> Score:
-    """The best alpha of a fit to the sample alone: a start for that of all rows, of which it is a share."""
+def _alone(sample: Chunk, method: Ridge, share: float, *, classes: bool) -> tuple[Score, Judged]:
+    """The best alpha of a fit to the sample alone: a start for that of all rows, of which it is a share.  As in `_best`."""
     X, Y, weights = sample
     equations, means = fitted(X, Y, weights, intercept=method.intercept)
     F, Z = about(means, X, Y)
     grid = _grid(equations, method) * (1.0 if method.alphas is None else share)
-    return best_of_many(equations, F, Z, Judged.of(Y, weights, classes=classes), grid)[0]
+    judged = _judged(Y, weights, classes=classes)
+    return best_of_many(equations, F, Z, judged, grid)[0], judged
 
 
-def _best(model: RidgeModel, sample: Chunk, method: Ridge, least: float, *, classes: bool) -> Score:
-    """The alpha of the least error of rows that are left out of the fit to all rows, from the one of the method on."""
-    (X, Y, weights), equations, start = sample, model.equations, method.alpha
+def _best(model: RidgeModel, sample: Chunk, method: Ridge, least: float, *, classes: bool) -> tuple[Score, Judged]:
+    """The alpha of the least error of rows that are left out of the fit to all rows, and what it is judged by."""
+    (X, Y, weights), equations = sample, model.equations
     grid = _grid(equations, method)
     grid = grid[grid >= min(least, grid[-1])]
     if isinstance(equations, RowEquations):
         kept = model.kept
         assert isinstance(kept, FewRows)
-        judged = Judged.of(kept.targets, kept.weights, classes=classes)
+        judged = _judged(kept.targets, kept.weights, classes=classes)
         if equations.order <= _DECOMPOSED:
             F, Z = about(model.means if method.intercept else None, kept.features, kept.targets)
-            return best_of_many(equations, F, Z, judged, grid)[0]
-        return downhill(partial(gaps_of_each, equations, kept.weights), judged, grid, start, len(grid))
-    assert isinstance(equations, NormalEquations)
-    judged = Judged.of(Y, weights, classes=classes)
-    means = model.means if method.intercept else (np.zeros(X.shape[1]), np.zeros(Y.shape[1]))
-    F, Z = X - means[0].astype(X.dtype), Y - means[1]
-    return walk(equations, F, Z, judged, grid, start, len(grid), single=not method.exact)
+            return best_of_many(equations, F, Z, judged, grid)[0], judged
+
+        def losses(alpha: float) -> np.ndarray | None:
+            gaps = gaps_of_each(equations, kept.weights, alpha)
+            return None if gaps is None else judged.losses(gaps)
+
+    else:
+        assert isinstance(equations, NormalEquations)
+        judged = _judged(Y, weights, classes=classes)
+        means = model.means if method.intercept else (np.zeros(X.shape[1]), np.zeros(Y.shape[1]))
+        F, Z = X - means[0].astype(X.dtype), Y - means[1]
+        losses = partial(losses_of_all, equations, F, Z, judged, single=not method.exact)
+    start = None if equations.order <= _ALL_TRIED else method.alpha
+    return downhill(losses, judged, grid, start, len(grid)), judged
+
+
+def _judged(Y: np.ndarray, weights: np.ndarray | None, *, classes: bool) -> Judged:
+    """Rows that are judged by squares, as scikit-learn does it for classes too: wrong ones of few rows vary more."""
+    return Judged.of(Y, weights, classes=classes)._replace(classes=False)
 
 
 def _grid(equations: Equations, method: Ridge) -> np.ndarray:
@@ -235,9 +253,9 @@ class FeatureRidge(OnGivenFeatures, KernelRidge):
     alphas : array or None
         Values of alpha to choose among; None for half decades, in units of the mean square of the rows.
     alpha : "auto", float, array (t,), "loo" or "gcv"
-        Regularisation, or one value per target.  ``"auto"`` chooses it by leave-one-out errors, in the fit to all rows, of
-        at most 1024 of them; ``"loo"`` by those of all rows and ``"gcv"`` by generalised cross-validation, both from a
-        decomposition, which takes longer for wide features.
+        Regularisation, or one value per target.  ``"auto"`` chooses it by leave-one-out errors in the fit to all rows, with
+        the leverages of at most 1024 of them; ``"loo"`` with those of all rows and ``"gcv"`` by generalised
+        cross-validation, both from a decomposition, which takes longer for wide features.
     fit_intercept : bool, default True
         Whether to fit an unpenalised intercept.
     solver : {"auto", "primal", "dual", "cg"}
@@ -252,6 +270,9 @@ class FeatureRidge(OnGivenFeatures, KernelRidge):
     ----------
     coef_, intercept_, alpha_ : arrays or numbers
         The fit; after `partial_fit` it is solved on first access.
+    best_score_ : float
+        Negative mean squared error of rows that are left out, if alpha was chosen; several targets count in units of their
+        standard deviations, and the result is in that of their mean variance.
     selection_ : Selection or None
         The chosen alpha with its error; None if it was given.
     statistics_ : Moments
@@ -268,9 +289,10 @@ class FeatureRidge(OnGivenFeatures, KernelRidge):
     only means and products of features are kept, in float64.  Within a chunk, products of float32 rows are computed in
     float32 if the estimated rounding error of all of them is below 1 % of the regularisation, and otherwise in float64.
 
-    A row that is left out has the error :math:`e_i/(1-h_i)`, with its residual and its leverage in the fit to all rows.  The
-    search for alpha begins at the best one of a fit to the kept rows alone, and goes downhill along the grid with one
-    Cholesky factorisation for each value; usually three to five are enough, and no decomposition of the matrix is needed.
+    A row that is left out has the error :math:`e_i/(1-h_i)`, with its residual and its leverage in the fit to all rows.
+    The residuals of all rows have a sum of squares in closed form, and 1024 rows tell how leverages change it.  The search
+    for alpha begins at the best one of a fit to some rows alone, and goes downhill along the grid with one Cholesky
+    factorisation for each value; usually three to five are enough.  Up to 512 features it tries them all.
     Equal rows are merged before, so that they are left out together.
 
     Examples
@@ -322,6 +344,8 @@ class FeatureRidgeClassifier(OnGivenFeatures, KernelClassifier):
         The classes, sorted.
     coef_, intercept_, alpha_ : arrays or numbers
         The fit, one row per class, or a single row for two classes.
+    best_score_ : float
+        Negative mean squared error of rows that are left out, for targets of 1 and -1, if alpha was chosen.
     selection_ : Selection or None
         The chosen alpha with its error; None if it was given.
 
@@ -333,8 +357,7 @@ class FeatureRidgeClassifier(OnGivenFeatures, KernelClassifier):
     Notes
     -----
     Targets are 1 for a class and -1 for the others, all from one factorisation, and the largest score wins.  ``alpha`` is
-    chosen by wrong classes of rows that are left out, and by a tenth of the squared errors of these targets, which tells
-    values apart that err as often; scikit-learn takes the squares alone.
+    chosen by the squared errors of these targets, as in scikit-learn.
 
     Examples
     --------

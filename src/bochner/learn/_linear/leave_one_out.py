@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
+from scipy.linalg.blas import dsymm as symm
 
 from ...approximation import FeatureMap
 from ...linalg.cholesky import Cholesky
@@ -287,16 +287,10 @@ def best_of_many(
     return Score.best(alphas, judged.losses(gaps), judged), spectrum.values[::-1]
 
 
-def gaps_of_one(
-    equations: NormalEquations,
-    F: np.ndarray,
-    Y: np.ndarray,
-    weights: np.ndarray | None,
-    alpha: float,
-    *,
-    single: bool = False,
-) -> np.ndarray | None:
-    """Errors (n, t) for one alpha by a Cholesky factor, of rows about the means; None within rounding.
+def fit_of_one(
+    equations: NormalEquations, F: np.ndarray, weights: np.ndarray | None, alpha: float, *, single: bool = False
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Coefficients (D, t) for one alpha by a Cholesky factor, and leverages (n,) of rows; None within rounding.
 
     With ``single`` the factor is one of float32 where alpha is far above its rounding errors.
     """
@@ -312,7 +306,43 @@ def gaps_of_one(
             leverage[i : i + _PIECE] = np.einsum("dn,dn->n", half, half)
     w = np.ones(len(F)) if weights is None else weights
     leverage = w * (leverage + equations.n_means / equations.weight)
-    return None if leverage.max(initial=0.0) > _ONE else (Y - F @ B) / (1 - leverage)[:, None]
+    return None if leverage.max(initial=0.0) > _ONE else (B, leverage)
+
+
+def gaps_of_one(
+    equations: NormalEquations,
+    F: np.ndarray,
+    Y: np.ndarray,
+    weights: np.ndarray | None,
+    alpha: float,
+    *,
+    single: bool = False,
+) -> np.ndarray | None:
+    """Errors (n, t) for one alpha of rows about the means, each left out; None within rounding.  See `fit_of_one`."""
+    found = fit_of_one(equations, F, weights, alpha, single=single)
+    return None if found is None else (Y - F @ found[0]) / (1 - found[1])[:, None]
+
+
+def losses_of_all(
+    equations: NormalEquations, F: np.ndarray, Y: np.ndarray, judged: Judged, alpha: float, *, single: bool = False
+) -> np.ndarray | None:
+    r"""Squared errors (n,) for one alpha of some rows, whose mean estimates that of all rows; None within rounding.
+
+    The residuals of all rows have the sum of squares :math:`T - 2\,C\cdot B + B\cdot SB`.  Leverages differ little, so the
+    mean of :math:`e_i^2/(1-\bar h)^2` over all rows is close to the error of rows that are left out, and some rows tell the
+    small difference: they are a control variate.
+    """
+    found = fit_of_one(equations, F, judged.weights, alpha, single=single)
+    if found is None:
+        return None
+    B, leverage = found[0].astype(np.float64), found[1]
+    with blas_for(equations.order):
+        fitted = symm(1.0, equations.gram.T, B, lower=1)  # what is above the diagonal, in columns
+    squares = equations.total + (B * (fitted - 2 * equations.cross)).sum(axis=0)
+    residuals = Y - F @ B
+    missed = np.maximum(squares, 0.0) / equations.weight - judged.mean(residuals**2)
+    missed = float((missed / judged.units**2).mean() / (1 - judged.mean(leverage)) ** 2)
+    return np.asarray(judged.losses(residuals / (1 - leverage)[:, None]) + missed)
 
 
 def gaps_of_each(equations: RowEquations, weights: np.ndarray | None, alpha: float) -> np.ndarray | None:
@@ -341,50 +371,52 @@ def walk(
     grid: np.ndarray,
     start: float,
     longest: int,
-    *,
-    single: bool = False,
 ) -> Score:
     """Best alpha by `downhill`, for rows with features F and targets Y about the means.
 
     A Cholesky factor for each is cheaper than a decomposition where few are asked for.
     """
-    gaps = partial(gaps_of_one, equations, F, Y, judged.weights, single=single)
-    return downhill(gaps, judged, grid, start, longest)
+
+    def losses(alpha: float) -> np.ndarray | None:
+        gaps = gaps_of_one(equations, F, Y, judged.weights, alpha)
+        return None if gaps is None else judged.losses(gaps)
+
+    return downhill(losses, judged, grid, start, longest)
 
 
 def downhill(
-    gaps: Callable[[float], np.ndarray | None], judged: Judged, grid: np.ndarray, start: float, longest: int
+    losses: Callable[[float], np.ndarray | None], judged: Judged, grid: np.ndarray, start: float | None, longest: int
 ) -> Score:
     """Best alpha from a start downhill along the grid, until both neighbours are worse or ``longest`` are known.
 
     Parameters
     ----------
-    gaps : callable
-        From an alpha to the errors (n, t) of rows that are left out, or None where they are within rounding.
+    losses : callable
+        From an alpha to the losses (n,) of rows that are left out, or None where they are within rounding.
     judged : Judged
         The rows.
     grid : array
         Values of alpha, ascending.
-    start : float
-        Where to begin.
+    start : float or None
+        Where to begin; None tries all of them.
     longest : int
         Values to try at most.
     """
-    best = int(np.abs(np.log(grid / start)).argmin())
     known: dict[int, np.ndarray] = {}
 
     def error(k: int) -> float:
-        found = gaps(float(grid[k]))
-        known[k] = np.full(len(judged.targets), np.inf) if found is None else judged.losses(found)
+        found = losses(float(grid[k]))
+        known[k] = np.full(len(judged.targets), np.inf) if found is None else found
         return float(judged.mean(known[k]))
 
-    errors = {best: error(best)}
+    first = range(len(grid)) if start is None else [int(np.abs(np.log(grid / start)).argmin())]
+    errors = {k: error(k) for k in first}
     while len(known) < longest:
+        best = min(errors, key=lambda k: errors[k])
         fresh = [k for k in (best + 1, best - 1) if k not in known and 0 <= k < len(grid)]
         if not fresh:
             break
         errors[fresh[0]] = error(fresh[0])
-        best = min(errors, key=lambda k: errors[k])
     tried = sorted(known)
     return Score.best(grid[tried], np.column_stack([known[k] for k in tried]), judged)
 
