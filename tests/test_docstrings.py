@@ -39,6 +39,14 @@ def test_no_docstring_continues_another():
     assert not found
 
 
+def test_every_kernel_and_map_says_when_to_use_it():
+    """The tables of both guides are made from this sentence."""
+    from bochner import catalogue
+
+    kinds = {type(one) for one in [*catalogue.kernels().values(), *catalogue.maps().values()]}
+    assert not [kind.__name__ for kind in kinds if not re.search(r"\bUse (it|them)\b", kind.__doc__ or "")]
+
+
 def test_such_a_docstring_is_found():
     assert [bool(CONTINUED.match(text)) for _, text in texts('A = 1\n"""Of A."""\ndef f():\n    """Return A."""')] == [
         True,

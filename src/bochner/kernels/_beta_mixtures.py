@@ -27,11 +27,16 @@ SMALLEST_SHAPE, LARGEST_SHAPE = 0.05, 1e4
 """Shapes of a Beta law whose rule has some thousand nodes at most."""
 
 
+@dataclass(frozen=True)
 class _RatesOfBetaLaw(PowerOfDistance):
     """Base class: two shapes of a Beta law, the power and the lengthscale; a subclass says how rates follow."""
 
     alpha: float
     beta: float
+    power: float = 2.0
+    lengthscale: Lengthscale = 1.0
+
+    references: ClassVar[tuple[str, ...]] = ("langrene2024",)
 
     def __post_init__(self) -> None:
         """Check the shapes, the power and the lengthscale."""
@@ -107,13 +112,6 @@ class Kummer(_RatesOfBetaLaw):
     True
     """
 
-    alpha: float
-    beta: float
-    power: float = 2.0
-    lengthscale: Lengthscale = 1.0
-
-    references: ClassVar[tuple[str, ...]] = ("langrene2024",)
-
     @classmethod
     def variants(cls) -> dict[str, Kummer]:
         """Return smooth rates of the law of the arcsine."""
@@ -175,11 +173,6 @@ class Tricomi(_RatesOfBetaLaw):
     True
     """
 
-    alpha: float
-    beta: float
-    power: float = 2.0
-    lengthscale: Lengthscale = 1.0
-
     references: ClassVar[tuple[str, ...]] = ("langrene2024", "ma2022")
 
     @classmethod
@@ -238,13 +231,6 @@ class Beta(_RatesOfBetaLaw):
     >>> bool(np.allclose(kernels.Beta(2.0, 1.0)([[0.0]], [[0.7]]), 2 / (2 + 0.49)))         # beta = 1: rational
     True
     """
-
-    alpha: float
-    beta: float
-    power: float = 2.0
-    lengthscale: Lengthscale = 1.0
-
-    references: ClassVar[tuple[str, ...]] = ("langrene2024",)
 
     @classmethod
     def variants(cls) -> dict[str, Beta]:

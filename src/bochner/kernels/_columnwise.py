@@ -18,6 +18,8 @@ from ._shift_invariant import Gaussian, ShiftInvariant
 class Columns(Composite):
     r"""A kernel of some of the columns, which ignores the others; a part of a `Product` or a `Sum`.
 
+    Use it to give groups of columns kernels of their own, such as a period for the hour and a distance for the place.
+
     Parameters
     ----------
     kernel : ShiftInvariant

@@ -41,7 +41,9 @@ class Composite(ShiftInvariant):
 
 @dataclass(frozen=True)
 class Periodic(Composite):
-    r"""The periodic kernel, for seasons, hours, angles and other quantities that return.
+    r"""The periodic kernel, whose functions repeat after a period.
+
+    Use it for seasons, hours, angles and other quantities that return.
 
     Parameters
     ----------
@@ -218,6 +220,8 @@ class Product(Composite):
 @dataclass(frozen=True)
 class Sum(Composite):
     r"""The weighted sum of kernels: a function with parts of different kinds or lengths.
+
+    Use it where a function has parts of different kinds, such as a slow trend and a fast oscillation.
 
     Parameters
     ----------

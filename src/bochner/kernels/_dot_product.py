@@ -21,6 +21,8 @@ from ._kernel import Bandwidth, Kernel
 class Softmax(Kernel):
     r"""The softmax kernel, which gives the unnormalised weights of attention.
 
+    Use it for attention, and wherever large dot products should count exponentially more.
+
     Parameters
     ----------
     scale : float, default 1.0
@@ -87,6 +89,8 @@ class Softmax(Kernel):
 class Linear(Kernel):
     r"""The linear kernel, the plain dot product, which random projections estimate.
 
+    Use it where targets are linear in the columns, and where rows are features already.
+
     Notes
     -----
     Kernel: :math:`k(x, y) = x\cdot y`.
@@ -117,6 +121,8 @@ class Linear(Kernel):
 @dataclass(frozen=True)
 class Angular(Kernel):
     r"""The angular kernel, a linear function of the angle between two vectors, which sign features estimate.
+
+    Use it where only directions count and not lengths, as for embeddings, and where codes of single bits should do.
 
     Notes
     -----
@@ -150,6 +156,9 @@ class Angular(Kernel):
 @dataclass(frozen=True)
 class ArcCosine(Kernel):
     r"""The arc-cosine kernels of infinitely wide layers of rectified units.
+
+    Use it where a network of rectified units would do well: it grows with the norms of the rows, and does not decay with
+    their distance.
 
     Parameters
     ----------

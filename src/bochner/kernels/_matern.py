@@ -43,6 +43,9 @@ LARGEST_NU = 1e15
 class Matern(Radial):
     r"""The Matern kernel, whose Gaussian processes have samples with :math:`\lceil\nu\rceil - 1` derivatives.
 
+    Use it where functions are rough: ``nu`` of 1/2, 3/2 or 5/2 is the usual choice in geostatistics and for Gaussian
+    processes.
+
     Parameters
     ----------
     nu : float

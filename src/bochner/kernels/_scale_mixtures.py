@@ -205,6 +205,8 @@ class GeneralizedCauchy(PowerOfDistance):
 class GeneralizedMatern(PowerOfDistance):
     r"""The Matern kernel at a power of the distance: rough at short distances, with tails of an exponential power.
 
+    Use it where functions are rougher than those of a `Matern` kernel with the same tails, or the same with lighter tails.
+
     Parameters
     ----------
     nu : float

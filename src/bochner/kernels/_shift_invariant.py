@@ -150,6 +150,8 @@ class Radial(ShiftInvariant):
 class Gaussian(Radial):
     r"""The Gaussian kernel, also called squared exponential or RBF.
 
+    Use it as the first choice for smooth functions of standardised columns.
+
     Parameters
     ----------
     lengthscale : float or sequence of float, default 1.0
@@ -221,6 +223,8 @@ class Gaussian(Radial):
 class Cauchy(Radial):
     r"""The Cauchy kernel, with heavy tails in x - y and exponential tails in frequency.
 
+    Use it where far rows should still have some weight, and smooth functions are expected.
+
     Parameters
     ----------
     lengthscale : float or sequence of float, default 1.0
@@ -270,6 +274,8 @@ class Cauchy(Radial):
 @dataclass(frozen=True)
 class RationalQuadratic(Radial):
     r"""The rational quadratic kernel, a mixture of Gaussian kernels of many lengthscales with Gamma weights.
+
+    Use it where functions vary over long and short lengths at once, and you do not know which.
 
     Parameters
     ----------
@@ -328,6 +334,8 @@ class RationalQuadratic(Radial):
 @dataclass(frozen=True)
 class Laplacian(ShiftInvariant):
     r"""The Laplacian kernel of the L1 distance.
+
+    Use it where functions have kinks or jumps along single columns, as in many tables.
 
     Parameters
     ----------
