@@ -50,7 +50,7 @@ def test_every_method_predicts(method, name):
     if not method.present:
         pytest.skip(f"{method.needs} is not installed")
     split = next(table for table in TABLES if table.name == name).split(0, 80, 50)
-    assert method.predict(split, 0).shape == (50,)
+    assert method.predict(split, 0).shape == split.y_test.shape
 
 
 def test_a_run_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
@@ -71,6 +71,15 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
     assert len(calls) == 12 and sorted(path.name for path in tmp_path.glob("*.json"))[0] == "steps-0.json"
     assert any(result.case == f"unscaled: {OURS}" and result.value == 1 for result in results)
     assert json.loads((tmp_path / "steps-1.json").read_text())["half"] == JUDGING
+    list(tables.run(names, "quick", tmp_path, [1], again=["Hist"]))
+    assert len(calls) == 14  # boosting again, on two tables
+
+
+def test_smooth_classes_are_tested_on_many_new_rows():
+    table = next(table for table in TABLES if table.name == "rings")
+    one, two = table.split(0, 100, 700), table.split(1, 100, 700)
+    assert table.draws_tests and one.X_test.shape == (7000, 2) and set(one.y_test) == {0, 1, 2}
+    assert not {tuple(row) for row in one.X_test} & {tuple(row) for row in [*one.X, *two.X_test]}
 
 
 def test_goals_are_counted_from_cells():

@@ -107,6 +107,9 @@ def register(commands: Any) -> None:
         "--results", type=Path, metavar="FOLDER", help="keep and continue the cells of tables, exact or processes here"
     )
     parser.add_argument("--split", type=int, action="append", metavar="K", help="only this split of the suite tables")
+    parser.add_argument(
+        "--again", action="append", metavar="METHOD", help="measure methods that begin so again (tables)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--cg", action="store_true", help="measure conjugate gradients on wide features alone (learn)")
     parser.add_argument("--neighbour", action="store_true", help="measure attention beside two busy processes instead")
@@ -124,9 +127,12 @@ def run(options: argparse.Namespace) -> int:
             suites = {suite: _suite(module)}
     if options.suite == "tables":
         sized = {"profile": options.profile or "quick", "folder": options.results, "splits": options.split or ()}
+        sized["again"] = options.again or ()
         suites = {"tables": partial(import_module(f"{__package__}.tables").run, options.data or (), **sized)}
-    elif options.profile or options.split or (options.results and options.suite not in KEEPING):
-        print("bochner-lab bench: --profile, --results and --split belong to the suite tables.", file=sys.stderr)
+    elif options.profile or options.split or options.again or (options.results and options.suite not in KEEPING):
+        print(
+            "bochner-lab bench: --profile, --results, --split and --again belong to the suite tables.", file=sys.stderr
+        )
         return 2
     elif options.suite in KEEPING:
         work = import_module(f"{__package__}.{options.suite}").run

@@ -63,7 +63,7 @@ class Errors:
     floor : float
         Half a wrong row among the test rows of all splits; zero for RMSE.
     overlap : float
-        Test rows over training rows.
+        Test rows over training rows; zero where test rows are drawn anew for each split.
     """
 
     methods: Mapping[str, np.ndarray]
@@ -78,7 +78,8 @@ class Errors:
         unit = float(raw[CONSTANT].mean()) or 1.0
         tested = sum(cell["test_rows"] for cell in cells)
         floor = 0.5 / tested / unit if cells[0]["classes"] else 0.0
-        return cls({n: e / unit for n, e in raw.items()}, floor, cells[0]["test_rows"] / cells[0]["rows"])
+        overlap = 0.0 if cells[0].get("drawn") else cells[0]["test_rows"] / cells[0]["rows"]
+        return cls({n: e / unit for n, e in raw.items()}, floor, overlap)
 
     @property
     def means(self) -> dict[str, float]:
@@ -107,7 +108,11 @@ class Errors:
 
 
 def run(
-    names: Sequence[str] = (), profile: str = "quick", folder: Path | None = None, splits: Sequence[int] = ()
+    names: Sequence[str] = (),
+    profile: str = "quick",
+    folder: Path | None = None,
+    splits: Sequence[int] = (),
+    again: Sequence[str] = (),
 ) -> Iterator[Result]:
     """Measure what the folder does not have yet; then tell errors, counts and goals of all that it has.
 
@@ -121,6 +126,8 @@ def run(
         Of the files; without one nothing is kept.
     splits : sequence of int
         Splits to measure; all of the profile by default.
+    again : sequence of str
+        Beginnings of names of methods to measure again, after a change of theirs.
     """
     size = PROFILES[profile]
     known = [table for table in TABLES[: size.tables] if not names or table.name in names]
@@ -134,7 +141,7 @@ def run(
     for split in splits or range(size.splits):
         for table in known:
             try:
-                found.append(_cell(table, split, size, folder))
+                found.append(_cell(table, split, size, folder, tuple(again)))
             except OSError as error:
                 print(f"left out {table.name}: {error}", file=sys.stderr)
     kept = found if folder is None or names or splits else saved(folder)
@@ -163,26 +170,27 @@ def agreement() -> Iterator[Result]:
             yield at_most(f"{table.name}: ours and scikit-learn's, {name}, alpha 0.1", gap, 1e-6, "deviations", "")
 
 
-def _cell(table: Table, number: int, size: Profile, folder: Path | None) -> dict[str, Any]:
+def _cell(table: Table, number: int, size: Profile, folder: Path | None, again: tuple[str, ...] = ()) -> dict[str, Any]:
     """Errors and times of all methods on one split, from its file where there is one; methods it lacks are added."""
     path = None if folder is None else folder / f"{file_name(table.name.replace('-', '_'))}-{number}.json"
     cell: dict[str, Any] = {} if path is None or not path.exists() else json.loads(path.read_text())
-    split: Split | None = None
+    known = {name for name in cell.get("methods", {}) if not name.startswith(again)}
+    split, done = table.split(number, size.rows, size.test_rows), False
+    few = len(split.X) < size.rows  # of which all splits together have few test rows
+    cell = cell or {
+        "table": table.name, "half": table.half, "classes": table.classes, "smooth": table.smooth, "split": number,
+        "rows": len(split.X), "columns": split.X.shape[1], "test_rows": len(split.X_test), "drawn": table.draws_tests,
+        "environment": environment(), "methods": {},
+    }  # fmt: skip
     for method in METHODS:
-        if method.name in cell.get("methods", {}) or not method.present or number >= method.splits:
+        if method.name in known or not method.present or (number >= method.splits and not few):
             continue
         if method.name.startswith(CANDIDATE) and table.name not in TRIED:
             continue
-        if split is None:
-            split = table.split(number, size.rows, size.test_rows)
-            cell = cell or {
-                "table": table.name, "half": table.half, "classes": table.classes, "smooth": table.smooth,
-                "split": number, "rows": len(split.X), "columns": split.X.shape[1], "test_rows": len(split.X_test),
-                "environment": environment(), "methods": {},
-            }  # fmt: skip
+        done = True
         cell["methods"][method.name] = _measured(method, split, number)
         print(f"{table.name} {number} {method.name}: {cell['methods'][method.name]}", file=sys.stderr)
-    if path is not None and split is not None:
+    if path is not None and done:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists():  # another run may have measured other methods meanwhile
             cell["methods"] = json.loads(path.read_text())["methods"] | cell["methods"]
