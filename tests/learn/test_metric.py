@@ -152,3 +152,14 @@ def test_a_metric_starts_from_a_euclidean_kernel_with_columns_of_its_own():
     plain = search._exact_trial(kernels.Laplacian(), "as they are", 0.0, 300)
     assert [t.columns for t in metric_starts(search, plain)] == [plain.columns, near.columns]
     assert [t.columns for t in metric_starts(search, near)] == [near.columns]
+
+
+def test_a_metric_of_classes_must_lower_the_wrong_ones():
+    """Classes that are told apart without a metric: one that only sharpens the scores has a lower loss, and no use."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=100)
+    X = rng.standard_normal((100, 6)) + 7.0 * y[:, None] * np.eye(6)[0]
+    selection = KernelClassifier("gaussian", random_state=0).fit(X, y).selection_
+    table = selection.candidates
+    held = [(e, m) for e, m, n in zip(table["error"], table["metric"], table["width"], strict=True) if n < 100]
+    assert selection.metric == "none" and min(e for e, m in held if m != "none") < 0.5 * held[0][0]

@@ -46,7 +46,7 @@ def with_metric(search: Search, plain: Trial) -> Trial:
     for start in metric_starts(search, plain):
         moved = Z if start.columns == plain.columns else search.moved(start.coordinates, slice(None))
         found, lengths, learned = _descend(search, start, folds, moved)
-        if found is not None and search.clearly_better(found, best):
+        if found is not None and search.clearly_better(found, best) and _errs_less(search, found, before):
             best, path, roots = found, (start.kernel, start.step, *lengths), learned
     if not path:
         return plain
@@ -68,6 +68,14 @@ def with_metric(search: Search, plain: Trial) -> Trial:
     coordinates = (best.coordinates or Coordinates()).followed_by(root)
     kernel = at_median(best.kernel, times(Z, root), best.step)
     return best._replace(kernel=kernel, coordinates=coordinates, metric="columns" if root.ndim == 1 else "learned")
+
+
+def _errs_less(search: Search, found: Trial, plain: Trial) -> bool:
+    """Whether a metric has fewer wrong classes by a standard error: squares favour it where it only sharpens the scores."""
+    if found.wrong is None or plain.wrong is None:
+        return True
+    judged, fewer = search.judged.taken(found.rows), plain.wrong - found.wrong
+    return bool(judged.mean(fewer) > judged.spread(fewer))
 
 
 def _with_more_rows(
@@ -205,11 +213,14 @@ def _scored(
     search: Search, like: Trial, kernel: Kernel, step: float, fits: list[Any], folds: list[Any], Z: np.ndarray
 ) -> Trial:
     """Trial of fits to the folds; alpha is the best one for all of them, in units of the kernel."""
-    losses, index = [], []
+    losses, wrong, index = [], [], []
     for (root, at, fit, _), (train, test) in zip(fits, folds, strict=True):
         judged, alphas = search.judged.taken(test), fit.alphas if search.alphas is None else search.alphas
         predicted = fit.predict(at(times(Z[test], root), times(Z[train], root)), alphas)
-        losses.append(judged.losses(judged.targets[:, None, :] - predicted))
+        gaps = judged.targets[:, None, :] - predicted
+        losses.append(judged.losses(gaps))
+        if judged.classes:
+            wrong.append(judged.wrong(gaps))
         index.append(np.arange(len(Z))[test])
     rows = np.concatenate(index)
     judged = search.judged.taken(rows)._replace(units=search.judged.units)
@@ -217,18 +228,11 @@ def _scored(
     metric = (
         "none" if fits[0][0].ndim == 1 and (fits[0][0] == 1).all() else "columns" if fits[0][0].ndim == 1 else "learned"
     )
+    erred = np.concatenate(wrong)[:, np.flatnonzero(alphas == score.alpha)[0]] if judged.classes else None
     trial = Trial(
-        fits[0][1],
-        like.columns,
-        like.coordinates,
-        metric,
-        step,
-        "exact",
-        len(fits[0][2].roots),
-        len(rows),
-        score,
-        rows,
-    )
+        fits[0][1], like.columns, like.coordinates, metric, step, "exact", len(fits[0][2].roots), len(rows), score, rows,
+        erred,
+    )  # fmt: skip
     search.tried.append(trial)
     return trial
 

@@ -60,6 +60,8 @@ class Trial(NamedTuple):
     score : Score
     rows : slice or array
         Rows of the sample that have judged it.
+    wrong : array (n,) or None
+        Wrong classes among these rows, where a metric is judged.
     """
 
     kernel: Any
@@ -72,6 +74,7 @@ class Trial(NamedTuple):
     n_rows: int
     score: Score
     rows: Any = slice(None)
+    wrong: np.ndarray | None = None
 
     @property
     def error(self) -> float:

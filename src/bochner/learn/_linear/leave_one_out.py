@@ -89,10 +89,12 @@ class Judged(NamedTuple):
     def losses(self, gaps: np.ndarray) -> np.ndarray:
         """Losses (n, ...) of errors (n, ..., t): squares, after wrong classes where there are classes."""
         squares = np.asarray(((gaps / self.units) ** 2).mean(axis=-1))
-        if not self.classes:
-            return squares
+        return self.wrong(gaps) + _TIES * squares if self.classes else squares
+
+    def wrong(self, gaps: np.ndarray) -> np.ndarray:
+        """Wrong classes (n, ...) of errors (n, ..., t)."""
         actual = self.targets.reshape(len(gaps), *[1] * (gaps.ndim - 2), -1)
-        return wrong_classes(actual, actual - gaps) + _TIES * squares
+        return wrong_classes(actual, actual - gaps)
 
     def taken(self, which: Any) -> Judged:
         """The rows of a slice or of a mask."""
