@@ -73,8 +73,9 @@ default_role = "code"
 
 
 def keep_underscores(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Escape the underscore that ends the name of a fitted attribute, which would make it a link."""
-    lines[:] = [re.sub(r"^(:(?:ivar|vartype) \w*)_:", r"\1\\_:", line) for line in lines]
+    """Escape the underscores that end names of fitted attributes, which would make them links."""
+    field = re.compile(r"^:(?:ivar|vartype) [^:]*")
+    lines[:] = [field.sub(lambda names: re.sub(r"(?<=\w)_(?=[,:]|$)", r"\\_", names[0]), line) for line in lines]
 
 
 def name_sources(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:

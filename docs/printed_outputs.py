@@ -49,7 +49,7 @@ def _run(code: str, names: dict[str, Any]) -> list[str]:
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             exec(compile(example.source, "<page>", "single"), names)
-        if example.options.get(doctest.SKIP):
+        if example.options.get(doctest.SKIP) and out.getvalue():
             found.append("\n".join(_folded(line.rstrip()) for line in out.getvalue().rstrip().splitlines()) + "\n")
     return found
 

@@ -31,33 +31,35 @@ def points_for(feature_map: Map) -> np.ndarray:
 _ELSEWHERE = {"maps": ("coefficients", "NoClosedForm"), "extending": ()}
 """Names of a module that another page describes."""
 _GUIDES = {
-    "adapters": {"other packages": "adapters.md"},
-    "approximation": {"Maps and Approximation": "maps.md", "glossary": "glossary.md"},
-    "catalogue": {"adding a variant": "adding_a_variant.md"},
-    "comparison": {"what predicts a target best": "recommend.md#what-predicts-a-target-best"},
-    "distributed": {"Dask clusters": "distributed.md"},
-    "extending": {"adding a variant": "adding_a_variant.md"},
-    "graphs": {"graphs": "graphs.md"},
-    "geometries": {"the one equation": "one_equation.md"},
-    "kernels": {"kernels": "kernels.md", "bandwidths": "learn.md#bandwidth"},
     "learn": {"kernel machines": "learn.md", "Gaussian processes": "gaussian_process.md"},
-    "linalg": {"speed": "speed.md"},
-    "maps": {"maps": "maps.md", "frames": "frames.md", "landmarks": "landmarks.md"},
-    "monte_carlo": {"expectations": "expectation.md"},
+    "comparison": {"what predicts a target best": "recommend.md#what-predicts-a-target-best"},
     "nn": {"attention": "attention.md", "conversion": "uptraining.md", "many classes": "sampled_softmax.md"},
-    "optimize": {"black-box optimisation": "optimization.md"},
-    "projections": {"projections": "projections.md"},
-    "radii": {"coupled radii": "coupled_radii.md"},
-    "rotations": {"projections": "projections.md"},
     "selection": {"which mechanism, and how many features": "recommend.md"},
-    "statistics": {"kernel tests": "statistics.md"},
+    "approximation": {"Maps and Approximation": "maps.md", "glossary": "glossary.md"},
+    "kernels": {"kernels": "kernels.md", "bandwidths": "learn.md#bandwidth"},
+    "maps": {"maps": "maps.md", "frames": "frames.md", "landmarks": "landmarks.md"},
+    "projections": {"projections": "projections.md"},
+    "rotations": {"projections": "projections.md"},
+    "geometries": {"the one equation": "one_equation.md"},
+    "radii": {"coupled radii": "coupled_radii.md"},
     "theory": {"errata of the papers": "errata.md"},
+    "statistics": {"kernel tests": "statistics.md"},
+    "graphs": {"graphs": "graphs.md"},
+    "distributed": {"Dask clusters": "distributed.md"},
+    "optimize": {"black-box optimisation": "optimization.md"},
+    "monte_carlo": {"expectations": "expectation.md"},
+    "adapters": {"other packages": "adapters.md"},
+    "catalogue": {"adding a variant": "adding_a_variant.md"},
+    "extending": {"adding a variant": "adding_a_variant.md"},
+    "linalg": {"speed": "speed.md"},
 }
+"""Guides of each module, the modules that most users need first."""
 
 
 def modules() -> list[str]:
-    """Public modules, by name."""
-    return sorted(name for name in bochner.__all__ if hasattr(getattr(bochner, name), "__all__"))
+    """Public modules, by importance."""
+    public = [name for name in bochner.__all__ if hasattr(getattr(bochner, name), "__all__")]
+    return sorted(public, key=list(_GUIDES).index)
 
 
 def summary(module: str) -> str:

@@ -69,7 +69,7 @@ def test_every_extra_is_described_and_used_after_installation():
     assert sorted(described) == sorted(EXTRAS)
     checked = runpy.run_path(str(ROOT / "packaging" / "smoke_test.py"))["CHECKS"]
     of_lab = {"lab", *(f"lab-{extra}" for extra in LAB["optional-dependencies"])}
-    assert checked.keys() == EXTRAS - {"docs", "dev"} | {""} | of_lab  # these two are used by the tests themselves
+    assert checked.keys() == EXTRAS | {""} | of_lab
 
 
 def test_the_library_needs_nothing_of_the_laboratory():
@@ -104,6 +104,16 @@ def test_messages_name_the_versions_of_the_extras():
     for extra, module in (("torch", "nn"), ("dask", "distributed")):
         message = (ROOT / "src" / "bochner" / module / "__init__.py").read_text()
         assert all(f'"{needed}"' in message for needed in PROJECT["optional-dependencies"][extra])
+
+
+def test_the_site_installs_what_its_pages_import():
+    """Pages of classes import every public name: the extra `docs` brings the packages that these names ask for."""
+    named = " ".join(
+        line for extra in ("docs", "plot", "torch", "dask") for line in PROJECT["optional-dependencies"][extra]
+    )
+    for module in ("nn", "distributed"):
+        asked = re.findall(r"pip install ([^.]*)\.", (ROOT / "src" / "bochner" / module / "__init__.py").read_text())
+        assert asked and all(package in named for line in asked for package in re.findall(r'"([a-z]+)', line))
 
 
 @pytest.mark.parametrize("name", ["LICENSE", "CITATION.cff", "SECURITY.md", "CODE_OF_CONDUCT.md", "CHANGELOG.md"])

@@ -13,10 +13,11 @@ import pytest
 from bochner import Approximation, kernels, maps, projections, radii, rotations
 from bochner.cli import compare, main
 from bochner.cli.main import parser
-from bochner.cli.mechanisms import measure
+from bochner.cli.mechanisms import _Ground, measure
 from bochner.cli.problem import read_problem
 from bochner.comparison import _run
 from bochner.comparison._candidates import standard_candidates
+from bochner.selection._sample import Sample
 
 PARTS = {
     name: value for module in (kernels, maps, projections, radii, rotations) for name, value in vars(module).items()
@@ -77,7 +78,7 @@ def test_landmarks_are_measured_and_one_mechanism_is_listed_once(found):
     assert "Landmarks()" in labels and "OptimalPositive(), Orthogonal()" in labels
     assert "GeneralizedExponential('optimal'), Orthogonal()" not in labels
     assert [m.ranked for m in found.found] == sorted(m.ranked for m in found.found)
-    assert f"At width 64, {labels[0]} has the lowest error" in found.sentences[0]
+    assert f"With 64 features, {labels[0]} has the lowest error" in found.sentences[0]
     assert any(s.startswith("Independent rows (RBFSampler) have ") for s in found.sentences)
 
 
@@ -87,10 +88,24 @@ def test_theory_is_shown_only_where_it_says_something_of_the_draws(found):
     assert all("rare draws" in found.table() for _ in rare[:1])
 
 
+def test_theory_on_few_rows_is_that_of_all():
+    """The diagonal, on which landmarks have their largest errors, has the share that it has among all rows."""
+    X = np.random.default_rng(0).standard_normal((900, 6))
+    sample = Sample.of(X, None, kernel := kernels.Gaussian(1.0), np.random.default_rng(0), 900)
+    ground = _Ground(sample, kernel, X.dtype, 0)
+    plan = Approximation(kernel, maps.Landmarks(), n_projections=100).plan(X, rng=0)
+    whole = float(np.sqrt(plan.mse(X).sum()) / np.linalg.norm(kernel(X)))
+    assert ground._theory(plan) == pytest.approx(whole, rel=0.2)  # without the weight it would be 1.5 times that
+
+
 def test_mechanisms_stop_at_the_limit():
     X = np.random.default_rng(0).standard_normal((100, 3))
     cut = measure(X, None, kernels.Gaussian(), 16, rows=20, n_draws=2, seed=0, limit=0.0, shown=False)
-    assert len(cut.found) == 1 and cut.n_left > 20 and cut.sentences[-1] == f"There was no time for {cut.n_left} more."
+    assert (
+        len(cut.found) == 1
+        and cut.n_left > 20
+        and cut.sentences[-1] == f"{cut.n_left} more were not measured: the time was over."
+    )
 
 
 def test_the_default_bandwidth_is_that_of_the_estimators(capsys):
@@ -268,7 +283,7 @@ def test_compare_by_a_target_says_what_won_with_code_that_runs(shop, capsys, mon
 def test_missing_numbers_are_imputed(shop, capsys):
     assert main(["compare", "shop.csv", *TARGET, "--impute"]) == 0
     out = capsys.readouterr().out
-    assert "120 rows x 6 columns" in out and "1 missing numbers replaced by medians" in out
+    assert "120 rows x 6 columns" in out and "1 missing number replaced by medians" in out
     names = {}
     exec(code_of(out), names)
     assert names["X"].isna().sum().sum() == 1 and names["model"].score(names["X"], names["y"]) > 0.8

@@ -62,7 +62,7 @@ def test_the_page_is_complete_and_has_nothing_from_elsewhere(page):
 def test_the_answer_comes_first(page):
     text = page.read_text()
     answer, table = text.index("Use KernelRidge()"), text.index("<table>")
-    assert answer < text.index("from bochner.learn import KernelRidge") < table < text.index("Mechanisms at width")
+    assert answer < text.index("from bochner.learn import KernelRidge") < table < text.index("Mechanisms with")
     assert text.count('class="chosen') == 2
     numbers = json.loads((page.parent / "comparison.json").read_text())
     assert numbers["estimators"]["headline"].startswith("Use KernelRidge()")

@@ -93,14 +93,14 @@ def test_verdicts_have_the_level_that_they_claim():
         # a part that all folds share, with the variance by which Nadeau and Bengio correct: rho = 1/k of all of it
         shared, own = rng.standard_normal() * np.sqrt(1 / k), rng.standard_normal(k) * np.sqrt(1 - 1 / k)
         judged = comparison(result("a", np.zeros(k)), result("b", shared + own))
-        wrong += judged.verdict(judged["b"]) != "tied"
+        wrong += judged.verdict(judged["b"]) != "undecided"
     assert abs(wrong / n - 0.05) < 5 * np.sqrt(0.05 * 0.95 / n)
 
 
 def test_verdicts_of_clear_cases():
     judged = comparison(result("a", [1.0, 1.1, 0.9]), result("b", [2.0, 2.1, 1.9]), result("c", [1.0, 1.1, 0.9]))
     assert judged.verdict(judged["b"]) == "worse" and judged.verdict(judged["a"], judged["b"]) == "better"
-    assert judged.verdict(judged["c"]) == "tied" and judged.tied == (judged["c"],)
+    assert judged.verdict(judged["c"]) == "undecided" and judged.undecided == (judged["c"],)
     with pytest.raises(KeyError, match="there is no estimator 'd'; there are a, b, c"):
         judged["d"]
 
@@ -122,7 +122,7 @@ def test_the_recommended_one_is_called_best_only_if_it_is():
 
 def test_a_target_that_nothing_predicts_is_said():
     judged = comparison(result("KernelRidge()", [1.0, 1.2, 0.9], ours=True), result("constant", [0.9, 1.25, 0.8]))
-    assert judged.reasons[1] == "A constant is tied: nothing here predicts the target."
+    assert judged.reasons[1] == "A constant is not clearly worse: nothing here is seen to predict the target."
 
 
 def test_classes_are_told_from_numbers():

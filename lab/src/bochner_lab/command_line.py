@@ -137,9 +137,8 @@ def _action(actions: Any, name: str, work: Any, text: str) -> Any:
 
 def _load(names: Sequence[str]) -> None:
     """Import users' modules, with their variants and experiments."""
-    load_plugins(names)
-    for name in names:
-        lab.add_experiments(sys.modules[Path(name).stem if name.endswith(".py") else name])
+    for module in load_plugins(names):
+        lab.add_experiments(module)
 
 
 def _new(options: argparse.Namespace) -> int:

@@ -19,7 +19,7 @@ from ..selection._sample import Sample
 
 _AGAIN, _CLOSE = 4, 1.15
 """Mechanisms within this factor of the lowest error are drawn so many times as often."""
-_THEORY_ROWS = 96  # rows of each side for closed forms: 9216 pairs, as in `selection`
+_THEORY_ROWS = 64  # rows of each side for closed forms, which can cost as much for a pair as many draws of it
 _RARE = 2.0
 """Factor between closed form and measurement above which draws too rare to be seen carry the error."""
 
@@ -90,7 +90,7 @@ class MeasuredMechanisms:
     def sentences(self) -> list[str]:
         """The result in words, against what scikit-learn has."""
         best, n = self.found[0], self.n_features
-        said = [f"At width {n}, {best.label} has the lowest error of the kernel, {best.error:.3g}."]
+        said = [f"With {n} features, {best.label} has the lowest error of the kernel, {best.error:.3g}."]
         for kind, name in (
             ("independent", "Independent rows (RBFSampler)"),
             ("landmarks", "Uniform landmarks (Nystroem)"),
@@ -98,10 +98,14 @@ class MeasuredMechanisms:
             other = next((m for m in self.found if m.kind == kind), None)
             if other is not None and other is not best and 0 < best.error < other.error:
                 more = (other.error / best.error) ** 2
-                need = f": they need about {more:.1f} times the features for the same" if kind == "independent" else ""
+                need = (
+                    f": they need about {more:.1f} times as many features for the same error"
+                    if kind == "independent"
+                    else ""
+                )
                 said.append(f"{name} have {other.error:.3g}{need}.")
         if self.n_left:
-            said.append(f"There was no time for {self.n_left} more.")
+            said.append(f"{self.n_left} more were not measured: the time was over.")
         return said
 
     def table(self, top: int | None = None) -> str:
@@ -143,7 +147,7 @@ def measure(
     )
     if not plans:
         raise ValueError(f"--features {n_features} is too few for any mechanism of {kernel!r}.")
-    ground = _Ground(sample, X.dtype, seed)
+    ground = _Ground(sample, kernel, X.dtype, seed)
     found: dict[tuple[Any, ...], tuple[Approximation, MeasuredMechanism]] = {}
     n_left = 0
     for spec, plan in progress(plans, label="mechanisms", shown=shown, delay=0.0):
@@ -167,9 +171,11 @@ def measure(
 class _Ground:
     """The rows on which errors are measured, with their exact Gram matrix."""
 
-    def __init__(self, sample: Sample, dtype: Any, seed: int) -> None:
+    def __init__(self, sample: Sample, kernel: Kernel, dtype: Any, seed: int) -> None:
         self.X, self.Y, self.exact = sample.X.astype(dtype), sample.Y.astype(dtype), sample.exact
         self.draws = DrawnRows(sample.X.shape[1], seed)
+        other = None if sample.Y is sample.X else sample.Y
+        self.few = Sample.of(sample.X, other, kernel, np.random.default_rng(seed), _THEORY_ROWS)
 
     def measured(self, spec: Approximation, plan: Approximation, n_draws: int) -> MeasuredMechanism:
         error, spread = self._error(plan, n_draws)
@@ -196,13 +202,12 @@ class _Ground:
         return error, float(squares.std(ddof=1) / np.sqrt(n_draws)) / (2 * error)
 
     def _theory(self, plan: Approximation) -> float | None:
-        """The closed form on some of the rows, since that of a pair can cost as much as many draws of it."""
-        rows, columns = (np.linspace(0, len(Z) - 1, min(len(Z), _THEORY_ROWS)).astype(int) for Z in (self.X, self.Y))
+        """The closed form on some of the rows, whose diagonal has the weight that it has among all of them."""
         try:
-            squares = plan.mse(self.X[rows], self.Y[columns])
+            squares = plan.mse(self.few.X, self.few.Y)
         except NoClosedForm:
             return None
         with np.errstate(over="ignore", invalid="ignore"):
-            exact = self.exact[np.ix_(rows, columns)]
-            error = float(np.sqrt(np.sum(squares)) / np.linalg.norm(exact))
+            mean = float((self.few.weights * squares).sum())
+            error = float(np.sqrt(mean * self.exact.size) / np.linalg.norm(self.exact))
         return error if np.isfinite(error) else None

@@ -53,7 +53,7 @@ class Problem:
         rows = "row" if table.n_left_out == 1 else "rows"
         left_out = f", {table.n_left_out} {rows} with missing values left out" if table.n_left_out else ""
         cells = int(np.isnan(table.X).sum())
-        imputed = f", {cells} missing numbers replaced by medians" if cells else ""
+        imputed = f", {cells} missing number{'s' * (cells > 1)} replaced by medians" if cells else ""
         shape = f"{len(self.X)} rows{keys} x {self.X.shape[1]} columns"
         return f"{table.name}: {shape}{target}{scaled}{encoded}{constant}{left_out}{imputed}"
 

@@ -23,9 +23,12 @@ _SHOWN = 20  # mechanisms before the others are folded
 _MECHANISMS = ("mechanism", "features", "error of the kernel", "by theory", "time per row", "positive", "unbiased")
 _ABOUT_ERRORS = (
     "Errors are relative Frobenius errors of the Gram matrix, root mean squares over independent draws with one standard "
-    "error. By theory is the closed form of the same number, where there is one; where it says rare draws, draws too rare "
-    "to be seen here carry the mean squared error, and the mechanism is ranked by its closed form. Two names of one "
-    "mechanism are listed once."
+    "error. By theory is the same number in closed form, where there is one. Where it says rare draws, the error comes from "
+    "draws too rare to be seen here, and the closed form decides the rank. A mechanism with two names is listed once."
+)
+_ABOUT_MECHANISMS = (
+    "A mechanism is a way to turn a row into a short vector, so that dot products of vectors estimate the kernel. All have "
+    "the same number of features."
 )
 _TEMPLATE = """<!doctype html>
 <html lang="en">
@@ -142,8 +145,8 @@ def _of_mechanisms(found: MeasuredMechanisms) -> list[str]:
     first, rest = found.found[:_SHOWN], found.found[_SHOWN:]
     highest = max(m.ranked for m in first)
     parts = [
-        f"<h2>Mechanisms at width {found.n_features}</h2>",
-        f"<p>{_escaped(shortened(repr(found.kernel)))} on {found.n_rows} rows.</p>",
+        f"<h2>Mechanisms with {found.n_features} features</h2>",
+        f"<p>{_ABOUT_MECHANISMS} Here: {_escaped(shortened(repr(found.kernel)))} on {found.n_rows} rows.</p>",
         _paragraphs(found.sentences),
         _table(_MECHANISMS, (_mechanism(m, m is first[0], highest) for m in first)),
     ]

@@ -76,7 +76,7 @@ def verdict(result: Result, other: Result) -> str:
     """See `Comparison.verdict`."""
     mean, error = difference(result, other)
     if abs(mean) <= stats.t.ppf(0.975, len(result.errors) - 1) * error or mean == 0:
-        return "tied"
+        return "undecided"
     return "worse" if mean > 0 else "better"
 
 
@@ -149,27 +149,26 @@ class Comparison:
         return difference(result, other or self.best)
 
     def verdict(self, result: Result, other: Result | None = None) -> str:
-        """Whether a result is "better", "tied" or "worse" than another (the best by default), at a level of 5 %."""
+        """Whether a result is "better", "worse" or "undecided" against another (the best by default), at a level of 5 %."""
         return verdict(result, other or self.best)
 
     @cached_property
-    def tied(self) -> tuple[Result, ...]:
-        """Results that cannot be told from the best, fastest fit first."""
-        others = [result for result in self.results[1:] if self.verdict(result) == "tied"]
+    def undecided(self) -> tuple[Result, ...]:
+        """Results that these folds cannot tell from the best, fastest fit first."""
+        others = [result for result in self.results[1:] if self.verdict(result) == "undecided"]
         return tuple(sorted(others, key=lambda result: result.fit_seconds))
 
     @property
     def headline(self) -> str:
         """What to use, its error, and how far below the usual alternatives that is."""
         best = self.best
-        others = [(self._found(name), shown) for name, shown in _ALTERNATIVES.items()]
-        others.append((self.default, _name(self.default)))
-        below = [
-            f"{self._percent(other)} below {shown}" if self.verdict(other) == "worse" else f"tied with {shown}"
-            for other, shown in others
-            if other is not None and other is not best
-        ]
-        return f"Use {best.name}: {self._level(best)}{', ' if below else ''}{', '.join(below)}."
+        named = [(self._found(name), shown) for name, shown in _ALTERNATIVES.items()]
+        named.append((self.default, _name(self.default)))
+        others = [(other, shown) for other, shown in named if other is not None and other is not best]
+        below = [f", {self._percent(other)} below {shown}" for other, shown in others if self.verdict(other) == "worse"]
+        open_ = [f"{shown} ({other.error:.3g})" for other, shown in others if self.verdict(other) != "worse"]
+        undecided = f"; undecided against {', '.join(open_)}" if open_ else ""
+        return f"Use {best.name}: {self._level(best)}{''.join(below)}{undecided}."
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -177,15 +176,17 @@ class Comparison:
         best, linear, boosted = self.best, self._found(LINEAR), self._found(BOOSTED)
         said = [f"{_capital(self._cost(best))}."]
         constant = self._found(CONSTANT)
-        if constant is not None and constant is not best and self.verdict(constant) == "tied":
-            said.append("A constant is tied: nothing here predicts the target.")
+        if constant is not None and constant is not best and self.verdict(constant) == "undecided":
+            said.append("A constant is not clearly worse: nothing here is seen to predict the target.")
         if linear is not None and linear is not best:
-            if self.verdict(linear) == "tied" and linear.error > 1.5 * best.error:
+            if self.verdict(linear) == "undecided" and linear.error > 1.5 * best.error:
                 said.append(
                     f"A linear model has {self._times(linear)} the error, but so few rows and folds cannot tell."
                 )
-            elif self.verdict(linear) == "tied":
-                said.append("A linear model is tied: the relation is close to linear, or the rows are too few to tell.")
+            elif self.verdict(linear) == "undecided":
+                said.append(
+                    "A linear model is not clearly worse: the relation is close to linear, or the rows are too few to tell."
+                )
             else:
                 said.append(f"The relation is not linear: a linear model has {self._times(linear)} the error.")
         if best.ours and boosted is not None and self.verdict(boosted) == "worse":
@@ -197,10 +198,13 @@ class Comparison:
             said.append(f"It has steps, or few relevant columns: {self.default.name} has {behind} the error.")
         if best.chosen:
             said.append(f"Its own choice: {best.chosen}")
-        if self.tied and self.tied[0].fit_seconds < best.fit_seconds / 2:
-            quick = self.tied[0]
+        if self.undecided and self.undecided[0].fit_seconds < best.fit_seconds / 2:
+            quick = self.undecided[0]
             ratio = best.fit_seconds / quick.fit_seconds
-            said.append(f"Tied, and {ratio:.{0 if ratio >= 10 else 1}f} times faster to fit: {quick.name}.")
+            faster = f"{_capital(quick.name)} fits {ratio:.{0 if ratio >= 10 else 1}f} times faster"
+            said.append(
+                f"{faster}; {self.n_folds} folds cannot tell its error, {quick.error:.3g}, from {best.error:.3g}."
+            )
         return tuple(said)
 
     @property
@@ -288,8 +292,8 @@ class Comparison:
         if result is self.best:
             said = "the best" if self._standing == "best" else "the default, which no other beats by more than noise"
             return f"{name}: {self.measure} {result.error:.3g}, {said}; {cost}."
-        tied = self.verdict(result) == "tied"
-        gap = f"{'tied, a difference of' if tied else 'worse by'} {with_error(*self.difference(result))}"
+        undecided = self.verdict(result) == "undecided"
+        gap = f"{'undecided, a difference of' if undecided else 'worse by'} {with_error(*self.difference(result))}"
         return f"{name}: {gap} in {self.measure}, paired over {self.n_folds} folds; {cost}."
 
 

@@ -91,8 +91,9 @@ def compare(
 
     Notes
     -----
-    Two estimators are tied if the mean difference of their errors, paired over the folds, is within the two-sided t
-    interval of 95 %, with the variance corrected for overlapping training rows (Nadeau and Bengio, 2003).
+    The verdict on two estimators is "undecided" if the mean difference of their errors, paired over the folds, is
+    within the two-sided t interval of 95 %, with the variance corrected for overlapping training rows (Nadeau and Bengio,
+    2003).
 
     Examples
     --------
@@ -108,7 +109,7 @@ def compare(
     check_flag("compare", "impute", impute)
     if (n_folds := check_count("compare", "n_folds", n_folds)) < _LEAST_FOLDS:
         raise ValueError(
-            f"compare: n_folds must be at least {_LEAST_FOLDS}, got {n_folds}; fewer cannot tell what is tied."
+            f"compare: n_folds must be at least {_LEAST_FOLDS}, got {n_folds}; fewer cannot tell estimators apart."
         )
     X, y, classifies = checked(X, y, task, n_folds, impute=impute)
     seed = int(as_generator(rng).integers(2**31))
@@ -320,10 +321,10 @@ class Run:
 
 
 def _ranked(results: list[Result]) -> list[Result]:
-    """By mean error, but the default first if it is tied with the lowest: the lowest of ten errors is partly luck."""
+    """By mean error, but the default first unless the lowest is clearly better: the lowest of ten errors is partly luck."""
     ranked = sorted(results, key=lambda result: result.error)
     default = next((result for result in ranked if result.name in DEFAULTS), None)
-    if default is None or verdict(default, ranked[0]) != "tied":
+    if default is None or verdict(default, ranked[0]) != "undecided":
         return ranked
     return [default, *(result for result in ranked if result is not default)]
 

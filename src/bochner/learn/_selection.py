@@ -187,7 +187,8 @@ def _reason(search: Search, best: Trial, seconds: float) -> str:
     if len(search.kernels) > 1:
         parts.append(f"{_short(best.kernel)} kernel{_others(search, 'kernel', best)}")
     if search.bandwidth and not math.isnan(best.step):
-        parts.append(f"bandwidth {_bandwidth(best.kernel):.3g}, {2**best.step:.3g} times the median distance")
+        times = f"{2**best.step:.3g} times " if best.step else ""
+        parts.append(f"bandwidth {_bandwidth(best.kernel):.3g}, {times}the median distance")
     if len(search.columns) > 1:
         parts.append(f"columns {best.columns}{_others(search, 'columns', best)}")
     if search.metrics:
