@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from collections.abc import Callable
@@ -151,6 +152,31 @@ def botorch() -> None:
     assert callable(path_features)
 
 
+def docs() -> None:
+    """Every extension of the site, and every name that its pages import."""
+    for name in (
+        "sphinx",
+        "myst_parser",
+        "furo",
+        "sphinx_design",
+        "sphinx_copybutton",
+        "sphinx_gallery",
+        "latex2mathml",
+    ):
+        importlib.import_module(name)
+    for module in ("bochner.nn", "bochner.distributed"):
+        star(module)
+    from bochner.nn import CodedCache, LinearCache
+
+    assert CodedCache and LinearCache
+
+
+def dev() -> None:
+    """The tools of the tests."""
+    for tool in ("pytest", "ruff", "mypy", "codespell"):
+        assert command("--version", name=tool), tool
+
+
 CHECKS: dict[str, tuple[Callable[[], None], ...]] = {
     "": (base, wheel_is_the_library),
     "torch": (torch,),
@@ -159,6 +185,8 @@ CHECKS: dict[str, tuple[Callable[[], None], ...]] = {
     "parquet": (parquet,),
     "gpytorch": (gpytorch,),
     "botorch": (botorch,),
+    "docs": (docs,),
+    "dev": (docs, parquet, dev),
     "all": (torch, dask, plot, parquet),
     "lab": (lab,),
     "lab-rl": (rl,),
@@ -171,7 +199,7 @@ CHECKS: dict[str, tuple[Callable[[], None], ...]] = {
 
 
 if __name__ == "__main__":
-    for extra in ("", *sys.argv[1:]):
+    for extra in sys.argv[1:] or [""]:
         for check in CHECKS[extra]:
             check()
     print(f"bochner {metadata('bochner')['Version']}, {' '.join(sys.argv[1:]) or 'alone'}: works")
