@@ -18,7 +18,7 @@ test: lint
 	$(BIN)/python -m pytest -n 2 $(TESTS)
 
 fuzz: $(VENV)/.test
-	BOCHNER_FUZZ=$(FUZZ) BOCHNER_INTERRUPTIONS=2000 BOCHNER_FLIPS=2000 $(BIN)/python -m pytest -n 2 tests/fuzz tests/approximation/test_files.py
+	BOCHNER_THOROUGH=1 BOCHNER_FUZZ=$(FUZZ) BOCHNER_INTERRUPTIONS=2000 BOCHNER_FLIPS=2000 $(BIN)/python -m pytest -n 2 tests/fuzz tests/approximation/test_files.py
 
 thorough: lint
 	@tests/install_browser.sh

@@ -35,6 +35,7 @@ def test_features_come_back_bit_for_bit(feature_map, tmp_path, seed):
 
 
 @pytest.mark.parametrize("projection", catalogue.projections().values(), ids=repr)
+@pytest.mark.swept(3)
 def test_every_projection_comes_back_bit_for_bit(projection, tmp_path):
     phi = Approximation(kernels.Gaussian(), maps.Trigonometric(), projection, 11).draw(6, rng=0)
     phi.save(tmp_path / "phi.npz")

@@ -56,6 +56,7 @@ FITS = [
     ],
     ids=["NaN", "width"],
 )
+@pytest.mark.swept(3)
 def test_a_bad_block_is_named(client, name, fit, rows, message):
     model = getattr(distributed, name)(n_components=8)
     with pytest.raises(ValueError, match=rf"{name}: block 2 of 4 \(rows 200 to 299\): {message}"):

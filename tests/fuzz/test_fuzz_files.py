@@ -200,6 +200,7 @@ def test_hostile_commands(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("name", [name for name in HOSTILE_FILES if "good" not in name])
+@pytest.mark.swept(2)
 def test_commands_on_hostile_files(name, tmp_path, monkeypatch, capsys):
     (tmp_path / name).write_bytes(HOSTILE_FILES[name]())
     monkeypatch.chdir(tmp_path)

@@ -124,11 +124,13 @@ NEW, FITTED = (
 
 
 @pytest.mark.parametrize("target", [*CONSTRUCTORS, *NEW, *FITTED], ids=str)
+@pytest.mark.swept(2)
 def test_hostile_arguments(target):
     explore(target.name, target.spoils(), target.check)
 
 
 @pytest.mark.parametrize("target", FITTED, ids=str)
+@pytest.mark.swept(2)
 def test_good_arguments_are_accepted(target):
     target.ask({})
 

@@ -211,11 +211,13 @@ FUNCTIONS = [
 
 
 @pytest.mark.parametrize("target", [*CONSTRUCTORS, *FORWARDS, *METHODS, *FUNCTIONS], ids=str)
+@pytest.mark.swept(2)
 def test_hostile_arguments(target):
     explore(target.name, target.spoils(), target.check)
 
 
 @pytest.mark.parametrize("target", [*CONSTRUCTORS, *FORWARDS, *METHODS, *FUNCTIONS], ids=str)
+@pytest.mark.swept(2)
 def test_good_arguments_are_accepted(target):
     target.ask({})
 

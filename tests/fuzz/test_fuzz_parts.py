@@ -210,6 +210,7 @@ DRAWN_ROTATIONS = [
 
 
 @pytest.mark.parametrize("target", METHODS + DRAWN_ROTATIONS, ids=str)
+@pytest.mark.swept(2)
 def test_methods(target):
     explore(target.name, target.spoils(), target.check)
 
@@ -221,5 +222,6 @@ def test_makes_of_the_same_numbers(target):
 
 
 @pytest.mark.parametrize("target", [*CONSTRUCTORS, *FUNCTIONS, *METHODS, *DRAWN_ROTATIONS], ids=str)
+@pytest.mark.swept(2)
 def test_good_arguments_are_accepted(target):
     target.ask({})

@@ -100,6 +100,7 @@ def test_missing_second_argument_means_the_first(kernel):
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 @pytest.mark.parametrize("n", (40, 900))
+@pytest.mark.swept(3)
 def test_gram_of_one_set_is_exactly_symmetric(kernel, n):
     A = points(n, D)
     K = kernel(A)

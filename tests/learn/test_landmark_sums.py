@@ -89,7 +89,7 @@ def test_nearly_dependent_landmarks_keep_their_features():
 
 def test_automatic_strengths_stay_above_the_rounding_of_the_sums(data):
     X, Y, _ = data
-    fit = KernelClassifier(map="landmarks", n_components=64, random_state=0).fit(X, Y[:, 0] > 0)
+    fit = KernelClassifier(map="landmarks", n_components=64, random_state=0).fit(X[:250], Y[:250, 0] > 0)
     assert fit.statistics_.blur > 0 and fit.alpha_ >= 10 * fit.statistics_.blur
 
 

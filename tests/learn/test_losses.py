@@ -140,6 +140,7 @@ def test_dask_collections_are_refused_in_words():
 
 
 @pytest.mark.parametrize("quantile", [0.1, 0.9])
+@pytest.mark.swept(2)
 def test_quantiles_of_few_rows_cover_new_targets(quantile):
     """Shares of new targets below the fit over 25 tables of 80 rows, by a z-test |z| < 5; without the move z is above 7."""
     shares = []

@@ -52,6 +52,7 @@ def check_same(model, **options):
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.swept(2)
 def test_greedy_decoding_of_padded_batches(decoder, side):
     check_same(decoder, attention_mask=PADDED.flip(1) if side == "left" else PADDED)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import warnings
 
 import pytest
@@ -57,8 +58,14 @@ def check_group(rank, size, group):
             check_close(found, expected[..., rows, :], 1e-10, f"{feature_map} {causal=} {masked=}")
 
 
+def in_processes(check, folder, count):
+    """A check in so many new processes, forked from one that has imported everything: imports take longer than checks."""
+    multiprocessing.get_context("forkserver").set_forkserver_preload(["bochner.nn", "support.attention_models"])
+    mp.start_processes(check, (folder / "rendezvous",), nprocs=count, start_method="forkserver")
+
+
 def test_equal_to_one_process(tmp_path):
-    mp.spawn(check_rank, (tmp_path / "rendezvous",), nprocs=3)
+    in_processes(check_rank, tmp_path, 3)
 
 
 def test_a_group_of_one_process(tmp_path):
@@ -127,4 +134,4 @@ def check_replica(rank, file):
 
 
 def test_replicas_take_the_constants_of_the_first(tmp_path):
-    mp.spawn(check_replica, (tmp_path / "rendezvous",), nprocs=2)
+    in_processes(check_replica, tmp_path, 2)

@@ -51,6 +51,7 @@ ONE_OF_EACH = {type(kernel): name for name, kernel in catalogue.kernels().items(
 
 
 @pytest.mark.parametrize("name", sorted(ONE_OF_EACH.values()))
+@pytest.mark.swept(3)
 def test_every_kernel_has_a_ranking(name):
     X = np.random.default_rng(0).standard_normal((40, 2)) / 2
     advice = bochner.recommend(X, kernel=name, n_features=16, rng=0)

@@ -74,7 +74,7 @@ def regret(X, Y, kernel):
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-@pytest.mark.swept(4)
+@pytest.mark.swept(8)
 def test_the_recommended_mechanism_is_within_a_tenth_of_the_best(problem):
     assert regret(*PROBLEMS[problem]) <= 1.1
 
@@ -190,7 +190,7 @@ def test_landmarks_need_more_rows_than_those_judged():
         {type(c.spec.map) for c in advice.ranking}
         for advice in (
             bochner.recommend(few, kernel=kernels.Matern(1.5), n_features=64, rng=0),
-            bochner.recommend(tolerance, kernel=kernels.Matern(1.5), tolerance=0.2, rng=0),
+            bochner.recommend(tolerance, kernel=kernels.Matern(1.5), n_features=64, tolerance=0.4, rng=0),
         )
     ]
     assert all(maps.Landmarks not in kind for kind in kinds)
@@ -215,12 +215,12 @@ def test_positive_and_symmetric_features_alone():
 
 
 def test_tolerance_chooses_the_number_of_features():
-    advice = bochner.recommend(X, kernel=kernels.Matern(1.5), tolerance=0.1, rng=0)
+    advice = bochner.recommend(X, kernel=kernels.Matern(1.5), tolerance=0.2, rng=0)
     best = advice.ranking[0]
-    assert best.bound <= 1.02 * 0.1 and best.n_features == min(c.n_features for c in advice.ranking)
+    assert best.bound <= 1.02 * 0.2 and best.n_features == min(c.n_features for c in advice.ranking)
     (error,) = true_errors([advice.best], X, X, 100, seed=4)
-    assert 0.07 < error < 0.107  # reached, and not by twice the features; 100 draws have a standard error of 2 %
-    finer = bochner.recommend(X, kernel=kernels.Matern(1.5), tolerance=0.04, rng=0)
+    assert 0.14 < error < 0.214  # reached, and not by twice the features; 100 draws have a standard error of 2 %
+    finer = bochner.recommend(X, kernel=kernels.Matern(1.5), tolerance=0.08, rng=0)
     assert finer.ranking[0].n_features > 2.5 * best.n_features  # no error falls faster than 1/m
 
 
@@ -251,6 +251,7 @@ STRETCHED = [name for cls in CLASSES for name, kernel in cls.variants().items() 
 
 
 @pytest.mark.parametrize("name", [None, *STRETCHED])
+@pytest.mark.swept(3)
 def test_recommend_speaks_of_the_kernel_that_the_estimator_fits(name, monkeypatch):
     from bochner.learn import KernelRidge
 
@@ -300,7 +301,9 @@ def test_every_applicable_mechanism_fits_in_the_width(d):
     X = np.ones((20, d)) + cloud(20, d, 1.0, 0)
     specs = list(applicable(kernels.Gaussian(), X, 40))
     assert len(specs) == len(set(specs)) > 20
-    for spec in specs if d < 1000 else {spec.map: spec for spec in specs}.values():  # plans of long rows take long
+    for spec in (
+        specs if d < 1000 else {type(spec.map): spec for spec in specs}.values()
+    ):  # plans of long rows take long
         assert spec.plan(X, rng=0).n_features_out <= 40
 
 

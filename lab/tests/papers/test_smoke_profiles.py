@@ -31,7 +31,7 @@ def needs_data(one):
 
 
 @pytest.mark.parametrize("name", ALL)
-@pytest.mark.swept(4)
+@pytest.mark.swept(8)
 def test_smoke_profile_ends_in_a_verdict_and_a_figure(name, tmp_path):
     one = ALL[name]
     if needs_data(one):
