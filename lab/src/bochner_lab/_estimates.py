@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -27,8 +28,8 @@ class Estimate:
 
     mean: np.ndarray
     error: np.ndarray
-    samples: int | None = None
-    """How many independent samples there were, if it is known; few make wide intervals."""
+    samples: int | np.ndarray | None = None
+    """How many independent samples there were, for all points or for each, if it is known; few make wide intervals."""
 
     @classmethod
     def of(cls, samples: Any) -> Estimate:
@@ -46,11 +47,14 @@ class Estimate:
     def stack(cls, estimates: Iterable[Estimate]) -> Estimate:
         """Several estimates as one array of points."""
         found = list(estimates)
-        counts = [one.samples for one in found if one.samples is not None]
+        counts = [  # many are as good as infinitely many
+            np.ravel(np.broadcast_to(np.inf if one.samples is None else one.samples, np.shape(one.mean)))
+            for one in found
+        ]
         return cls(
             np.concatenate([np.ravel(one.mean) for one in found]),
             np.concatenate([np.ravel(one.error) for one in found]),
-            min(counts, default=None),
+            None if all(one.samples is None for one in found) else np.concatenate(counts),
         )
 
     def over(self, other: Estimate) -> Estimate:
@@ -59,7 +63,7 @@ class Estimate:
         return Estimate(
             np.asarray(self.mean - other.mean),
             np.asarray(np.hypot(self.error, other.error)),
-            min(counts, default=None),
+            functools.reduce(np.minimum, counts) if counts else None,
         )
 
     def log(self) -> Estimate:
@@ -84,7 +88,8 @@ class Estimate:
         return Estimate(root, self.error / (2 * np.where(root > 0, root, 1.0)), self.samples)
 
     def __getitem__(self, key: Any) -> Estimate:
-        return Estimate(self.mean[key], self.error[key], self.samples)
+        samples = self.samples[key] if isinstance(self.samples, np.ndarray) else self.samples
+        return Estimate(self.mean[key], self.error[key], samples)
 
 
 def share(true: Any) -> str:

@@ -62,10 +62,10 @@ def superior(gain: Estimate, evidence: str, *, least: float = 0.0) -> Finding:
     return Finding(_decided((low > least).all(), (high < least).any()), evidence, smallest)
 
 
-def superior_somewhere(gain: Estimate, evidence: str) -> Finding:
-    """Judge that a gain is positive at one point at least; the level is divided by their number."""
+def superior_somewhere(gain: Estimate, evidence: str, *, least: float = 0.0) -> Finding:
+    """Judge that a gain is above ``least`` at one point at least; the level is divided by their number."""
     low, high = interval(gain, points=gain.mean.size)
-    return Finding(_decided((low > 0).any(), (high < 0).all()), evidence, smallest_effect(gain))
+    return Finding(_decided((low > least).any(), (high < least).all()), evidence, smallest_effect(gain))
 
 
 def mostly_superior(gain: Estimate, evidence: str, *, share: float = 0.5) -> Finding:
@@ -156,8 +156,8 @@ def smallest_effect(estimate: Estimate) -> float:
     return float(np.max((_quantile(estimate, (1 + LEVEL) / 2) + _quantile(estimate, POWER)) * estimate.error))
 
 
-def _quantile(estimate: Estimate, level: float) -> float:
-    return float(stats.norm.ppf(level) if estimate.samples is None else stats.t.ppf(level, estimate.samples - 1))
+def _quantile(estimate: Estimate, level: float) -> np.ndarray:
+    return np.asarray(stats.norm.ppf(level) if estimate.samples is None else stats.t.ppf(level, estimate.samples - 1))
 
 
 def _decided(holds: bool | np.bool_, fails: bool | np.bool_) -> bool | None:

@@ -99,7 +99,7 @@ class TrainedModels(Experiment):
             Estimate.of(_increases(part, KEPT, cost) - _increases(part, STATE, cost))
             for part in _texts(results, cost, STATE)
         ]
-        return superior(_stacked(found), f"the logarithm falls by {_listed(found)}.")
+        return superior(Estimate.stack(found), f"the logarithm falls by {_listed(found)}.")
 
     @statement(
         "With a state of 128 keys, divided among heads, it is at most 10 % above exact attention at each length (95 %)."
@@ -125,7 +125,7 @@ class TrainedModels(Experiment):
         part = _embedding(results)
         ours, other = (np.mean(_largest(part, method), axis=0) for method in (CODES, "sampled keys"))
         found = [Estimate.of(ours - 0.995), Estimate.of(ours - other)]
-        return superior(_stacked(found), f"{float(np.mean(ours)):.5f}; sampled keys {float(np.mean(other)):.5f}.")
+        return superior(Estimate.stack(found), f"{float(np.mean(ours)):.5f}; sampled keys {float(np.mean(other)):.5f}.")
 
     def comparison(self, results: Results) -> list[Row]:
         """Perplexities and cosines of all methods."""
@@ -159,7 +159,7 @@ class TrainedModels(Experiment):
         for ax, name, part in zip(axes, names, texts, strict=True):
             for k, method in enumerate(part["values"]):
                 costs = [cost for cost in part["costs"] if str(cost) in part["values"][method]]
-                found = _stacked([Estimate.of(_increases(part, method, cost)) for cost in costs])
+                found = Estimate.stack([Estimate.of(_increases(part, method, cost)) for cost in costs])
                 curve(ax, costs, found, method, k)
             ax.set(xscale="log", xlabel="exact keys per query", title=name.split(", ")[-1])
             ax.set_yscale("symlog", linthresh=0.01)
@@ -192,14 +192,9 @@ def _largest(part: Mapping[str, Any], method: str) -> Any:
 def _within(results: Results, method: str, goal: int, bound: float) -> Finding:
     cost = results.parameters["goals"][goal]
     found = [Estimate.of(_increases(part, method, cost)) for part in _texts(results, cost, method)]
-    stacked = _stacked(found)
+    stacked = Estimate.stack(found)
     gain = Estimate(np.log1p(bound) - stacked.mean, stacked.error, stacked.samples)
     return superior(gain, f"increases of the logarithm: {_listed(found)}.")
-
-
-def _stacked(found: list[Estimate]) -> Estimate:
-    samples = min(one.samples for one in found if one.samples is not None)
-    return Estimate(np.array([one.mean for one in found]), np.array([one.error for one in found]), samples)
 
 
 def _listed(found: list[Estimate]) -> str:
