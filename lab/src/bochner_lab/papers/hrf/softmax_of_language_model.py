@@ -26,7 +26,7 @@ class SoftmaxOfLanguageModel(SoftmaxDistributions):
         "WikiText-2 stands in for the Penn Treebank."
         + DEVIATIONS
         + ": these models have about 22. To decide it takes models of shorter queries and keys that still beat a "
-        "bigram table."
+        "bigram table, which has a perplexity of 136; these have 230 to 250."
     )
     profiles = language_model_profiles(steps=1000, scale=1.0, length_penalty=0.0)
     seconds = by_profile(smoke=2, full=130)
