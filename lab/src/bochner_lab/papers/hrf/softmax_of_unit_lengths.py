@@ -28,7 +28,8 @@ class SoftmaxOfUnitLengths(SoftmaxDistributions):
         + ": these models have about 15, with the scale. To decide it takes models of shorter queries and keys that "
         "still beat a bigram table, which has a perplexity of 136; these have 220. In the authors' published notebook the "
         "hybrids estimate exp(6 q k / sqrt(d)), and not the kernel of the exact distributions and of trigonometric "
-        "features, and the Kolmogorov-Smirnov distance is one of the values of probabilities; here all methods estimate one kernel."
+        "features, and the Kolmogorov-Smirnov distance is one of the values of probabilities; here all methods "
+        "estimate one kernel."
     )
     profiles = language_model_profiles(steps=700, scale=6.0, length_penalty=2.0)
     seconds = by_profile(smoke=2, full=110)

@@ -33,8 +33,8 @@ class OptimalSimplex(Experiment):
     methods = (*MAPS, *ROWS)
     deviations = (
         "Errors are roots of the mean squared error over draws and pairs: closed forms, except those of fast rows, which "
-        "are simulated. Beyond an error of one rare draws carry it, so fast rows are judged below; previous results were means "
-        "over draws at every sigma, which left two statements undecided."
+        "are simulated. Beyond an error of one rare draws carry it, so fast rows are judged below; previous results "
+        "were means over draws at every sigma, which left two statements undecided."
     )
     profiles = by_profile(
         smoke={"d": 64, "points": 40, "m": 64, "sigmas": (0.05, 0.15), "draws": 30},

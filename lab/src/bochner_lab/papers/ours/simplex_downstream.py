@@ -35,8 +35,8 @@ class SimplexDownstream(Experiment):
     data = tuple(TABLES.values())
     methods = ROWS
     deviations = (
-        "Classification is by one-hot targets. Every seed is a split, and a draw for each kind of rows. Previous results had "
-        "60 seeds, and statements of any lower error: differences that are too small to matter stay undecided for ever, so "
+        "Classification is by one-hot targets. Every seed is a split, and a draw for each kind of rows. Previous results "
+        "had 60 seeds, and statements of any lower error: differences that are too small to matter stay undecided for ever, so "
         "the least one that counts was declared before this run."
     )
     profiles = by_profile(
