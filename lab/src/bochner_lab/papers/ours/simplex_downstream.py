@@ -36,8 +36,8 @@ class SimplexDownstream(Experiment):
     methods = ROWS
     deviations = (
         "Classification is by one-hot targets. Every seed is a split, and a draw for each kind of rows. Previous results "
-        "had 60 seeds, and statements of any lower error: differences that are too small to matter stay undecided for ever, so "
-        "the least one that counts was declared before this run."
+        "had 60 seeds, and statements of any lower error: differences that are too small to matter stay undecided for ever, "
+        "so the least one that counts was declared before this run."
     )
     profiles = by_profile(
         smoke={"data": ("boston", "wifi"), "rows": 100, "width": 16, "seeds": 2},
