@@ -60,7 +60,7 @@ class Regimes(Experiment):
         return REGIMES
 
     def run(self, part: str, p: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
-        """Means and standard errors of log-variances over pairs, by mechanism, and both readings of the gains at the last sigma."""
+        """Means and standard errors of log-variances over pairs, by mechanism, and the gains at the last sigma."""
         X, Y = sample_pairs(part, p["d"], p["pairs"], rng)
         found = [log_variances(s * X, s * Y, s) for s in p["sigmas"]]
         means = {name: Estimate.of(np.array([one[name] for one in found]).T).as_numbers() for name in MECHANISMS}
