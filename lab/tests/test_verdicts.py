@@ -57,12 +57,18 @@ def test_superiority_needs_the_interval():
     assert superior(estimate(5, 1), "", least=4.0).holds is None
     assert superior_somewhere(estimate([3, -9], [1, 1]), "").holds is True
     assert superior_somewhere(estimate([1, -9], [1, 1]), "").holds is None
+    assert [superior_somewhere(estimate([3, 0], [1, 1]), "", least=x).holds for x in (0.5, 2, 6)] == [True, None, False]
 
 
 def test_majorities_leave_undecided_points_to_neither_side():
     assert mostly_superior(estimate([5, 5, 0], [1, 1, 1]), "").holds is True
     assert mostly_superior(estimate([5, 0, 0], [1, 1, 1]), "").holds is None
     assert mostly_superior(estimate([5, -5, -5], [1, 1, 1]), "").holds is False
+    assert [mostly_superior(estimate([5, 5, 0], [1, 1, 1]), "", least=x).holds for x in (1, 4, 8)] == [
+        True,
+        None,
+        False,
+    ]
 
 
 def test_equality_needs_the_interval_within_the_margin():
@@ -75,6 +81,15 @@ def test_few_samples_make_wide_intervals():
     few, many = (interval(estimate(0, 1, n))[1] for n in (3, None))
     assert few > 4 and many < 2
     assert smallest_effect(estimate(0, 1, 3)) > smallest_effect(estimate(0, 1)) > 2.7
+
+
+def test_each_point_has_the_interval_of_its_own_samples():
+    both = Estimate.stack([estimate([0, 0], [1, 1], 3), estimate(0, 1, 40), estimate(0, 1)])
+    alone = [float(interval(estimate(0, 1, n))[1]) for n in (3, 3, 40, None)]
+    np.testing.assert_allclose(interval(both)[1], alone)
+    np.testing.assert_allclose(interval(both[1:])[1], alone[1:])
+    assert interval(both.over(estimate(np.zeros(4), np.zeros(4), 3)))[1][-1] == alone[0]  # the fewest of two
+    assert Estimate.stack([estimate(0, 1), estimate(0, 1)]).samples is None
 
 
 def test_conjunctions():
