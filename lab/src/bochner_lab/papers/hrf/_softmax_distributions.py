@@ -29,7 +29,8 @@ DEVIATIONS = (
     "positions on the line for the Wasserstein distance. Models have 200 units and read 280 000 to 400 000 words once, with "
     "a softmax over the true words and 1000 drawn ones; the ten runs are five draws of the features for each of two models,"
     " on 100 contexts of the validation text. Negative estimates count as zero in the distributions. FLOPs are matched as "
-    "in the paper, by m n = M. By Eq. 7, with 512 rows the relative error at right angles is below one if the squared "
+    "in the paper, by m n = M. FAVOR+ is the one-sided map, with up to twice the variance of the paper's Eq. 3. By "
+    "Eq. 7, with 512 rows the relative error at right angles is below one if the squared "
     "lengths of a query and a key add up to less than 7"
 )
 

@@ -48,8 +48,9 @@ class SampledSoftmaxTraining(Experiment):
         "WikiText-2 stands in for the Penn Treebank, with its 2000 most frequent words in place of 10000, since the model "
         "sees about 75 000 words once, where the paper trains for 80 epochs: 10000 classes learn nothing from so few. "
         "128 rows, and (16, 8) for the hybrid, in place of 1024 and (128, 8), and 3 seeds in place of 25; Adam with a "
-        "rate that falls to zero, without dropout. Features are those of unit vectors, as in the paper. Perplexity is e "
-        "to the loss in nats, not 2 to it. The paper gives no measure of its difference; 5% is ours. To decide it, models "
+        "rate that falls to zero, without dropout. Features are those of unit vectors, as in the paper; FAVOR+ is the "
+        "one-sided map, with up to twice the variance of the paper's Eq. 3. Perplexity is e to the loss in "
+        "nats, not 2 to it. The paper gives no measure of its difference; 5% is ours. To decide it, models "
         "with exact sampling would have to beat a bigram table first."
     )
     profiles = by_profile(
