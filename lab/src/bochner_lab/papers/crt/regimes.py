@@ -53,7 +53,7 @@ class Regimes(Experiment):
         smoke={"d": 64, "pairs": 12, "sigmas": (0.1, 1.0)},
         full={"d": 64, "pairs": 1000, "sigmas": (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)},
     )
-    seconds = by_profile(smoke=2, full=200)
+    seconds = by_profile(smoke=2, full=250)
 
     def parts(self, p: Mapping[str, Any]) -> tuple[str, ...]:
         """One per regime."""
