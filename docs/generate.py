@@ -280,6 +280,9 @@ def pages() -> dict[str, str]:
             insert(projections, "rotations", rotation_table()), "slicing", outcome("ours-slicing")
         ),
         "graphs.md": graphs_page(),
+        "installation.md": insert(
+            (DOCS / "installation.md").read_text(), "without numba", saved_table("without_numba")
+        ),
         "kernels.md": kernels_page(),
         "maps.md": insert(insert(page, "pairs", pair_table()), "mechanisms", mechanism_table()),
         "reproduction.md": insert(reproduction, "absent", absent_table()),
@@ -321,6 +324,7 @@ def learn_page() -> str:
     page = insert((DOCS / "learn.md").read_text(), "metrics", metric_table(saved_accuracy()))
     page = insert(page, "exact rows", exact_table())
     page = insert(page, "components", saved_table("beyond", cases_with("KernelPCA")))
+    page = insert(page, "given features", saved_table("features"))
     return between(page, "judged tables", judged_section())
 
 

@@ -52,6 +52,8 @@ class NodeKernel(ABC):
 class Diffusion(NodeKernel):
     r"""The diffusion or heat kernel :math:`e^{-tL}`: the heat that reaches a node from another after a time.
 
+    Use it first, where labels spread along edges.
+
     Parameters
     ----------
     time : float, default 1.0
@@ -91,6 +93,8 @@ class Diffusion(NodeKernel):
 @dataclass(frozen=True)
 class RegularizedLaplacian(NodeKernel):
     r"""The regularised Laplacian :math:`(I + \sigma^2 L)^{-p}`, the Matern kernel of a graph.
+
+    Use it for rougher functions than `Diffusion` has, which still depend on nodes far away.
 
     Parameters
     ----------
@@ -136,6 +140,8 @@ class RegularizedLaplacian(NodeKernel):
 class WalkSteps(NodeKernel):
     r"""The kernel :math:`(a I - L)^{2p}` of walks of at most 2p steps.
 
+    Use it where only neighbours of a few steps count.
+
     Parameters
     ----------
     half_steps : int, default 1
@@ -180,6 +186,8 @@ class WalkSteps(NodeKernel):
 @dataclass(frozen=True)
 class Series(NodeKernel):
     r"""Any kernel by its power series :math:`\sum_r a_r S^r`.
+
+    Use it for any other function of the graph whose coefficients you know.
 
     Parameters
     ----------

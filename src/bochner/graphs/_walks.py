@@ -21,6 +21,8 @@ DIRECTIONS = ("repelling", "independent")
 class Walks:
     r"""Graph random features: unbiased estimates of a kernel between nodes, from walks that end at random.
 
+    Use it from about ten thousand nodes on, where the matrix of all pairs no longer fits; `NodeKernel.matrix` is exact.
+
     Parameters
     ----------
     kernel : NodeKernel

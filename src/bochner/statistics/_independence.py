@@ -39,6 +39,8 @@ def hsic_test(
 ) -> KernelTest:
     r"""Test whether two variables are independent, in time linear in the number of rows.
 
+    Use it to find any dependence, not only a linear one: between two variables, or between residuals and inputs.
+
     Parameters
     ----------
     X : array (n, d)
@@ -104,6 +106,8 @@ def hsic_test(
 
 class IndependenceTest:
     """The independence test of `hsic_test` for rows that come in parts: streams, files, several machines.
+
+    Use it for rows that do not fit in memory, or that several machines have.
 
     Parameters
     ----------

@@ -19,8 +19,8 @@ from bochner.reporting import seconds
 
 from ._bench import Result, at_most, measured, peak_memory
 
-_SIDE, _PREDICTED, _EXACT_ROWS, _JUDGED = 3168, 1_000_000, 2000, 500
-"""Rows of the grid along an axis, rows that are predicted, and rows of the dense process and of its predictions."""
+_SIDES, _EXACT_ROWS, _JUDGED = {1000: 100_000, 3168: 1_000_000}, 2000, 500
+"""Rows of the grids along an axis and rows that are predicted, and rows of the dense process and of its predictions."""
 _KERNEL, _NOISE = Matern(1.5, 0.1), 0.1
 _SETTINGS = ((0.1, 0.1), (0.3, 0.01), (0.05, 0.1))
 """Lengthscales and variances of the noise."""
@@ -31,7 +31,8 @@ _SOLVED = 1e-7
 def run() -> Iterator[Result]:
     """All cases, in order."""
     yield from accuracy(_EXACT_ROWS)
-    yield from full_size(_SIDE, _PREDICTED)
+    for side, predicted in _SIDES.items():
+        yield from full_size(side, predicted)
 
 
 def _process(kernel: Matern, noise: float) -> FourierProcess:
