@@ -62,10 +62,10 @@ def superior(gain: Estimate, evidence: str, *, least: float = 0.0) -> Finding:
     return Finding(_decided((low > least).all(), (high < least).any()), evidence, smallest)
 
 
-def superior_somewhere(gain: Estimate, evidence: str, *, least: float = 0.0) -> Finding:
-    """Judge that a gain is above ``least`` at one point at least; the level is divided by their number."""
+def superior_somewhere(gain: Estimate, evidence: str) -> Finding:
+    """Judge that a gain is positive at one point at least; the level is divided by their number."""
     low, high = interval(gain, points=gain.mean.size)
-    return Finding(_decided((low > least).any(), (high < least).all()), evidence, smallest_effect(gain))
+    return Finding(_decided((low > 0).any(), (high < 0).all()), evidence, smallest_effect(gain))
 
 
 def mostly_superior(gain: Estimate, evidence: str, *, share: float = 0.5, least: float = 0.0) -> Finding:

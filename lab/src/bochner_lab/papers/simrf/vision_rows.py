@@ -34,7 +34,8 @@ class VisionRows(Experiment):
         "place of twelve layers on ImageNet, Fashion-MNIST, I-Naturalist and Places. 32 rows for heads of width 16, as "
         "130 rows for heads of width 64 in the paper: two blocks. The smoke profile has the digits of scikit-learn. "
         "The power check came after the run of the models. With their spread on MNIST, half a percent would need about 150 "
-        "seeds, of models that are more accurate than a linear classifier of pixels."
+        "seeds, of models that are more accurate than a linear classifier of pixels: with 16 patches in place of 49, and "
+        "1200 steps of 64 images, they are, on MNIST."
     )
     profiles = by_profile(
         smoke={
