@@ -473,7 +473,7 @@ def running(added: Tensor, tops: Tensor, *, own: bool, segments: Tensor | None =
         of = padded(segments, (0, room), -1).view(groups, size)
         inside = inside.masked_fill(of[:, None, :] != of[:, :, None], -math.inf)
         hidden = hidden | (of[:, -1] != of[..., None])
-    within = inside.exp2_().tril_(0 if own else -1) @ values
+    within = inside.exp2_().tril(0 if own else -1) @ values
     last = within[..., -1, :] if own else within[..., -1, :] + values[..., -1, :]
     across = across.masked_fill_(hidden, -math.inf).exp2_()
     if is_symbol(b):  # one product of all would ask for the number of groups

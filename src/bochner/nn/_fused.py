@@ -1,4 +1,4 @@
-r"""Linear attention with positive features as one operator for the CPU, which graphs, exports and `vmap` can hold.
+r"""Linear attention with positive features as one operator for the CPU, which graphs and exports can hold.
 
 `bochner.nn._attention_plain` computes the same, and is its oracle in the tests.  On the CPU these loops take half of its
 time where all see all, and a tenth where attention is causal (`bench attention`), since tiles stay in the cache of a core.
@@ -17,7 +17,7 @@ the gradients of the output and of the logarithm of its denominator,
 
 Sums over the keys before a step are those that the forward loop has kept; sums :math:`R_m = \sum_i \tilde q_{im} [g_i, t_i]`
 over the queries behind it run along.  They are under the stabiliser of the step, which does not increase on the way back,
-so that nothing overflows.  Second derivatives go through the plain engine.
+so that nothing overflows.  Second derivatives go through the plain engine, as everything under `torch.func` does.
 
 **Groups.**  All leading axes are one: heads of all sequences, one after the other.  A group is a part of the heads of a
 sequence, or all heads of several sequences, so that a batch of short sequences fills the tiles that a long one does.  A
@@ -337,6 +337,9 @@ SHORT = 1 << 18
 
 TENSORS = 11
 """Tensors that both operators begin with."""
+
+_CALL = TENSORS + 5
+"""Arguments that both operators begin with."""
 
 RESULT_AXES = (2, 2, 2, 2, 3, 3)
 """Axes of `Call.results` that are not leading ones."""
@@ -712,9 +715,7 @@ def attend(
     operator: Callable[..., Any] = _Attention.apply
     if torch.compiler.is_compiling():
         operator = _forward
-    # torch has no public way to ask whether vmap or grad of torch.func is active, which need the function and its rules;
-    # without the question each call would go through autograd, 60 microseconds that a short call notices
-    elif not save and _here(q) and not torch._C._are_functorch_transforms_active():
+    elif not save and _here(q):  # autograd would take 60 microseconds, which a short call notices
         operator = _forward_here
     out, log, values, shift, *_ = operator(*inputs, c, causal, lag, group, rows, save, keep, values, shift)
     return Fused(out, log, to_base_e(KeySums(values, shift)) if keep else None)
@@ -845,88 +846,36 @@ class _Attention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, d_out: Tensor, d_log: Tensor, *_: Any) -> Any:
-        return _gradients(ctx, _Gradient.apply, d_out, d_log)
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> Any:
-        return _Attention.apply(*_batched((*_AXES, 0, 0, 2, 2), inputs, in_dims, info.batch_size)), (0,) * 6
+        if torch.is_grad_enabled():  # a gradient that can be differentiated again
+            return _plain_gradients(ctx, d_out, d_log)
+        return _gradients(ctx, d_out, d_log)
 
 
-def _gradients(ctx: Any, gradient: Callable[..., Any], d_out: Tensor, d_log: Tensor) -> tuple[Tensor | None, ...]:
+def _gradients(ctx: Any, d_out: Tensor, d_log: Tensor) -> tuple[Tensor | None, ...]:
     """The gradients of the inputs of an operator, in their own shapes."""
     saved = ctx.saved_tensors  # once: under checkpointing they are computed again
     inputs, results = saved[:TENSORS], saved[TENSORS:]
     needed, (_, causal, *_) = ctx.needs_input_grad, ctx.constants
     if not (results[4].shape[-3] if causal else results[3].shape[-1]):  # the forward pass did not expect gradients
         results = _forward(*inputs, *ctx.constants, True, False, None, None)
-    found = gradient(*inputs, *ctx.constants, needed[3], any(needed[4:TENSORS]), *results, d_out, d_log)
+    operator: Callable[..., Any] = _backward_here if _here(inputs[0]) else _backward
+    asked = (needed[3], any(needed[4:TENSORS]))
+    found = operator(*inputs, *ctx.constants, *asked, list(results), d_out.contiguous(), d_log.contiguous())
     own = (x.sum_to_size(y.shape) if ask else None for x, y, ask in zip(found, inputs, needed, strict=False))
     return (*own, *(None,) * (len(needed) - TENSORS))
 
 
 # within a graph the operator has its gradient from here: dynamo does not follow one function inside of another
 _forward.register_autograd(
-    lambda ctx, d_out, d_log, *_: _gradients(ctx, _gradient_of, d_out, d_log), setup_context=_Attention.setup_context
+    lambda ctx, d_out, d_log, *_: _gradients(ctx, d_out, d_log), setup_context=_Attention.setup_context
 )
 
 
-def _gradient_of(*inputs: Any) -> Any:
-    *call, a, b, c, d, e, f, d_out, d_log = inputs
-    operator: Callable[..., Any] = _backward_here if _here(inputs[0]) else _backward
-    return tuple(operator(*call, [a, b, c, d, e, f], d_out.contiguous(), d_log.contiguous()))
-
-
-class _Gradient(torch.autograd.Function):
-    """The operator of the gradient; its own gradient goes through plain operations."""
-
-    @staticmethod
-    def forward(*inputs: Any) -> Any:
-        return _gradient_of(*inputs)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        ctx.save_for_backward(*inputs[:TENSORS], *inputs[-2:])
-        ctx.constants = inputs[TENSORS:_CALL]
-        ctx.mark_non_differentiable(*(x for x in output if not x.numel()))
-
-    @staticmethod
-    def backward(ctx: Any, *given: Tensor) -> Any:
-        needed = [*ctx.needs_input_grad[:TENSORS], *ctx.needs_input_grad[-2:]]
-        with torch.enable_grad():
-            tensors: list[Any] = [None if x is None else x.detach().requires_grad_() for x in ctx.saved_tensors]
-            inputs, ends = tensors[:TENSORS], tensors[TENSORS:]
-            # gradients have all leading axes, so that those of inputs that are shared can be given others for each head
-            inputs = [x.expand(y.shape) if y.numel() else x for x, y in zip(inputs, given, strict=True)]
-            asked = [(x, y) for x, y in zip(inputs, given, strict=True) if y.numel()]
-            out = by_plain_operations(Call(*inputs, *ctx.constants))
-            first = torch.autograd.grad(out, [x for x, _ in asked], ends, create_graph=True)
-            wanted = [x for x, ask in zip(tensors, needed, strict=True) if ask]
-            found = iter(torch.autograd.grad(first, wanted, [y for _, y in asked], allow_unused=True))
-        second = [next(found) if ask else None for ask in needed]
-        return (*second[:-2], *(None,) * (len(ctx.needs_input_grad) - len(needed)), *second[-2:])
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> Any:
-        axes = (*_AXES, 0, 0, 2, 2, 2, 2, 3, 3, 2, 2)
-        found = _Gradient.apply(*_batched(axes, inputs, in_dims, info.batch_size))
-        return found, tuple(0 if x.ndim > 1 else None for x in found)
-
-
-_AXES = (2, 2, 2, 1, *(2,) * 7, 0, 0, 0, 0, 0)
-"""Axes that are not leading ones, of the inputs that both operators begin with."""
-_CALL = len(_AXES)
-
-
-def _batched(axes: tuple[int, ...], inputs: tuple[Any, ...], in_dims: tuple[Any, ...], size: int) -> list[Any]:
-    """Inputs with one more leading axis before all others, where `torch.vmap` has put one somewhere."""
-    tensors = [(x, n, dim) for x, n, dim in zip(inputs, axes, in_dims, strict=True) if isinstance(x, Tensor)]
-    rank = max(x.ndim - n - (dim is not None) for x, n, dim in tensors)
-
-    def moved(x: Any, n: int, dim: int | None) -> Any:
-        if dim is None:
-            return x
-        x = x.movedim(dim, 0)
-        return x.reshape(size, *(1,) * (rank - x.ndim + 1 + n), *x.shape[1:])
-
-    q, *rest = (moved(*each) for each in zip(inputs, axes, in_dims, strict=True))
-    return [q.expand(size, *(1,) * (rank - q.ndim + 2), *q.shape) if in_dims[0] is None else q, *rest]
+def _plain_gradients(ctx: Any, d_out: Tensor, d_log: Tensor) -> tuple[Tensor | None, ...]:
+    """The same by plain operations, which have derivatives of their own."""
+    needed = ctx.needs_input_grad
+    inputs = [x.view_as(x) if ask else x for x, ask in zip(ctx.saved_tensors[:TENSORS], needed, strict=False)]
+    asked = [x for x, ask in zip(inputs, needed, strict=False) if ask]
+    results = by_plain_operations(Call(*inputs, *ctx.constants))
+    found = iter(torch.autograd.grad(results, asked, (d_out, d_log), create_graph=True, allow_unused=True))
+    return tuple(next(found) if ask else None for ask in needed)

@@ -246,8 +246,12 @@ class OneSequence:
             return None
         if self.q.device.type != "cpu" or self.group is not None:
             return None
-        if not torch.compiler.is_compiling() and any(forward_ad.unpack_dual(x).tangent is not None for x in tensors):
-            return None
+        if not torch.compiler.is_compiling():
+            # torch has no public way to ask whether vmap or grad of torch.func is active: the operator has no rules for them
+            if torch._C._are_functorch_transforms_active():
+                return None
+            if any(forward_ad.unpack_dual(x).tangent is not None for x in tensors):
+                return None
         if not keep and sums is None:
             return features
         if self.q.shape[-2] == 1 or torch.is_grad_enabled():  # a step of decoding; a gradient through the sums
