@@ -34,6 +34,8 @@ _TIES = 0.1
 """Weight of the squared error of classes; breaks ties between equal error rates."""
 _SINGLE = 100 * float(np.finfo(np.float32).eps)
 """Share of the trace from which alpha is far above the rounding errors of a factor in float32."""
+_CANCELLED = 1e-8
+"""Share of the squares of the targets below which those of the residuals are mostly rounding errors of their difference."""
 _PIECE = 256
 """Rows whose leverages are computed at a time."""
 _ONE = 1 - 1e-10
@@ -342,7 +344,8 @@ def losses_of_all(
         fitted = symm(1.0, equations.gram.T, B, lower=1)  # what is above the diagonal, in columns
     squares = equations.total + (B * (fitted - 2 * equations.cross)).sum(axis=0)
     residuals = Y - F @ B
-    missed = np.maximum(squares, 0.0) / equations.weight - judged.mean(residuals**2)
+    missed = squares / equations.weight - judged.mean(residuals**2)
+    missed[squares < _CANCELLED * equations.total] = 0.0  # a fit through all rows: what is left of the sum is rounding
     missed = float((missed / judged.units**2).mean() / (1 - judged.mean(leverage)) ** 2)
     return np.asarray(judged.losses(residuals / (1 - leverage)[:, None]) + missed)
 
