@@ -11,6 +11,8 @@ from bochner import Approximation, kernels, maps, projections
 from bochner.nn import attention_report, replace_attention
 from bochner.nn._model_change import ModelChange
 from bochner.nn._recording import record
+from bochner.nn._report import ReportRow, _choice
+from bochner.nn._report_candidates import ModelPlans
 from bochner.nn._report_heads import MechanismRow, estimated_weights, head_samples, median_error, predicted_row_error
 from bochner.nn._report_times import Clock
 from support.attention_models import ROWS, build, encoder, generator
@@ -143,6 +145,17 @@ def test_nothing_slower_is_recommended(clock):
     assert report.recommended == {} and report.change == 0 and report.chosen is None
     assert "recommended: keep softmax at 12 tokens; nothing is faster" in str(report)
     assert "whole sequences: keep softmax below 1024 tokens; from there features" in str(report)
+
+
+@pytest.mark.parametrize(("kind", "seconds", "step", "taken"), [
+    ("features", 2.0, 0.1, False), ("window", 0.5, 2.0, False), ("features", 0.5, 0.1, True), ("codes", 1.1, 0.5, True),
+    ("codes", 1.0, 2.0, False), ("window", 0.5, np.nan, True),
+])  # fmt: skip
+def test_what_is_slower_as_a_whole_or_in_decoding_is_not_chosen(kind, seconds, step, taken):
+    """Exact attention takes one second, and one per token; whole sequences of codes are exact, up to noise of the clock."""
+    row = ReportRow(kind, 64, 0.0, seconds, step, None, None, {"layer": 1.0})
+    found = _choice([row], [ModelPlans(kind, 64, {"layer": None})], (1.0, 1.0), None, 0.01, 1, None)
+    assert (found[0] is row) == taken and set(found[1]) == ({"layer"} if taken else set())
 
 
 def test_layers_that_lose_most_stay_exact(clock):

@@ -95,6 +95,16 @@ def test_generate_uses_the_cache_by_itself_and_gives_the_same_tokens(monkeypatch
 
 
 @torch.no_grad()
+def test_a_used_cache_goes_on_with_a_longer_prompt_and_refuses_its_own():
+    model, ids = coded_model(), tokens(2, 24)
+    cache, options = CodedCache(model), {"max_new_tokens": 6, "do_sample": False}
+    out = model.generate(ids, past_key_values=cache, **options)
+    with pytest.raises(ValueError, match="CodedCache: the cache holds 29 positions, and the prompt has 24"):
+        model.generate(ids, past_key_values=cache, **options)
+    assert torch.equal(model.generate(out, past_key_values=cache, **options), model.generate(out, **options))
+
+
+@torch.no_grad()
 def test_a_cropped_cache_continues_as_if_the_tokens_had_not_been():
     model, ids = coded_model(True), tokens(1, 40)
     cache = CodedCache(model)

@@ -323,7 +323,7 @@ def test_generate_makes_its_own_cache_and_refuses_a_used_one():
     expected = model.generate(tokens, past_key_values=cache, **options)
     assert torch.equal(model.generate(tokens, **options), expected)  # the usual cache would refuse a window
     assert torch.equal(model.generate(tokens, use_cache=False, **options), expected)
-    with pytest.raises(ValueError, match=r"holds 13 positions, and the prompt has 9; .* or a new LinearCache"):
+    with pytest.raises(ValueError, match=r"holds 13 positions, and the prompt has 9; .* or a new cache"):
         model.generate(tokens, past_key_values=cache, **options)
     longer = torch.cat([expected, tokens[:, :2]], dim=1)
     assert torch.equal(model.generate(longer, past_key_values=cache, **options), model.generate(longer, **options))

@@ -22,7 +22,7 @@ from ._bounded_plan import BoundedPlan
 from ._calibration_moments import HeadMoments
 from ._coded_calibration import coded_plans, is_causal
 from ._coded_plan import CodedPlan
-from ._conversion import attention_modules, check_model
+from ._conversion import attention_modules, check_model, warn_of_exact
 from ._head_spec import attention_spec
 from ._layer_plan import LayerPlan
 from ._model_change import Loss, ModelChange
@@ -186,6 +186,8 @@ def calibrate(
                 raise ValueError(
                     f"{_OWNER}: state={state:g} needs causal attention, of which select and keep left none; use a cost."
                 )
+            if select is None:
+                warn_of_exact(_OWNER, model, {*bounded, *kept})
             return bounded
         plans_of_codes = coded_plans(
             _OWNER,
@@ -203,6 +205,8 @@ def calibrate(
         )
         if not plans_of_codes:
             raise _nothing()
+        if select is None:
+            warn_of_exact(_OWNER, model, {*plans_of_codes, *kept})
         return plans_of_codes
     data = list(_checked_batches(batches)) if by_loss or names is None else _checked_batches(batches)
     sums: dict[str, HeadMoments] = {}

@@ -131,7 +131,7 @@ def replace_attention(
     }
     converted = _put(model, built)
     if select is None and not given:
-        _warn_of_exact(converted, found)
+        warn_of_exact(_OWNER, converted, found)
     return converted
 
 
@@ -160,7 +160,7 @@ def _calibrated(
     return calibrate(model, batches, n_projections, _WINDOW, **options)
 
 
-def _warn_of_exact(model: nn.Module, done: Collection[str]) -> None:
+def warn_of_exact(owner: str, model: nn.Module, done: Collection[str]) -> None:
     """Name what seems to be attention and was not converted; a plan that was asked for leaves out what it does."""
     left: dict[str, str] = {}
     for name, module in model.named_modules():
@@ -173,7 +173,7 @@ def _warn_of_exact(model: nn.Module, done: Collection[str]) -> None:
         names = ", ".join(f"{name} ({kind})" for name, kind in list(left.items())[:8])
         more = f" and {len(left) - 8} more" if len(left) > 8 else ""
         warnings.warn(
-            f"{_OWNER}: {len(left)} modules that look like attention stay exact: {names}{more}; unknown classes could call "
+            f"{owner}: {len(left)} modules that look like attention stay exact: {names}{more}; unknown classes could call "
             f"bochner.nn.linear_attention. Pass select= or a mapping to convert a part on purpose.",
             UserWarning,
             stacklevel=levels_to_the_caller(),

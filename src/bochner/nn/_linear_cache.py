@@ -148,15 +148,17 @@ def _prompt_length(generation_config: Any, attention_mask: Any) -> int | None:
 
 
 def _check_unused(cache: Any, length: int | None) -> None:
-    """Raise a ValueError where sums hold as many positions as the prompt: nothing would be left to compute."""
+    """Raise a ValueError where one of our caches holds as many positions as the prompt: nothing would be left to compute."""
+    from ._coded_cache import CodedCache
+
     own = getattr(cache, "self_attention_cache", cache)
-    if not isinstance(own, LinearCache) or length is None:
+    if not isinstance(own, LinearCache | CodedCache) or length is None:
         return
     held = max((layer.get_seq_length() for layer in own.layers), default=0)
     if held and held >= length:
         raise ValueError(
-            f"{OWNER}: the cache holds {held} positions, and the prompt has {length}; a prompt must go on "
-            f"where the cache ends: pass all tokens so far and new ones behind them, or a new LinearCache(model)."
+            f"{type(own).__name__}: the cache holds {held} positions, and the prompt has {length}; a prompt must go on "
+            f"where the cache ends: pass all tokens so far and new ones behind them, or a new cache."
         )
 
 

@@ -169,6 +169,8 @@ def _recommendation(report: AttentionReport) -> str:
         f"recommended: {_label(row)} in {count} of {count + len(report.kept)} layers; the {report.measure} changes by "
     )
     words += f"{100 * report.change:+.2g} %, tolerance {100 * report.tolerance:.2g} %"
+    if count < len(report.kept):
+        return f"{words}; the others stay exact, convert only {', '.join(report.recommended)}"
     return words + (f"; keep exact: {', '.join(report.kept)}" if report.kept else "")
 
 
@@ -215,8 +217,8 @@ def attention_report(
 
     Compared at equal costs are a window alone, kept keys in a state of fixed size, keys found by random codes, and
     calibrated features beside a short window.  Constants are chosen on ``batches``, and losses measured on ``held_out``.
-    The report recommends nothing that is slower than exact attention at the length of the sequences given, and says from
-    which length on something else pays.
+    The report recommends nothing that is slower than exact attention at the length of the sequences given, as a whole or
+    in decoding, and says from which length on something else pays.
 
     Parameters
     ----------
@@ -366,10 +368,10 @@ def _choice(
     """The way that saves most time within the tolerance, its plans, and the change of the loss; none if none saves any."""
     best: tuple[float, ReportRow, dict[str, Any], float] | None = None
     for row, candidate in zip(rows, found, strict=True):
-        saved = max(exact[0] - row.seconds, 0.0) if row.kind != CODES else 0.0
-        if not saved and not exact[1] > row.step:
+        gains = (0.0 if row.kind == CODES else exact[0] - row.seconds), exact[1] - row.step  # of codes, only a step
+        if min(gains) < 0 or not max(gains) > 0:  # a step that there is not is NaN, and comes last
             continue
-        saved = saved or 1e-9 * (exact[1] - row.step)  # a faster step counts where no way is faster as a whole
+        saved = gains[0] or 1e-9 * gains[1]  # a faster step counts where no way is faster as a whole
         for names, size in _within(row, candidate, change, tolerance, n_draws, generator):
             if names and (best is None or saved * len(names) > best[0]):
                 best = saved * len(names), row, {name: candidate.plans[name] for name in names}, size
