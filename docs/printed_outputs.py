@@ -1,7 +1,8 @@
 """Real output in tutorials: ``python docs/generate.py --printed [PAGE ...]`` runs the code of pages and fills it in.
 
 In a page, ``>>> print(...)  # doctest: +SKIP`` is followed by a block ``text``, which has what the call printed when it
-was last run here.  The flag keeps tests from comparing times and noise; they run all other code of the page.
+was last run here.  The flag keeps tests from comparing times and noise; they run all other code of the page.  A block
+``console`` with a command after ``$`` is run as well, at the root of the repository, and followed by such a block.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ import contextlib
 import doctest
 import io
 import re
+import shlex
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -17,14 +21,13 @@ from typing import Any
 DOCS = Path(__file__).parent
 WIDTH = 110
 """Columns of a line of prose."""
-BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(python|console|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def printed_pages() -> list[Path]:
     """Pages with printed output."""
-    return sorted(
-        path for path in DOCS.rglob("*.md") if re.search(r"^>>> print\(.*\+SKIP", path.read_text(), re.MULTILINE)
-    )
+    mark = re.compile(r"^>>> print\(.*\+SKIP|^```console\n\$ python", re.MULTILINE)
+    return sorted(path for path in DOCS.rglob("*.md") if mark.search(path.read_text()))
 
 
 def with_output(path: Path) -> str:
@@ -36,6 +39,11 @@ def with_output(path: Path) -> str:
         kind, text = block.groups()
         if kind == "python":
             outputs[:] = _run(text, names)
+            return block[0]
+        if kind == "console":
+            command = [sys.executable, *shlex.split(text.removeprefix("$ python"))]
+            shown = subprocess.run(command, cwd=DOCS.parent, stdout=subprocess.PIPE, text=True, check=True).stdout
+            outputs[:] = [_as_block(shown)]
             return block[0]
         return f"```text\n{outputs.pop(0)}```" if outputs else block[0]
 
@@ -50,8 +58,12 @@ def _run(code: str, names: dict[str, Any]) -> list[str]:
         with contextlib.redirect_stdout(out):
             exec(compile(example.source, "<page>", "single"), names)
         if example.options.get(doctest.SKIP) and out.getvalue():
-            found.append("\n".join(_folded(line.rstrip()) for line in out.getvalue().rstrip().splitlines()) + "\n")
+            found.append(_as_block(out.getvalue()))
     return found
+
+
+def _as_block(shown: str) -> str:
+    return "\n".join(_folded(line.rstrip()) for line in shown.rstrip().splitlines()) + "\n"
 
 
 def _folded(line: str) -> str:

@@ -265,6 +265,8 @@ def trained_models_table() -> str:
 
     methods = list(dict.fromkeys(method for part in parts.values() for method in part["values"]))
     lines = [[method, *(cell(part, method, cost) for _, part, cost in columns)] for method in methods]
+    counts = [[len(drawn[0]) for own in part["values"].values() for drawn in own.values()] for _, part, _ in columns]
+    lines.append(["*sequences: codes, others*", *(f"{max(count)}, {min(count)}" for count in counts)])
     heads = [f"{name.replace(' tokens', '')}: {cost} keys" for name, _, cost in columns]
     return table(" | ".join(["keys", *heads]), lines) if columns else table("keys", [["not run yet"]])
 

@@ -1,5 +1,7 @@
 """Attention with a state of fixed size: against a plain simulation, exact where everything is held, decoded, saved."""
 
+import math
+
 import pytest
 import torch
 
@@ -41,23 +43,41 @@ def simulated(x, y, v, there, bounds):
             heads = range(h * group, (h + 1) * group)
             window, kept = (max(c[i] for i in heads) for c in (bounds.windows, bounds.kept))
             anchors = [j for j in range(y.shape[2]) if there[b, j]][: bounds.anchors]
-            held, used = [], torch.zeros(y.shape[2], dtype=torch.float64)
+            held, used, seen = [], torch.zeros(y.shape[2], dtype=torch.float64), torch.zeros(y.shape[2])
+            means = [[] for _ in range(bounds.means if kept else 0)]  # sets of positions
             for start in range(0, y.shape[2], bounds.block):
                 stop = min(start + bounds.block, y.shape[2])
                 new = torch.zeros_like(used)
+                full = [one for one in means if one]
                 for i in range(start, stop):
                     places = [j for j in [*held, *range(start, i + 1)] if there[b, j]]
-                    for head in heads if places else ():
-                        weights = (y[b, h, places] @ x[b, head, i]).softmax(-1)
-                        out[b, head, i] = weights @ v[b, h, places]
-                        new[places] += weights * bool(there[b, i])
+                    keys = torch.stack(
+                        [y[b, h, one].mean(0) for one in [*([j] for j in places), *full]] or [y[b, h, 0]]
+                    )
+                    values = torch.stack(
+                        [v[b, h, one].mean(0) for one in [*([j] for j in places), *full]] or [v[b, h, 0]]
+                    )
+                    logs = torch.tensor([0.0] * len(places) + [math.log(len(one)) for one in full], dtype=y.dtype)
+                    for head in heads if len(logs) else ():
+                        weights = (keys @ x[b, head, i] + logs).softmax(-1)
+                        out[b, head, i] = weights @ values
+                        new[places] += weights[: len(places)] * bool(there[b, i])
                 used += new * v[b, h].norm(dim=-1)
                 held += range(start, stop)
+                seen[held] += 1
                 last = held[-window:]
                 others = [j for j in held if j not in last and j not in anchors and there[b, j]]
-                best = sorted(others, key=lambda j: -float(used[j]))[: kept + bounds.anchors - len(anchors)]
-                held = sorted({*last, *best, *(j for j in anchors if j in held)})
+                best = sorted(others, key=lambda j: -float(used[j] / (seen[j] + 1)))
+                count = kept + bounds.anchors - len([j for j in anchors if j in held and j not in last])
+                centers = [y[b, h, one].mean(0) for one in means if one]
+                for k, j in enumerate(best[count:] if means else ()):
+                    if len(centers) < len(means):
+                        means[k % len(means)].append(j)
+                    else:
+                        means[min(range(len(means)), key=lambda m: float((y[b, h, j] - centers[m]).norm()))].append(j)
+                held = sorted({*last, *best[:count], *(j for j in anchors if j in held)})
                 used *= bounds.decay
+                seen *= bounds.decay
     return out
 
 
@@ -78,7 +98,7 @@ def padding(n, side):
 def test_the_state_is_what_a_simulation_holds(kept, side):
     """Padding that is held takes the place of a kept key only where there are no others: the window is of positions."""
     x, y, v = drawn()
-    bounds, there = Bounds((5, 5, 8, 8), kept, 1, 4, 0.8), padding(70, side)
+    bounds, there = Bounds((5, 5, 8, 8), kept, 1, 4, 0.8, 3), padding(70, side)
     out = BoundedState().attend(x, y, v, places(x, y, there), bounds)
     torch.testing.assert_close(out, simulated(x, y, v, there, bounds))
 
@@ -131,7 +151,7 @@ def test_decoding_is_the_whole_sequence_in_a_state_of_fixed_size(kept):
         parts.append(model(ids[:, start:stop], past_key_values=cache).logits)
         sizes.append(cache.layers[0].state.pools[0].y.shape[-2])
     torch.testing.assert_close(torch.cat(parts, dim=1), whole, rtol=0, atol=1e-4)
-    assert max(sizes) < 5 + kept + 1 + 4 and (cache.get_seq_length(), cache.nbytes > 0) == (50, True)
+    assert max(sizes) < 5 + kept + 4 * bool(kept) + 1 + 4 and (cache.get_seq_length(), cache.nbytes > 0) == (50, True)
 
 
 @torch.no_grad()

@@ -2,7 +2,8 @@ r"""Attention to a set of keys of fixed size: a window, the first keys, and thos
 
 Tokens come in blocks.  The queries of a block see the keys that are held and the block itself, up to their own place.
 After each block the weights that its queries gave to a key, times the norm of its value, are added to its score, and what
-exceeds the size of the state is dropped: of all keys beyond the window and the first ones, those with the smallest scores.
+exceeds the size of the state is dropped: of all keys beyond the window and the first ones, those with the smallest scores
+per block that has seen them.  What is dropped goes on in a few means: a mean of n keys counts as n, with the mean value.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ class Bounds(NamedTuple):
         Tokens after which keys are dropped.
     decay : float
         Factor of the scores of keys after each block.
+    means : int
+        Means of dropped keys, in heads that keep keys.
     """
 
     windows: tuple[int, ...]
@@ -43,6 +46,7 @@ class Bounds(NamedTuple):
     anchors: int
     block: int
     decay: float
+    means: int = 0
 
     def pools(self, key_heads: int) -> list[tuple[int, int, list[int]]]:
         """Window, kept keys, and the heads of keys that hold as many."""
@@ -58,22 +62,25 @@ class Bounds(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """Keys that some heads hold, in the order of the sequence.
+    """Means of dropped keys, and the keys that some heads hold, in the order of the sequence.
 
     Attributes
     ----------
     y, v : Tensor (batch, key heads, held, d or e)
         Keys times the root of the scale, and values.
     bias : Tensor (batch, key heads, held)
-        What is added to scores of queries; minus infinity for padding.
+        What is added to scores of queries: minus infinity for padding, the logarithm of their number for means.
     score : Tensor (batch, key heads, held)
-        Accumulated weight times the norm of the value; infinite for anchors.
+        Accumulated weight times the norm of the value; infinite for anchors and means.
+    seen : Tensor (batch, key heads, held)
+        Blocks that have seen it, which count less by and by as their weights do.
     """
 
     y: Tensor
     v: Tensor
     bias: Tensor
     score: Tensor
+    seen: Tensor
 
 
 class BoundedState:
@@ -125,16 +132,17 @@ class BoundedState:
         queries = x.unflatten(1, (key_heads, -1))
         bias = y.new_zeros(*y.shape[:3]) if bias is None else bias
         pools = bounds.pools(key_heads)
-        self.pools = self.pools or [_empty(y[:, own], v[:, own]) for *_, own in pools]
+        sizes = [bounds.means if kept else 0 for _, kept, _ in pools]
+        self.pools = self.pools or [_empty(y[:, own], v[:, own], m) for (*_, own), m in zip(pools, sizes, strict=True)]
         cuts = [0, *range(bounds.block - self.length % bounds.block, n, bounds.block), n]
         outs, found = x.new_empty(*queries.shape[:-1], v.shape[-1]), []
-        for pool, (window, kept, own) in zip(self.pools, pools, strict=True):
+        for pool, means, (window, kept, own) in zip(self.pools, sizes, pools, strict=True):
             parts = []
             for start, stop in pairwise(cuts):
-                new = Pool(*(part[:, own, start:stop] for part in (y, v, bias, bias)))
-                out, pool = _step(pool, queries[:, own, :, start:stop], new, bounds.anchors)
+                new = Pool(*(part[:, own, start:stop] for part in (y, v, bias, bias, bias)))
+                out, pool = _step(pool, queries[:, own, :, start:stop], new, bounds.anchors, means)
                 if (self.length + stop) % bounds.block == 0:
-                    pool = _dropped(pool, window, kept, bounds)
+                    pool = _dropped(pool, window, window + kept + bounds.anchors, means, bounds.decay)
                 parts.append(out)
             outs = outs.index_copy(1, torch.tensor(own, device=x.device), torch.cat(parts, dim=-2))
             found.append(pool)
@@ -142,19 +150,22 @@ class BoundedState:
         return outs.flatten(1, 2)
 
 
-def _empty(y: Tensor, v: Tensor) -> Pool:
-    none = y.new_zeros(*y.shape[:2], 0)
-    return Pool(y[:, :, :0], v[:, :, :0], none, none)
+def _empty(y: Tensor, v: Tensor, means: int) -> Pool:
+    """Means of nothing."""
+    keys, values = (z.new_zeros(*z.shape[:2], means, z.shape[-1]) for z in (y, v))
+    most = y.new_full((*y.shape[:2], means), torch.inf)
+    return Pool(keys, values, -most, most, torch.zeros_like(most))
 
 
-def _step(pool: Pool, x: Tensor, new: Pool, anchors: int) -> tuple[Tensor, Pool]:
+def _step(pool: Pool, x: Tensor, new: Pool, anchors: int, means: int) -> tuple[Tensor, Pool]:
     """Output of queries (batch, key heads, group, n, d), and the pool with their keys, whose scores are made here."""
     held, n = pool.y.shape[-2], new.y.shape[-2]
     there = new.bias > -torch.inf
-    before = (pool.score == torch.inf).sum(dim=-1, keepdim=True)
+    before = (pool.score[..., means:] == torch.inf).sum(dim=-1, keepdim=True)
     first = there & (there.cumsum(-1) + before <= anchors)
-    new = new._replace(score=torch.zeros_like(new.bias).masked_fill(first, torch.inf))
-    keys, values, biases, scores = (torch.cat(pair, dim=2) for pair in zip(pool, new, strict=True))
+    none = torch.zeros_like(new.bias)
+    new = new._replace(score=none.masked_fill(first, torch.inf), seen=none)
+    keys, values, biases, scores, seen = (torch.cat(pair, dim=2) for pair in zip(pool, new, strict=True))
     logits = x @ keys[:, :, None].mT + biases[:, :, None, None]
     if n > 1:
         later = torch.ones(n, n, dtype=torch.bool, device=x.device).triu(1)
@@ -162,21 +173,48 @@ def _step(pool: Pool, x: Tensor, new: Pool, anchors: int) -> tuple[Tensor, Pool]
     weights = softmax(logits)
     used = weights.detach() * there[:, :, None, :, None]  # queries in the padding do not count
     gained = used.sum(dim=(2, 3)) * values.detach().norm(dim=-1)
-    return weights @ values[:, :, None], Pool(keys, values, biases, scores + gained)
+    return weights @ values[:, :, None], Pool(keys, values, biases, scores + gained, seen)
 
 
-def _dropped(pool: Pool, window: int, kept: int, bounds: Bounds) -> Pool:
+def _dropped(pool: Pool, window: int, most: int, means: int, decay: float) -> Pool:
     """The pool at the end of a block: the last keys, the first ones, and the others with the largest scores."""
-    held, most = pool.y.shape[-2], window + kept + bounds.anchors
-    rank = pool.score.masked_fill(pool.bias == -torch.inf, -torch.inf)
-    last = torch.arange(held, device=rank.device) >= held - window
-    rank = rank.masked_fill(last, torch.inf)
-    score = pool.score * bounds.decay
-    if held <= most:
-        return pool._replace(score=score)
-    places = rank.topk(most, dim=-1).indices.sort(dim=-1).values
-    parts = [rows_at(part, places) for part in (pool.y, pool.v)]
-    return Pool(*parts, *(part.gather(-1, places) for part in (pool.bias, score)))
+    held = pool.y.shape[-2]
+    seen = pool.seen + 1
+    rank = pool.score / (
+        seen + 1
+    )  # keys that came late have had less time; one block more, since what is new is uncertain
+    rank = rank.masked_fill(pool.bias == -torch.inf, -torch.inf)
+    place = torch.arange(held, device=rank.device)
+    rank = rank.masked_fill((place >= held - window) | (place < means), torch.inf)
+    pool = pool._replace(score=pool.score * decay, seen=seen * decay)
+    if held <= means + most:
+        return pool
+    order = rank.argsort(dim=-1, descending=True, stable=True)
+    kept = _at(pool, order[..., : means + most].sort(dim=-1).values)
+    return _merged(kept, _at(pool, order[..., means + most :]), means) if means else kept
+
+
+def _at(pool: Pool, places: Tensor) -> Pool:
+    """What is held in some places (batch, key heads, n)."""
+    rows = [rows_at(part, places) for part in pool[:2]]
+    return Pool(*rows, *(part.gather(-1, places) for part in pool[2:]))
+
+
+def _merged(pool: Pool, dropped: Pool, means: int) -> Pool:
+    """The pool with each dropped key in the nearest of its means; these are filled in turn as long as some are empty."""
+    counts, y, v = pool.bias[..., :means], pool.y[:, :, :means], pool.v[:, :, :means]
+    near = dropped.y @ y.mT - y.square().sum(-1)[:, :, None] / 2
+    turns = torch.arange(near.shape[-2], device=near.device) % means
+    nearest = torch.where((counts == -torch.inf).any(-1, keepdim=True), turns, near.argmax(dim=-1))
+    # weights of keys are exponentials of their biases, here below the largest one
+    top = torch.cat([counts, dropped.bias], dim=-1).amax(dim=-1, keepdim=True).clamp(min=torch.finfo(y.dtype).min)
+    own = torch.nn.functional.one_hot(nearest, means).to(y) * (dropped.bias - top).exp()[..., None]
+    old = (counts - top).exp()
+    total = old + own.sum(dim=2)
+    share = total.clamp(min=torch.finfo(y.dtype).tiny)[..., None]
+    rows = [(old[..., None] * z + own.mT @ new) / share for z, new in ((y, dropped.y), (v, dropped.v))]
+    mixed = [torch.cat(pair, dim=2) for pair in ((rows[0], pool.y[:, :, means:]), (rows[1], pool.v[:, :, means:]))]
+    return pool._replace(y=mixed[0], v=mixed[1], bias=torch.cat([total.log() + top, pool.bias[..., means:]], dim=-1))
 
 
 def windowed(x: Tensor, y: Tensor, v: Tensor, bias: Tensor | None, bounds: Bounds, causal: bool) -> Tensor:

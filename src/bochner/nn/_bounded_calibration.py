@@ -20,7 +20,8 @@ SIZES = (24, 48, 80, 128, 192, 320, 512, 768, 1024, 1536, 2048)
 _WINDOW = 0.25
 """Part of them that is the window; the rest are kept for their weight.
 
-Of 128 keys of every head of SmolLM2 at 1024 tokens, windows of 32 and 64 have perplexities of 21.8 and 21.9."""
+On validation text of 1024 tokens the predicted loss of SmolLM2 with 128 keys is about the same with a half, and larger with
+a tenth or all of them."""
 
 
 def bounded_plans(
@@ -82,15 +83,15 @@ def _ways(calls: Sequence[Recorded], state: float, anchors: int) -> LayerWays:
     """The error of each head of keys with each size."""
     group, length = groups(calls[0]), max(call.k.shape[-2] for call in calls)
     ways: list[list[Way]] = [[] for _ in range(calls[0].k.shape[1] // group)]
-    block = _block(state)
+    block, means = _block(state), BoundedPlan.means
     for size in sorted({n for n in (*SIZES, int(state)) if n < length}):
         window = max(int(_WINDOW * size), 1)
-        head = BoundedHead(window, max(size - window - anchors - block, 0))
-        bounds = Bounds((window,), (head.kept,), anchors, block, BoundedPlan.decay)
+        head = BoundedHead(window, max(size - window - anchors - block - means, 0))
+        bounds = Bounds((window,), (head.kept,), anchors, block, BoundedPlan.decay, means)
         errors = sum(_errors(call, bounds, group) for call in calls)
         assert isinstance(errors, Tensor)
         for own, error in zip(ways, errors.tolist(), strict=True):
-            own.append(Way(head.window + head.kept + anchors + block, error, head))
+            own.append(Way(BoundedPlan([head], anchors, block).size, error, head))
     for own in ways:  # everything of sequences as long as these
         own.append(Way(length, 0.0, BoundedHead(length)))
     return LayerWays(len(ways), {0: ways})

@@ -45,7 +45,7 @@ class BoundedAttention(HeadAttention):
                 f"plan with kept=0, or a CodedPlan."
             )
         windows, kept = (tuple(getattr(head, name) for head in plan.heads) for name in ("window", "kept"))
-        self._take(Bounds(windows, kept, plan.anchors, plan.block, plan.decay))
+        self._take(Bounds(windows, kept, plan.anchors, plan.block, plan.decay, plan.means))
 
     def _take(self, bounds: Bounds) -> None:
         self.bounds, self.window, self.anchors = bounds, max(bounds.windows), bounds.anchors

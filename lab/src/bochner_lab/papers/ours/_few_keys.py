@@ -93,7 +93,7 @@ def _bounded(cost: int, heads: int, causal: bool, kept: float) -> BoundedPlan:
     if not causal:
         return BoundedPlan([BoundedHead(cost // 2)] * heads)
     others = int(kept * cost)
-    return BoundedPlan([BoundedHead(max(cost - others - 1 - _BLOCK // 2, 1), others)] * heads)
+    return BoundedPlan([BoundedHead(max(cost - others - 1 - _BLOCK // 2, 1), others)] * heads, means=0)
 
 
 @torch.no_grad()
