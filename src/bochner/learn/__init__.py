@@ -4,7 +4,7 @@
 - `KernelRidge`: regression by ridge or by the Nadaraya-Watson average, with `partial_fit`;
 - `KernelClassifier`: the same for classification;
 - `GaussianProcess`: regression with uncertainty, and hyperparameters chosen by the marginal likelihood;
-- `FourierProcess`: the same for one to three columns and tens of millions of rows;
+- `FourierProcess`: the same for one to three columns and ten million rows;
 - `GaussianProcessClassifier`: classification by Laplace's approximation;
 - `KernelPCA`: principal components, with `partial_fit` and `inverse_transform`;
 - `FeatureRidge`, `FeatureRidgeClassifier`: ridge regression and classification on features that are given;

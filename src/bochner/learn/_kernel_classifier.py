@@ -27,7 +27,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     r"""Kernel classification on random features or landmarks, by ridge regression on the classes or by weighted votes.
 
     Without arguments it chooses kernel, metric, features and regularisation by itself, as `KernelRidge` does.  Use ridge
-    regression, the default, for accuracy, and votes for probabilities or a fit without tuning parameters.
+    regression, the default, for accuracy, and votes for a fit without tuning parameters.
 
     Parameters
     ----------
