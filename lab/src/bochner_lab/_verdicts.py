@@ -68,11 +68,11 @@ def superior_somewhere(gain: Estimate, evidence: str) -> Finding:
     return Finding(_decided((low > 0).any(), (high < 0).all()), evidence, smallest_effect(gain))
 
 
-def mostly_superior(gain: Estimate, evidence: str, *, share: float = 0.5, least: float = 0.0) -> Finding:
-    """Judge that a gain is above ``least`` at more than a share of the points; undecided ones count for neither side."""
+def mostly_superior(gain: Estimate, evidence: str, *, share: float = 0.5) -> Finding:
+    """Judge that a gain is positive at more than a share of the points; those that are undecided count for neither side."""
     low, high = interval(gain)
     n = gain.mean.size
-    more, less = (low > least).sum(), (high < least).sum()
+    more, less = (low > 0).sum(), (high < 0).sum()
     return Finding(_decided(more > share * n, less >= (1 - share) * n), evidence, smallest_effect(gain))
 
 
