@@ -32,13 +32,14 @@ has the others.  ``docs/adding_a_variant.md`` builds a rotation, a geometry, a r
   powers (`product_sketch_variance`, `tensor_sketch_variance`);
 - parts of computations: the Walsh-Hadamard transform (`fwht`) and the median of distances (`median_distance`);
 - layers above features: `LogFeatures` and `KeySums`, `plan_to_json` and `plan_from_json`, and `as_projection` and
-  `as_specification`, which turn what a user gave into a value.
+  `as_specification`, which turn what a user gave into a value; parts by name (`kernel`, `projection`, `rotation`), and the
+  specifications that are tried for a kernel (`candidates`).
 
 `register` lists the class in `bochner.catalogue`, and `unregister` takes it out again.
 """
 
 from .approximation import KeySums, LogFeatures, plan_from_json, plan_to_json, squared_errors
-from .catalogue import as_projection, as_specification, register, unregister
+from .catalogue import as_projection, as_specification, candidates, kernel, projection, register, rotation, unregister
 from .geometries import FastGeometry, Geometry
 from .kernels import Kernel, Radial, ShiftInvariant, median_distance
 from .linalg import fwht
@@ -169,6 +170,7 @@ __all__ = [
     "angular_hybrid_log_relative_mse",
     "as_projection",
     "as_specification",
+    "candidates",
     "complex_argument",
     "complex_exponential_log_relative_mse",
     "dense_exponential_log_relative_mse",
@@ -187,6 +189,7 @@ __all__ = [
     "hybrid_mse",
     "hyperbolic_log_relative_mse",
     "kac_fourth_moment",
+    "kernel",
     "log_conformity",
     "log_max_angular_error_bound",
     "log_orthogonal_tail_bound",
@@ -209,8 +212,10 @@ __all__ = [
     "poisson_log_relative_mse",
     "positive_log_relative_mse",
     "product_sketch_variance",
+    "projection",
     "register",
     "rotated_fourth_moment",
+    "rotation",
     "sampled_positive_log_relative_mse",
     "shared_relative_covariance",
     "sign_rows_mse",

@@ -15,36 +15,25 @@ Simplex(rotation=Hadamard(blocks=3), radii='kernel')
 from .._facts import publish
 from .._facts import register as register
 from .._facts import unregister as unregister
-from ..approximation._names import (
-    geometries,
-    kernel,
-    kernels,
-    maps,
-    projection,
-    projections,
-    radii,
-    rotation,
-    rotations,
-)
+from ..approximation._names import geometries, kernels, maps, projections, radii, rotations
+from ..approximation._names import kernel as kernel
 from ..approximation._names import map as map
+from ..approximation._names import projection as projection
+from ..approximation._names import rotation as rotation
 from ._mechanisms import Mechanism, mechanism, mechanisms
 from ._mechanisms import as_specification as as_specification
 from ._parts import as_projection as as_projection
-from ._parts import candidates
+from ._parts import candidates as candidates
 
 __all__ = [
     "Mechanism",
-    "candidates",
     "geometries",
-    "kernel",
     "kernels",
     "maps",
     "mechanism",
     "mechanisms",
-    "projection",
     "projections",
     "radii",
-    "rotation",
     "rotations",
 ]
 

@@ -872,7 +872,7 @@ _forward.register_autograd(
 
 
 def _plain_gradients(ctx: Any, d_out: Tensor, d_log: Tensor) -> tuple[Tensor | None, ...]:
-    """The same by plain operations, which have derivatives of their own."""
+    """Gradients of the inputs by plain operations, which have derivatives of their own."""
     needed = ctx.needs_input_grad
     inputs = [x.view_as(x) if ask else x for x, ask in zip(ctx.saved_tensors[:TENSORS], needed, strict=False)]
     asked = [x for x, ask in zip(inputs, needed, strict=False) if ask]
