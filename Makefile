@@ -7,6 +7,8 @@ PROJECTS := pyproject.toml lab/pyproject.toml constraints.txt
 TESTS ?= # all, unless files are named
 SUITE ?= # of benchmarks: all, unless one is named
 FUZZ ?= 10000
+INTERRUPTIONS ?= 2000
+FLIPS ?= 2000
 
 .PHONY: demo test thorough fuzz lint bench docs package fresh-clone clean
 
@@ -18,7 +20,7 @@ test: lint
 	$(BIN)/python -m pytest -n 2 $(TESTS)
 
 fuzz: $(VENV)/.test
-	BOCHNER_THOROUGH=1 BOCHNER_FUZZ=$(FUZZ) BOCHNER_INTERRUPTIONS=2000 BOCHNER_FLIPS=2000 $(BIN)/python -m pytest -n 2 tests/fuzz tests/approximation/test_files.py
+	BOCHNER_THOROUGH=1 BOCHNER_FUZZ=$(FUZZ) BOCHNER_INTERRUPTIONS=$(INTERRUPTIONS) BOCHNER_FLIPS=$(FLIPS) $(BIN)/python -m pytest -n 2 tests/fuzz tests/approximation/test_files.py
 
 thorough: lint
 	@tests/install_browser.sh
