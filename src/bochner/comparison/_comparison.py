@@ -201,7 +201,7 @@ class Comparison:
         if self.undecided and self.undecided[0].fit_seconds < best.fit_seconds / 2:
             quick = self.undecided[0]
             ratio = best.fit_seconds / quick.fit_seconds
-            faster = f"{_capital(quick.name)} fits {ratio:.{0 if ratio >= 10 else 1}f} times faster"
+            faster = f"{_capital(quick.name)}: a fit is {ratio:.{0 if ratio >= 10 else 1}f} times faster"
             said.append(
                 f"{faster}; {self.n_folds} folds cannot tell its error, {quick.error:.3g}, from {best.error:.3g}."
             )
