@@ -108,6 +108,13 @@ def test_missing_data_and_libraries_are_a_verdict(error, tmp_path):
         experiments.draw(experiments.result_path(tmp_path, "simrf-toy", "smoke"))
 
 
+def test_an_experiment_that_is_named_and_cannot_be_run_is_a_failure(tmp_path, monkeypatch):
+    one = Toy()
+    one.fail_at, one.error = "a", lambda part: FileNotFoundError("no data")
+    monkeypatch.setattr(experiments, "experiment", lambda name: one)
+    assert main(["run", one.name, "--profile", "smoke", "--out", str(tmp_path)]) == 1
+
+
 def test_a_killed_run_resumes(tmp_path, capsys):
     """SIGKILL in the third part: finished parts stay whole, and are not computed again."""
     arguments = ["run", "simrf-fig6", "--profile", "smoke", "--out", str(tmp_path)]
