@@ -10,7 +10,7 @@ import numpy as np
 
 from ..kernels import Kernel
 from ._coordinates import Coordinates
-from ._linear.leave_one_out import GramFit, Score
+from ._linear.leave_one_out import GramFit, Score, doubt
 from ._metric import at_median, iterates, screened_root, times
 from ._selection import EXACT_TRIAL_ROWS, LONGEST, MATERIAL, PERFECT, STEPS, WORTH, Trial
 
@@ -71,11 +71,11 @@ def with_metric(search: Search, plain: Trial) -> Trial:
 
 
 def _errs_less(search: Search, found: Trial, plain: Trial) -> bool:
-    """Whether a metric has fewer wrong classes by a standard error: squares favour it where it only sharpens the scores."""
+    """Whether a metric has fewer wrong classes, beyond the doubt: squares favour it where it only sharpens the scores."""
     if found.wrong is None or plain.wrong is None:
         return True
     judged, fewer = search.judged.taken(found.rows), plain.wrong - found.wrong
-    return bool(judged.mean(fewer) > judged.spread(fewer))
+    return bool(judged.mean(fewer) > doubt(len(fewer)) * judged.spread(fewer))
 
 
 def _with_more_rows(
