@@ -47,6 +47,7 @@ from reproduction_pages import (  # noqa: E402
     errata_table,
     escape,
     experiment_table,
+    fixed_state_table,
     long_context_models,
     long_context_table,
     outcome,
@@ -339,6 +340,7 @@ def attention_page() -> str:
     page = insert((DOCS / "attention.md").read_text(), "conversion", conversion_table())
     page = insert(page, "scratch", training_table("crt-table2-text", 1))
     page = insert(page, "trained models", trained_models_table())
+    page = insert(page, "fixed state", fixed_state_table())
     page = insert(page, "long context", long_context_table())
     return insert(page, "long context models", long_context_models())
 

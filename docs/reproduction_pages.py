@@ -271,6 +271,18 @@ def trained_models_table() -> str:
     return table(" | ".join(["keys", *heads]), lines) if columns else table("keys", [["not run yet"]])
 
 
+def fixed_state_table() -> str:
+    """Increases of the perplexity of a language model with a state of fixed size, by length and method."""
+    parts = {name: part["numbers"] for name, part in results().get("ours-fixed-state", {"parts": {}})["parts"].items()}
+    lines = [
+        [name, *(_increase([math.expm1(a - b) for a, b in zip(own, part["exact"], strict=True)]) for own in values)]
+        for name, part in parts.items()
+        for values in [[part["values"][method] for method in experiments.experiment("ours-fixed-state").methods]]
+    ]
+    heads = ["sequences of", *experiments.experiment("ours-fixed-state").methods]
+    return table(" | ".join(heads), lines or [["not run yet", *[""] * (len(heads) - 1)]])
+
+
 def _length(name: str) -> tuple[str, int]:
     """What a part of trained models is sorted by: the model, then the number of tokens."""
     model, tokens = name.split(", ")

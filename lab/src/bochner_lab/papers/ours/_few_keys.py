@@ -17,6 +17,7 @@ from bochner.nn import BoundedHead, BoundedPlan, calibrate, replace_attention
 
 from ..._trained_models import SMOLLM2, load
 from ._chosen_keys import METHODS, SAMPLED, Bases, attention_by, choosing
+from .fixed_state import CALIBRATED, MEANS
 from .trained_models import CODES, KEPT, STATE, WINDOW
 
 _BLOCK = BoundedPlan.block
@@ -86,6 +87,31 @@ def measure(
 
         add(method, chosen, draws if method == SAMPLED else 1)
     return {"costs": list(costs), "exact": exact.tolist() if causal else [], "values": values}
+
+
+def measure_states(small: bool, length: int, sequences: int, state: int, fit: int) -> dict[str, Any]:
+    """Losses of sequences whose heads hold a number of keys, by method."""
+    model, tokens = load(SMOLLM2, small)
+    fitted, tested = tokens("valid", fit, length), tokens("test", sequences, length)
+    config: Any = model.config
+    heads, window = config.num_attention_heads, state // 4
+    block = min(_BLOCK, window)
+
+    def plan(means: int, kept: bool) -> BoundedPlan:
+        near = window if kept else state - 1 - block
+        head = BoundedHead(near, state - near - 1 - block - means)
+        return BoundedPlan([head] * heads, block=block, means=means)
+
+    plans = {
+        WINDOW: plan(0, False),
+        KEPT: plan(0, True),
+        MEANS: plan(BoundedPlan.means, True),
+        CALIBRATED: calibrate(model, [row[None] for row in fitted], state=state),
+    }
+    values = {
+        method: _losses(replace_attention(model, own, copy=True), tested).tolist() for method, own in plans.items()
+    }
+    return {"exact": _losses(model, tested).tolist(), "values": values}
 
 
 def _bounded(cost: int, heads: int, causal: bool, kept: float) -> BoundedPlan:
