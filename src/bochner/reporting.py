@@ -14,7 +14,7 @@ from typing import Any
 
 from .linalg.engine import available_threads
 
-__all__ = ["as_json", "environment", "format_table", "label", "printable", "seconds", "size", "with_error"]
+__all__ = ["as_json", "environment", "figure", "format_table", "label", "printable", "seconds", "size", "with_error"]
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -50,6 +50,17 @@ def seconds(value: float) -> str:
         if value >= factor:
             return f"{value / factor:.3g} {unit}"
     return f"{value / 1e-9:.3g} ns"
+
+
+def figure(value: float) -> str:
+    """Three digits, without an exponent where a reader expects none.
+
+    Examples
+    --------
+    >>> figure(14418.2), figure(0.010638), figure(2433.0)
+    ('14,400', '0.0106', '2,430')
+    """
+    return f"{float(f'{value:.3g}'):,.12g}"
 
 
 _SMALL = 1e-6

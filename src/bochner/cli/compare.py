@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(as_json(report.as_dict()))
     else:
-        print(printable(_of_mechanisms(mechanisms)))
+        print(printable(_of_mechanisms(mechanisms, whole=comparison is None)))
     print(f"Report: {page}" if options.json else f"\nReport: {page}", file=sys.stderr if options.json else sys.stdout)
     return 0
 
@@ -93,7 +93,13 @@ def _summary(comparison: Any, code: str) -> str:
     return str(comparison).replace(comparison.code, script(code, comparison.code))
 
 
-def _of_mechanisms(mechanisms: MeasuredMechanisms) -> str:
+def _of_mechanisms(mechanisms: MeasuredMechanisms, whole: bool) -> str:
+    """The table, or only what it says: beside a target it is not the answer, and stands in the report."""
+    if not whole:
+        kernel = shortened(repr(mechanisms.kernel))
+        return f"\nRandom features of {kernel} on these columns (table in the report):\n" + "\n".join(
+            mechanisms.sentences
+        )
     hidden = len(mechanisms.found) - _TOP
     more = f"\n... and {hidden} more in the report" if hidden > 0 else ""
     words = "\n".join(mechanisms.sentences)

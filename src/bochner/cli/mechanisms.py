@@ -12,7 +12,7 @@ from .._progress import progress
 from ..approximation import Approximation, NoClosedForm
 from ..kernels import Kernel
 from ..maps import Landmarks
-from ..reporting import format_table, seconds, with_error
+from ..reporting import figure, format_table, seconds, with_error
 from ..selection._applicable import label_of, planned
 from ..selection._prediction import DrawnRows, seconds_per_row
 from ..selection._sample import Sample
@@ -90,7 +90,7 @@ class MeasuredMechanisms:
     def sentences(self) -> list[str]:
         """The result in words, against what scikit-learn has."""
         best, n = self.found[0], self.n_features
-        said = [f"With {n} features, {best.label} has the lowest error of the kernel, {best.error:.3g}."]
+        said = [f"With {n} features, {best.label} has the lowest error of the kernel, {figure(best.error)}."]
         for kind, name in (
             ("independent", "Independent rows (RBFSampler)"),
             ("landmarks", "Uniform landmarks (Nystroem)"),
@@ -99,11 +99,11 @@ class MeasuredMechanisms:
             if other is not None and other is not best and 0 < best.error < other.error:
                 more = (other.error / best.error) ** 2
                 need = (
-                    f": they need about {more:.1f} times as many features for the same error"
+                    f": they need about {figure(more)} times as many features for the same error"
                     if kind == "independent"
                     else ""
                 )
-                said.append(f"{name} have {other.error:.3g}{need}.")
+                said.append(f"{name} have {figure(other.error)}{need}.")
         if self.n_left:
             said.append(f"{self.n_left} more were not measured: the time was over.")
         return said

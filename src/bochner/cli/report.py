@@ -120,7 +120,6 @@ def _of_estimators(found: Comparison, code: str) -> list[str]:
     header = ["estimator", found.measure, *found.header[2:]]
     highest = max(result.error for result in found.results)
     rows = (_estimator(result, found, highest) for result in found.results)
-    left_out = [f"Not judged: {name}, {why}." for name, why in found.left_out.items()]
     judged = f"All were judged on the same {found.n_folds} folds of {found.n_used} rows."
     return [
         f'<div class="answer">{_paragraphs([found.headline, *found.reasons])}</div>',
@@ -128,7 +127,7 @@ def _of_estimators(found: Comparison, code: str) -> list[str]:
         "<h2>What predicts the target</h2>",
         _table(header, rows),
         f"<details><summary>In words</summary>{_list(found.sentences)}</details>",
-        _paragraphs([judged, *left_out, *found.notes]),
+        _paragraphs([judged, *found.not_judged, *found.notes]),
     ]
 
 

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from ..reporting import format_table, seconds, with_error
+from ..reporting import figure, format_table, seconds, with_error
 from ._candidates import BOOSTED, CONSTANT, DEFAULTS, LINEAR, NYSTROEM, SAMPLER
 from ._source import source
 
+SLOW, UNTRIED = "since a fit of", "since there was no time to try it"
+"""How the reasons begin for which a candidate is left out for lack of time."""
 _HEADER = ("estimator", "{measure}", "{score}", "difference", "verdict", "fit", "predict 1000 rows")
 _ALTERNATIVES = {CONSTANT: "a constant", LINEAR: "the linear model", SAMPLER: SAMPLER, NYSTROEM: NYSTROEM,
                  BOOSTED: "boosted trees"}  # fmt: skip
@@ -166,7 +168,7 @@ class Comparison:
         named.append((self.default, _name(self.default)))
         others = [(other, shown) for other, shown in named if other is not None and other is not best]
         below = [f", {self._percent(other)} below {shown}" for other, shown in others if self.verdict(other) == "worse"]
-        open_ = [f"{shown} ({other.error:.3g})" for other, shown in others if self.verdict(other) != "worse"]
+        open_ = [f"{shown} ({figure(other.error)})" for other, shown in others if self.verdict(other) != "worse"]
         undecided = f"; undecided against {', '.join(open_)}" if open_ else ""
         return f"Use {best.name}: {self._level(best)}{''.join(below)}{undecided}."
 
@@ -203,7 +205,7 @@ class Comparison:
             ratio = best.fit_seconds / quick.fit_seconds
             faster = f"{_capital(quick.name)}: a fit is {ratio:.{0 if ratio >= 10 else 1}f} times faster"
             said.append(
-                f"{faster}; {self.n_folds} folds cannot tell its error, {quick.error:.3g}, from {best.error:.3g}."
+                f"{faster}; {self.n_folds} folds cannot tell its error, {figure(quick.error)}, from {figure(best.error)}."
             )
         return tuple(said)
 
@@ -211,6 +213,13 @@ class Comparison:
     def sentences(self) -> tuple[str, ...]:
         """One sentence for each estimator."""
         return tuple(self._sentence(result) for result in self.results)
+
+    @property
+    def not_judged(self) -> tuple[str, ...]:
+        """What was left out: in one sentence what would have taken too long, and each other one with its reason."""
+        slow = [name for name, why in self.left_out.items() if why.startswith((SLOW, UNTRIED))]
+        said = [f"Not judged for lack of time: {', '.join(slow)}."] if slow else []
+        return (*said, *(f"Not judged: {name}, {why}." for name, why in self.left_out.items() if name not in slow))
 
     @property
     def header(self) -> list[str]:
@@ -254,8 +263,7 @@ class Comparison:
 
     def __str__(self) -> str:
         lines = [self.headline, *self.reasons, "", self.table(), "", *self.sentences]
-        lines += [f"Not judged: {name}, {why}." for name, why in self.left_out.items()]
-        return "\n".join([*lines, *self.notes, "", self.code])
+        return "\n".join([*lines, *self.not_judged, *self.notes, "", self.code])
 
     __repr__ = __str__
 
@@ -272,7 +280,7 @@ class Comparison:
         return next((result for result in self.results if result.name == name), None)
 
     def _level(self, result: Result) -> str:
-        return f"{self.measure} {result.error:.3g} ({self._score_name} {result.score:.3f})"
+        return f"{self.measure} {figure(result.error)} ({self._score_name} {result.score:.3f})"
 
     def _cost(self, result: Result) -> str:
         return f"a fit takes {seconds(result.fit_seconds)}, 1000 predictions {seconds(result.predict_seconds)}"
@@ -291,7 +299,7 @@ class Comparison:
         name = _capital(result.name)
         if result is self.best:
             said = "the best" if self._standing == "best" else "the default, which no other beats by more than noise"
-            return f"{name}: {self.measure} {result.error:.3g}, {said}; {cost}."
+            return f"{name}: {self.measure} {figure(result.error)}, {said}; {cost}."
         undecided = self.verdict(result) == "undecided"
         gap = f"{'undecided, a difference of' if undecided else 'worse by'} {with_error(*self.difference(result))}"
         return f"{name}: {gap} in {self.measure}, paired over {self.n_folds} folds; {cost}."

@@ -18,7 +18,7 @@ from .._random import RNG, as_generator
 from .._validation import check_count, check_flag, check_positive
 from ..linalg import threads
 from ._candidates import CONSTANT, DEFAULTS, EstimatorCandidate, standard_candidates
-from ._comparison import Comparison, Result, verdict
+from ._comparison import SLOW, Comparison, Result, verdict
 from ._data import checked
 
 BUDGET = 60.0  # seconds
@@ -257,7 +257,7 @@ class Run:
             kept.remove(max((c for c in kept if not c.needed), key=lambda c: self._of_fold(c, few)))
             size = self._largest(kept, sizes, few)
         slow = {c.name: self._of_fold(c, few) for c in judged if c not in kept}
-        reasons = {name: f"since a fit of {few} rows would take about {took:.2g} s" for name, took in slow.items()}
+        reasons = {name: f"{SLOW} {few} rows would take about {took:.2g} s" for name, took in slow.items()}
         return kept, size or self._largest(kept, sizes, least) or least, reasons
 
     def _largest(self, judged: Sequence[EstimatorCandidate], sizes: list[int], least: int) -> int | None:

@@ -113,7 +113,8 @@ def recommend(
     mechanisms = _mechanisms(chosen, predictor, width, positive, symmetric, others)
     rows = predictor.sample.X.astype(X.dtype if X.dtype == np.float32 else np.float64)
     found = [_candidate(*one, rows, predictor) for one in progress(mechanisms, label="recommend", shown=verbose)]
-    ranking = sorted(_refined(_distinct(found), predictor), key=lambda c: c.bound)
+    refined = _refined(_distinct(found), predictor)
+    ranking = sorted(_distinct(refined), key=lambda c: c.bound)  # more draws may show two to be the same
     reached = True
     if tolerance is not None:
         ranking, reached = at_tolerance(ranking, tolerance, limit or MOST_FEATURES, predictor)
