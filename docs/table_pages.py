@@ -12,6 +12,7 @@ from reproduction_pages import table
 from bochner_lab.benchmarks import exact, processes, tables
 from bochner_lab.benchmarks._bench import Result
 from bochner_lab.benchmarks._table_methods import OURS
+from bochner_lab.benchmarks._tables import JUDGING
 
 Cells = Sequence[Mapping[str, Any]]
 SHORT = {
@@ -30,28 +31,33 @@ RESULTS = Path(__file__).parents[1] / "lab" / "results"
 FOLDER = RESULTS / "bench-tables" / "quick"
 
 
-def judged_section(folder: Path = FOLDER) -> str:
-    """Counts against the goals, other methods over all tables, and errors of each table."""
-    cells = tables.saved(folder)
+def measured_on(cells: Cells) -> str:
+    """How the errors of the tables were measured."""
     found = tables.errors(cells)
     kept = [cell for cell in cells if cell["table"] in found]
     splits = sorted({len(one.methods[OURS]) for one in found.values()})
     fewer = sorted({SHORT.get(name, "candidates") for name in _fewer(found)})
     where = ", ".join(f"{name} {value}" for name, value in kept[0]["environment"].items())
-    return "\n\n".join(
-        [
-            f"Generated from `lab/results/bench-tables`, written by `bochner-lab bench tables --results`: {len(found)} "
-            f"tables, at most {max(cell['rows'] for cell in kept)} training rows, {_range(splits)} of each, on: {where}. "
-            "Errors are RMSE, or shares of wrong classes (at least half a row among the test rows of all splits), as means "
-            "over splits, in units of that of a constant. Times are seconds of CPU beside other work. Paired tests are "
-            "Wilcoxon's over the tables of a half, and corrected t tests over the splits of a table"
-            + (f"; {' and '.join(fewer)} were measured on fewer splits." if fewer else "."),
-            _goals(tables.goals(cells), "tables"),
-            _rivals(cells),
-            _errors(cells),
-            _lost(cells),
-        ]
+    return (
+        f"Generated from `lab/results/bench-tables`, written by `bochner-lab bench tables --results`: {len(found)} "
+        f"tables, at most {max(cell['rows'] for cell in kept)} training rows, {_range(splits)} of each, on: {where}. "
+        "Errors are RMSE, or shares of wrong classes (at least half a row among the test rows of all splits), as means "
+        "over splits, in units of that of a constant. Times are seconds of CPU beside other work. Paired tests are "
+        "Wilcoxon's over the tables of a half, and corrected t tests over the splits of a table"
+        + (f"; {' and '.join(fewer)} were measured on fewer splits." if fewer else ".")
     )
+
+
+def judged_section(folder: Path = FOLDER) -> str:
+    """What a user asks: against which other method the default wins how often, and on which tables it loses."""
+    cells = tables.saved(folder)
+    return "\n\n".join([measured_on(cells), _rivals(cells, JUDGING), _lost(cells)])
+
+
+def judged_benchmark(folder: Path = FOLDER) -> str:
+    """Counts against the goals, other methods over both halves, and errors of each table."""
+    cells = tables.saved(folder)
+    return "\n\n".join([measured_on(cells), _goals(tables.goals(cells), "tables"), _rivals(cells), _errors(cells)])
 
 
 def _fewer(found: Mapping[str, tables.Errors]) -> set[str]:
@@ -74,7 +80,13 @@ def _goals(found: Iterable[Result], last: str = "details") -> str:
 
 
 def exact_table(folder: Path = RESULTS / "bench-exact") -> str:
-    """The exact machine, and the default on many rows, against their goals."""
+    """The exact machine, and the default on many rows."""
+    found = exact.goals(exact.saved(folder))
+    return table("case | measured | details", [[r.case, f"{r.value:.3g} {r.unit}".strip(), r.details] for r in found])
+
+
+def exact_benchmark(folder: Path = RESULTS / "bench-exact") -> str:
+    """The same against their goals."""
     return _goals(exact.goals(exact.saved(folder)))
 
 
@@ -83,10 +95,12 @@ def process_table(folder: Path = RESULTS / "bench-processes") -> str:
     return _goals(processes.goals(*processes.saved(folder)))
 
 
-def _rivals(cells: Cells) -> str:
-    """Each other method over all tables of a half."""
+def _rivals(cells: Cells, only: str | None = None) -> str:
+    """Each other method over all tables of a half, or of both."""
     rows = []
     for half, part in tables.halves(cells):
+        if only not in (None, half):
+            continue
         for rival, short in SHORT.items():
             ratios = np.array([one.ratio(rival) for one in part.values() if rival in one.methods])
             if rival == OURS or not len(ratios):
