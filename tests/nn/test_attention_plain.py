@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import bochner.nn
 from bochner import maps
-from bochner.nn import RandomFeatureAttention, linear_attention, replace_attention
+from bochner.nn import RandomFeatureAttention, _attention_window, linear_attention, replace_attention
 from support.attention import check_close, dense, fitted, in_parts, lower, mixed, positive, tokens
 
 FEATURES = positive(8)
@@ -153,7 +153,7 @@ def test_sums_of_chunks_that_grow_beyond_all_numbers():
         check_close(found[i, None], part, 1e-5)
 
 
-WINDOWS = [(16, 0), (17, 2), (33, 0), (64, 1), (75, 0)]
+WINDOWS = [(12, 1), (17, 2), (64, 1), (75, 0)]
 
 
 @pytest.mark.parametrize("window, anchors", WINDOWS)
@@ -167,6 +167,22 @@ def test_windows_over_chunks_equal_the_definition(feature_map, window, anchors):
     found, state = in_parts(q, k, v, [20, 1, 64, 65], **options)
     check_close(found, expected, 1e-10)
     assert state.near.k.shape[-2] == window - 1 + anchors
+
+
+@pytest.mark.parametrize("window", [13, 33])
+@pytest.mark.parametrize("borders", [None, [0, 4, 4, 15, 100, 101, 150]], ids=["one sequence", "packed"])
+def test_windows_of_several_chunks_that_do_not_divide_them(borders, window, monkeypatch):
+    monkeypatch.setattr(_attention_window, "_LONGEST", 10)
+    q, k, v = tokens(2, 2, length=150)
+    options = {"features": positive(), "causal": True, "window": window, "engine": "plain"}
+    packed = {} if borders is None else {"cu_seqlens": torch.tensor(borders)}
+    found = linear_attention(q, k, v, **options, **packed)
+    for a, b in itertools.pairwise(borders or [0, 150]):
+        rows = (x[..., a:b, :] for x in (q, k, v))
+        if a < b:
+            check_close(found[..., a:b, :], mixed(positive(), *rows, window, 0, True), 1e-12)
+    kept, _ = in_parts(q, k, v, [20, 1, 64, 65], **options)
+    check_close(kept, mixed(positive(), q, k, v, window, 0, True), 1e-12)
 
 
 def test_masks_beside_a_window_over_chunks():

@@ -1,8 +1,8 @@
 r"""Linear attention beside a window, in plain torch operations: exact weights of near keys, features of all others.
 
-Chunks are no longer than the window, so that all keys of a query's own chunk before it are near: every product of
-features has keys of earlier chunks only, which all queries of the chunk see, and their maxima are a stabiliser that never
-sees the future.  Logarithms are to base two.
+Chunks are no longer than the window.  Those of keys end where the window of the first query of a chunk begins, so only
+one of them has near and far keys, for any window.  All queries of a chunk see all of its keys, so that the maxima are a
+stabiliser that never sees the future.  Logarithms are to base two.
 """
 
 from __future__ import annotations
@@ -32,30 +32,19 @@ from ._attention_plain import (
 from ._packed import Packed, maxima
 from ._tensor_features import LOG2E, Extended, QuadraticFeatures, TensorFeatures
 
-_CHUNKS = 16, 128, 256
-"""Positions of a chunk: at least, since sums of chunks take memory; preferably at most; and at most."""
+SHORTEST = 12
+"""Window from which on `behind` is faster than general causal features (1024 positions, 256 features, on a CPU)."""
+_LONGEST = 128
+"""Positions of a chunk at most: with more, products of pairs within it cost more than they save."""
 _EXTRA = 4
 """Columns between keys and values of extended rows: balance, squared norm, bias and one."""
 _HIDDEN = 2 * NOTHING
 """Bias of keys that are not there: finite, since gradients multiply it by zero."""
 
 
-def chunk_of(window: int, width: int) -> int | None:
-    """Positions of a chunk for `behind`; None where no number fits this window and that many features.
-
-    It divides the window or the number of keys before a query, so that only one chunk has near keys and others.
-    """
-    least, usual, most = _CHUNKS
-    if window < least:
-        return None
-    sizes = [c for c in range(least if width <= 128 else 2 * least, most + 1) if 0 in (window % c, (window - 1) % c)]
-    fitting = [c for c in sizes if c <= usual]
-    return fitting[-1] if fitting else sizes[0] if sizes else None
-
-
-def any_chunk_of(window: int) -> int:
-    """The longest chunk for `behind` with any window, where there is no other way: short ones take much memory."""
-    return max(c for c in range(1, _CHUNKS[-1] + 1) if c <= window and 0 in (window % c, (window - 1) % c))
+def chunk_of(window: int) -> int:
+    """Positions of a chunk for `behind`: no more than the window, which whole chunks fit with hardly any to spare."""
+    return -(-window // -(-window // _LONGEST))
 
 
 class NearCall(NamedTuple):
@@ -85,7 +74,6 @@ class NearCall(NamedTuple):
 def behind(
     call: NearCall,
     window: int,
-    chunk: int,
     *,
     before: int = 0,
     sums: KeySums | None = None,
@@ -99,8 +87,6 @@ def behind(
     call : NearCall
     window : int
         Distance of the first key that is met by features.
-    chunk : int
-        Positions of a chunk, from `chunk_of`.
     before : int
         Keys before that of the first query: 0, or ``window - 1`` as in a state.
     sums : KeySums or None
@@ -111,18 +97,20 @@ def behind(
         Cumulative lengths of s packed sequences.
     """
     rows = _Rows.of(call)
-    n, d, reach = call.q.shape[-2], call.k.shape[-1], max(-(-(window - 1) // chunk), 1)
+    n, d, chunk = call.q.shape[-2], call.k.shape[-1], chunk_of(window)
+    reach = -(-window // chunk)
     nothing = rows.hidden(d)
     segments = None
     if borders is None:
-        front = reach * chunk - before
+        front = window - before  # chunks of keys end where the window of the first query of a chunk does
         count = chunk_count(n + front if keep else n, chunk, more=int(sums is not None))
         total = (count + reach) * chunk
         keys = _between(nothing, front, rows.keys, total - front - before - n)
         queries = pieces(rows.queries, 0, count * chunk - n, chunk)
     else:
         packed = Packed.of(borders, n, chunk, gap=reach, aside=reach)
-        keys = packed.laid(_between(nothing, 0, rows.keys, 1))
+        moved = packed._replace(rows=packed.rows.roll(window - reach * chunk))
+        keys = moved.laid(_between(nothing, 0, rows.keys, 1))
         queries = in_pieces(packed.laid(pad(rows.queries, (0, 0, 0, 1))), chunk)[..., reach:, :, :]
         count, segments = queries.shape[-3], packed.segments[: queries.shape[-3]]
     cut = in_pieces(keys, chunk)
@@ -311,7 +299,7 @@ def _tables(window: int, chunk: int, reach: int, like: Tensor, *, both_sides: bo
     """
 
     def make() -> tuple[Tensor, Tensor]:
-        at = torch.arange(chunk, device=like.device)[:, None] + reach * chunk
+        at = torch.arange(chunk, device=like.device)[:, None] + (reach * chunk if both_sides else window)
         distance = at - torch.arange(((1 + both_sides) * reach + 1) * chunk, device=like.device)
         far = distance.abs() >= window if both_sides else distance >= window
         outside = torch.zeros(distance.shape, dtype=like.dtype, device=like.device)

@@ -30,7 +30,7 @@ from ._attention_plain import (
     with_ones,
 )
 from ._attention_state import AttentionState
-from ._attention_window import NearCall, any_chunk_of, behind, chunk_of, two_sided
+from ._attention_window import SHORTEST, NearCall, behind, two_sided
 from ._fused import attend, scale_of
 from ._near import NearKeys, attend_anchors, attend_window, choose_anchors, packed_anchors
 from ._packed import packed_causal, packed_everything
@@ -109,8 +109,7 @@ class OneSequence:
         if self.window:
             call = NearCall(self.features, self.q, k, v, bias, self.root, alone=not parts)
             if self.causal:
-                chunk = chunk_of(self.window, self.features.width) or any_chunk_of(self.window)
-                parts.append(behind(call, self.window, chunk, borders=borders[0])[0])
+                parts.append(behind(call, self.window, borders=borders[0])[0])
             else:
                 parts.append(two_sided(call, self.window, borders[0]))
         else:
@@ -126,10 +125,10 @@ class OneSequence:
         kept = keep or state is not None
         if not kept and not torch.compiler.is_compiling():  # no wider than the sequence
             self = replace(self, window=min(self.window, self.q.shape[-2]), anchors=min(self.anchors, self.k.shape[-2]))
-        chunk = self._chunk(keep, None if state is None else state.sums)
-        if chunk is not None and not kept and not self.anchors:
+        together = self._together(keep, None if state is None else state.sums)
+        if together and not kept and not self.anchors:
             call = self._near_call((*self._filled(), self.key_bias), alone=True)
-            return self._divided(behind(call, self.window, chunk)[0]), None
+            return self._divided(behind(call, self.window)[0]), None
         new, x = NearKeys.of(*self._filled(), self.key_bias), self.q * self.root
         reach, n = max(self.window - 1, 0), self.k.shape[-2]
         ahead = reach if kept else 0
@@ -148,9 +147,9 @@ class OneSequence:
         else:
             lag = self.window - ahead if self.window else 0
             far = others.rows(0, n if kept else torch.sym_max(n - lag, 0)) if self.window else others
-            if chunk is not None:
+            if together:
                 call, sums = self._near_call(others, alone=not parts), to_base_two(sums)
-                part, sums = behind(call, self.window, chunk, before=ahead, sums=sums, keep=keep)
+                part, sums = behind(call, self.window, before=ahead, sums=sums, keep=keep)
                 sums = to_base_e(sums)
             else:
                 if self.window:
@@ -167,14 +166,12 @@ class OneSequence:
         k, v, bias = keys
         return NearCall(self.features, self.q, k, v, bias, self.root, alone)
 
-    def _chunk(self, keep: bool, sums: KeySums | None) -> int | None:
-        """Positions of a chunk where the plain engine takes window and features together."""
-        if not self.window or not self.causal or self.q.shape[-2] == 1:
-            return None
-        fused = self._for_the_operator(keep, sums) is not None
-        if fused and not is_symbol(self.q.shape[-2]):  # lengths of its parts depend on the window, as graphs cannot
-            return None
-        return chunk_of(self.window, self.features.width)
+    def _together(self, keep: bool, sums: KeySums | None) -> bool:
+        """Whether the plain engine takes a causal window and its features together."""
+        if not self.causal or self.window < SHORTEST or self.q.shape[-2] == 1:
+            return False
+        # lengths of the parts of the fused operator depend on the window, as graphs cannot
+        return self._for_the_operator(keep, sums) is None or is_symbol(self.q.shape[-2])
 
     def _by_features(
         self, keys: NearKeys, lag: int, sums: KeySums | None, *, keep: bool
