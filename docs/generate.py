@@ -27,6 +27,7 @@ from bochner.nn._families import FAMILIES
 from bochner.projections import Projection
 from bochner.reporting import as_json, label
 from bochner_lab.benchmarks._accuracy import CASES
+from bochner_lab.benchmarks._table_methods import TUNED_BOOSTING
 from bochner_lab.command_line import main
 
 DOCS = Path(__file__).parent
@@ -389,11 +390,13 @@ def peer_table() -> str:
     """Six measurements against other libraries for the README, all in one direction."""
     ratios = judged_tables()
     won, mean = sum(ratio < 1 for ratio in ratios.values()), float(np.exp(np.mean(np.log(list(ratios.values())))))
+    tuned = list(judged_tables(TUNED_BOOSTING).values())
     rows = [
         [
-            "error of the default on tables, no tuning",
+            "error of the default on small tables",
             "HistGradientBoosting",
-            f"lower on {won} of {len(ratios)} tables; {1 / mean:.2f} times lower in the geometric mean",
+            f"lower on {won} of {len(ratios)} tables (tuned trees: {sum(ratio < 1 for ratio in tuned)} of {len(tuned)}); "
+            f"{1 / mean:.2f} times lower in the geometric mean",
             "[tables](docs/learn.md)",
         ]
     ]
