@@ -87,6 +87,8 @@ def test_walsh_levels(low, high, first, rng_and_dtype):
     rng, dtype = rng_and_dtype
     x = rng.standard_normal((3, 140, LANES)).astype(dtype)
     same_on_lanes("walsh_levels", x, 128, low, high, first)
+    for back in (False, True):
+        same_on_lanes("signed_walsh", x, rng.choice([-0.3, 0.3], 128).astype(dtype), low, high, back)
 
 
 def test_long_walsh_transforms(rng_and_dtype):
@@ -121,7 +123,7 @@ def test_lines(rng_and_dtype):
 
 
 @pytest.mark.parametrize("rotation", [rotations.StructuredGivens(), rotations.Butterfly(), rotations.MultiHadamard()])
-@pytest.mark.parametrize("d", [2, 16, 64, 128])
+@pytest.mark.parametrize("d", [2, 16, 64, 128, 512])
 def test_stages_put_together_are_the_stages(rotation, d):
     drawn = rotation.sample(d, 3, 0)
     x = np.random.default_rng(1).standard_normal((5, d))
@@ -129,7 +131,7 @@ def test_stages_put_together_are_the_stages(rotation, d):
         for block in range(3):
             room = plain_lanes.room_for(5, d, np.float64)
             plain_lanes.load(x, room, d)
-            for stage in joined(drawn.stages, d)[:: -1 if back else 1]:
+            for stage in joined(drawn.stages, d, 3)[:: -1 if back else 1]:
                 if isinstance(stage, SmallBlocks):
                     stage.lanes(room, block, d, back=back)
                 else:

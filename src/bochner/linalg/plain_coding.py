@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .engine import CACHE_BYTES, rows_per_tile
+
 
 def append_codes(
     keys: np.ndarray, bias: np.ndarray, start: int, stop: int, scale: float, sides: Any, coded: Any
@@ -28,17 +30,25 @@ def _packed(signs: np.ndarray, n_words: int) -> np.ndarray:
     return np.packbits(padded, axis=-1, bitorder="little").view("<u8").astype(np.uint64)
 
 
-def _estimated(own: np.ndarray, norm: Any, cosines: np.ndarray, coded: Any) -> np.ndarray:
-    """Estimated scores (n,) of a query with this code and length."""
+def _estimated(own: np.ndarray, norm: np.ndarray, cosines: np.ndarray, coded: Any) -> np.ndarray:
+    """Estimated scores (q, n) of queries with these codes (q, words) and lengths (q,)."""
     words, norms, offsets = coded
-    different = np.bitwise_count(own ^ words).sum(axis=-1)
-    return np.asarray(norm * norms * cosines[different] + offsets, dtype=np.float32)
+    different = np.bitwise_count(own[:, None, 0] ^ words[:, 0])  # one word is the usual case
+    if words.shape[1] > 1:
+        different = np.bitwise_count(own[:, None] ^ words).sum(axis=-1)
+    scores = cosines[different]
+    scores *= norm[:, None]
+    scores *= norms
+    scores += offsets
+    return np.asarray(scores, dtype=np.float32)
 
 
 def _largest(scores: np.ndarray, count: int) -> np.ndarray:
-    """Places of the largest scores that are not minus infinity."""
-    places = np.argpartition(-scores, count - 1)[:count] if 0 < count < len(scores) else np.arange(len(scores))
-    return np.asarray(places[scores[places] > -np.inf])
+    """Places (q, count) of the largest scores (q, n) of each query, or of all if there are no more."""
+    n = scores.shape[1] if count else 0
+    if n > count:
+        return np.argpartition(scores, -count, axis=1)[:, -count:]
+    return np.broadcast_to(np.arange(n), (len(scores), n))
 
 
 def draw_keys(scores: np.ndarray, count: int, phase: float, places: np.ndarray, shifts: np.ndarray) -> int:
@@ -58,39 +68,52 @@ def draw_keys(scores: np.ndarray, count: int, phase: float, places: np.ndarray, 
 
 
 def _choose(
-    q: np.ndarray, keys: np.ndarray, estimates: np.ndarray, numbers: tuple[int, int, int], phase: float,
-    places: np.ndarray, shifts: np.ndarray,
-) -> np.ndarray:  # fmt: skip
-    """Add the keys that one query keeps, and those that it draws, to the places in use."""
+    q: np.ndarray, keys: np.ndarray, estimates: np.ndarray, numbers: tuple[int, int, int], phases: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Find the keys that queries keep, and those that they draw: places, and what is added to their scores."""
     candidates, kept, sampled = numbers
-    found = _largest(estimates, candidates) if candidates else np.arange(0)
-    if len(found) > kept:
-        found = found[_largest(keys[found] @ q, kept)]
-    places = np.concatenate([places, found])
-    estimates[found] = -np.inf
-    drawn = np.empty(sampled, np.int64)
-    count = draw_keys(estimates, sampled, phase, drawn, shifts[len(places) :]) if sampled else 0
-    return np.concatenate([places, drawn[:count]])
+    found = _largest(estimates, candidates)
+    shifts = np.take_along_axis(estimates, found, axis=1)
+    if found.shape[1] > kept:
+        exact = np.matmul(keys[found], q[:, :, None])[..., 0]
+        best = _largest(np.where(shifts > -np.inf, exact, -np.inf), kept)
+        found, shifts = np.take_along_axis(found, best, axis=1), np.take_along_axis(shifts, best, axis=1)
+    shifts = np.where(shifts > -np.inf, 0.0, -np.inf)
+    if not sampled:
+        return found, shifts
+    np.put_along_axis(estimates, found, -np.inf, axis=1)
+    drawn, added = np.zeros((len(q), sampled), np.int64), np.full((len(q), sampled), -np.inf)
+    for i, scores in enumerate(estimates):
+        draw_keys(scores, sampled, phases[i], drawn[i], added[i])
+    return np.concatenate([found, drawn], axis=1), np.concatenate([shifts, added], axis=1)
 
 
 def attend_coded(
     x: np.ndarray, y: np.ndarray, v: np.ndarray, there: np.ndarray, span: tuple[int, bool, bool], cosines: np.ndarray,
     own: Any, coded: Any, near: Any, numbers: tuple[int, int, int], phases: np.ndarray, out: np.ndarray,
 ) -> None:  # fmt: skip
-    """Attention of all queries of one head of a sequence, each to its own keys."""
-    (offset, causal, windowed), (window, first), p, sums = span, near, len(y), np.empty(2)
-    for i, row in enumerate(x):
-        at = offset + i
-        seen = at + 1 if causal else p
-        low, high = (max(at - window + 1, 0), min(at + (1 if causal else window), p)) if windowed else (0, 0)
-        anchors = first[(first < seen) & ((first < low) | (first >= high))]
-        places = np.concatenate([low + np.flatnonzero(there[low:high]), anchors])
-        shifts = np.zeros(len(places) + numbers[1] + numbers[2])
+    """Attention of all queries of one head of a sequence, each to its own keys; some queries at a time."""
+    (offset, causal, windowed), (window, first), p = span, near, len(y)
+    reach = np.arange(1 - window, 1 if causal else window) if windowed else np.arange(0)
+    step = rows_per_tile(4 * max(p, (sum(numbers) + len(reach)) * x.shape[1]), CACHE_BYTES)
+    for start in range(0, len(x) if p else 0, step):
+        some, at = slice(start, start + step), offset + np.arange(start, min(start + step, len(x)))[:, None]
+        far = (first <= at) | (not causal)
+        if windowed:
+            far &= (first <= at - window) | (first >= at + (1 if causal else window))
+        places = np.concatenate([at + reach, np.where(far, first, p)], axis=1)  # p, or beyond the ends, where none is
+        beside = (places >= 0) & (places < p)
+        places = np.where(beside, places, 0)
+        shifts = np.where(beside & there[places], 0.0, -np.inf)
         if numbers[0] + numbers[2]:
-            scores = _estimated(own[0][i], own[1][i], cosines, tuple(part[:seen] for part in coded))
-            scores[low:high], scores[anchors] = -np.inf, -np.inf
-            places = _choose(row, y, scores, numbers, phases[i], places, shifts)
-        _attend(y[places] @ row + shifts[: len(places)], v[places], out[i], sums)
+            seen = int(at[-1, 0]) + 1 if causal else p  # by the last of these queries
+            scores = _estimated(own[0][some], own[1][some], cosines, tuple(part[:seen] for part in coded))
+            if causal:
+                scores[np.arange(seen) > at] = -np.inf
+            scores[np.nonzero(beside)[0], places[beside]] = -np.inf
+            chosen, added = _choose(x[some], y, scores, numbers, phases[some])
+            places, shifts = np.concatenate([places, chosen], axis=1), np.concatenate([shifts, added], axis=1)
+        _attend(np.matmul(y[places], x[some, :, None])[..., 0] + shifts, v[places], out[some])
 
 
 def decode_coded(
@@ -108,28 +131,36 @@ def decode_coded(
         close = low + np.flatnonzero(bias[b, low:n] == 0)
         for h in range(heads[0] * code_group, heads[1] * code_group):
             g, c = h // group, h // code_group
-            places, shifts = np.concatenate([close, anchors]), np.zeros(used.shape[2])
+            places = np.concatenate([close, anchors])
+            shifts = np.zeros(len(places))
             if candidates[h] + sampled[h] and low:
                 inside = (math.sqrt(scale) * q[b, h] - centers[h]) @ turns[h]
                 own = _packed(rows @ inside > 0, words.shape[3])
                 held = words[b, c, :low], norms[b, c, :low], offsets[b, c, :low]
-                estimates = _estimated(own, np.sqrt((inside**2).sum()), cosines, held)
-                estimates[anchors] = -np.inf
+                estimates = _estimated(own[None], np.sqrt((inside**2).sum(keepdims=True)), cosines, held)
+                estimates[:, anchors] = -np.inf
                 numbers = int(candidates[h]), int(kept[h]), int(sampled[h])
-                places = _choose(q[b, h], keys[b, g], estimates, numbers, phases[b, h], places, shifts)
+                chosen, added = _choose(q[b, h, None], keys[b, g], estimates, numbers, phases[b, h, None])
+                there = added[0] > -np.inf
+                places = np.concatenate([places, chosen[0, there]])
+                shifts = np.concatenate([shifts, added[0, there]])
             used[b, h, : len(places)], used[b, h, len(places) :] = places, n
-            scores = scale * (keys[b, g, places] @ q[b, h]) + shifts[: len(places)]
-            _attend(scores, values[b, g, places], out[b, h], sums[b, h])
+            scores = scale * (keys[b, g, places] @ q[b, h]) + shifts
+            sums[b, h] = np.array(_attend(scores[None], values[b, g, places][None], out[b, h, None]))[:, 0]
 
 
-def _attend(scores: np.ndarray, values: np.ndarray, out: np.ndarray, sums: np.ndarray) -> None:
-    """Softmax attention with these scores; zero where there are none."""
+def _attend(scores: np.ndarray, values: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Softmax attention of queries (q,) with these scores (q, n) to their own values (q, n, e); zero where there are none.
+
+    Returns the largest scores, and the sums of exponentials below them.
+    """
     scores = scores.astype(np.float64)
-    top = scores.max(initial=-1e300)
-    weights = np.exp(scores - top)
-    total = weights.sum()
-    out[:] = weights @ values / total if len(scores) else 0
-    sums[0], sums[1] = top, total
+    top = scores.max(axis=1, initial=-1e300)
+    weights = np.exp(scores - top[:, None])
+    total = weights.sum(axis=1)
+    sums = np.matmul(weights[:, None].astype(values.dtype), values)[:, 0]
+    out[:] = sums / np.where(total > 0, total, 1)[:, None]
+    return top, total
 
 
 def select_for_blocks(
@@ -140,14 +171,13 @@ def select_for_blocks(
     """Keys for each block of queries of one head."""
     for b, (low, high, seen) in enumerate(ranges):
         held = words[:seen], norms[:seen], offsets[:seen]
-        best = np.full(seen, -np.inf, np.float32)
-        for own, norm in zip(judges[b], lengths[b], strict=True):
-            scores = _estimated(own, norm, cosines, held)
-            with np.errstate(invalid="ignore"):  # where no key is seen, none is chosen
-                best = np.maximum(best, scores - scores.max(initial=-np.inf))
+        scores = _estimated(judges[b], lengths[b], cosines, held)
+        with np.errstate(invalid="ignore"):  # where no key is seen, none is chosen
+            best = (scores - scores.max(axis=1, initial=-np.inf, keepdims=True)).max(axis=0, initial=-np.inf)
         best[max(low, 0) : min(high + 1, seen)] = -np.inf
         best[first[:seen]] = -np.inf
-        found = _largest(best, count) if count else np.arange(0)
+        found = _largest(best[None], count)[0]
+        found = found[best[found] > -np.inf]
         places[b, : len(found)], places[b, len(found) :] = found, len(norms)
         best[found] = -np.inf
         if drawn.shape[1] and not draw_keys(best, drawn.shape[1], phases[b], drawn[b], shifts[b]):

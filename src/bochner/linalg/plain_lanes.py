@@ -19,8 +19,10 @@ LIMIT32, LIMIT64 = np.float32(np.inf), np.inf
 """NumPy's cosines take phases of any size."""
 _BITS = 5
 """Levels of a Walsh-Hadamard transform in one product with a Hadamard matrix: BLAS is faster than passes over memory."""
-SMALL = 64
-"""Coordinates that stages are put together for: a product with matrices of this order takes as long as two rotations."""
+SMALL, FAR = 32, 64
+"""Order of the matrices in which stages that mix neighbours are put together, and of those for the other stages.
+
+A product with matrices of order 32 takes as long as one rotation of all pairs."""
 _LONG = 16
 """Least length of a run that NumPy's inner loops should have; shorter ones are gathered."""
 
@@ -58,21 +60,50 @@ def reflect(pairs: np.ndarray, center: np.ndarray, factor: float) -> None:
 
 def walsh_levels(lanes: np.ndarray, dim: int, low: int, high: int, first: int = 0) -> None:
     """Walsh-Hadamard levels, some of them at a time, from one place to another and back."""
-    own = here = lanes[0].T[:, first : first + dim]
-    there = np.empty(here.shape, here.dtype) if low < high else here
-    while low < high:
-        bits = min(_BITS - low, high - low) if low < _BITS else -(-(high - low) // -(-(high - low) // _BITS))
+    own = lanes[0].T[:, first : first + dim]
+    if low < high:
+        here = _levels(own, np.empty(own.shape, own.dtype), low, high)
+        if here is not own:
+            own[...] = here
+
+
+def signed_walsh(lanes: np.ndarray, factors: np.ndarray, low: int, high: int, back: bool) -> None:
+    """Multiply each line by its factor, from one place to another if the levels take an odd number of steps."""
+    own = here = lanes[0].T[:, : len(factors)]
+    room = np.empty(own.shape, own.dtype)
+    if back:
+        here = _levels(here, room, low, high)
+        np.multiply(here, factors, out=own)
+        return
+    odd = len(_steps(low, high)) % 2
+    there = room if odd else own
+    np.multiply(own, factors, out=there)
+    _levels(there, own if odd else room, low, high)
+
+
+def _levels(here: np.ndarray, there: np.ndarray, low: int, high: int) -> np.ndarray:
+    """Walsh-Hadamard levels of rows, in one of two places; return the one where they end."""
+    for bits in _steps(low, high):
         if low < _BITS:  # within a few neighbours
-            matrix = _hadamard(1 << bits, 1 << low, lanes.dtype.char)
-            merged = here.flags.c_contiguous and there.flags.c_contiguous
-            shape = (-1, len(matrix)) if merged else (len(own), -1, len(matrix))
-            np.matmul(here.reshape(shape), matrix, out=there.reshape(shape))
+            matrix = _hadamard(1 << bits, 1 << low, here.dtype.char)
+            one, other = (part.reshape(len(here), -1, len(matrix)) for part in (here, there))
+            if len(here) > one.shape[1]:  # the same neighbours of all rows at a time: faster than all of them, measured
+                one, other = one.swapaxes(0, 1), other.swapaxes(0, 1)
+            np.matmul(one, matrix, out=other)
         else:
-            runs = (len(own), -1, 1 << bits, 1 << low)
-            np.matmul(_hadamard(1 << bits, 1, lanes.dtype.char), here.reshape(runs), out=there.reshape(runs))
+            runs = (len(here), -1, 1 << bits, 1 << low)
+            np.matmul(_hadamard(1 << bits, 1, here.dtype.char), here.reshape(runs), out=there.reshape(runs))
         here, there, low = there, here, low + bits
-    if here is not own:
-        own[...] = here
+    return here
+
+
+def _steps(low: int, high: int) -> list[int]:
+    """Numbers of levels that are made at a time."""
+    steps = []
+    while low < high:
+        steps.append(min(_BITS - low, high - low) if low < _BITS else -(-(high - low) // -(-(high - low) // _BITS)))
+        low += steps[-1]
+    return steps
 
 
 @lru_cache(maxsize=64)
@@ -87,11 +118,16 @@ def scale_lines(lanes: np.ndarray, signs: np.ndarray, factor: float) -> None:
     lines *= (signs * factor).astype(lanes.dtype)
 
 
-def multiply_blocks(lanes: np.ndarray, matrices: np.ndarray) -> None:
-    """Multiply each few neighbours of a row by their own matrix (blocks, size, size), in place."""
-    blocks, size = matrices.shape[:2]
-    parts = lanes[0].T[:, : blocks * size].reshape(-1, blocks, size).swapaxes(0, 1)
-    parts[...] = np.matmul(parts, matrices)
+def multiply_blocks(lanes: np.ndarray, matrices: np.ndarray, run: int = 1) -> None:
+    """Multiply each few coordinates of a row that are ``run`` apart by their own matrix (groups, size, size), in place."""
+    groups, size = matrices.shape[:2]
+    lines = lanes[0].T[:, : groups * size * run]
+    if run == 1:
+        parts = lines.reshape(-1, groups, size).swapaxes(0, 1)
+        parts[...] = np.matmul(parts, matrices)
+    else:
+        several = lines.reshape(-1, groups, size, run)
+        several[...] = np.matmul(matrices.swapaxes(1, 2), several)
 
 
 def givens_level(lanes: np.ndarray, dim: int, half: int, c: np.ndarray, s: np.ndarray, back: bool) -> None:

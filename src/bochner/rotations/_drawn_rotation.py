@@ -147,7 +147,7 @@ class DrawnStages(DrawnRotation):
         """The stages as the loops in use are fastest."""
         from ..linalg.loops import ENGINE
 
-        return self.stages if ENGINE == "Numba" else joined(self.stages, self.dim)
+        return self.stages if ENGINE == "Numba" else joined(self.stages, self.dim, self.n_blocks)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "on_lanes"}

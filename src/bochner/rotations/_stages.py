@@ -108,13 +108,22 @@ class SignedWalsh(Stage):
         return references.walsh_levels(signs * x, self.low, self.high)
 
     def lanes(self, lanes: np.ndarray, block: int, dim: int, *, back: bool) -> None:
-        from ..linalg.loops import scale_lines, walsh_levels
+        from ..linalg.loops import signed_walsh
 
-        if back:
-            walsh_levels(lanes, dim, self.low, self.high)
-        scale_lines(lanes, self.signs[block], self._scale)
-        if not back:
-            walsh_levels(lanes, dim, self.low, self.high)
+        signed_walsh(lanes, (self.signs[block] * self._scale).astype(lanes.dtype), self.low, self.high, back)
+
+
+class _WalshLevels(SignedWalsh):
+    """The levels of a transform whose signs and scale are in another stage, for NumPy's loops on lanes."""
+
+    def __init__(self, signs: np.ndarray, low: int, high: int) -> None:
+        super().__init__(np.ones_like(signs), low, high)
+        self._scale = 1.0
+
+    def lanes(self, lanes: np.ndarray, block: int, dim: int, *, back: bool) -> None:
+        from ..linalg.plain_lanes import walsh_levels
+
+        walsh_levels(lanes, dim, self.low, self.high)
 
 
 class AngledStage(Stage):
@@ -268,7 +277,7 @@ class Permutation(Stage):
 
 
 class SmallBlocks(Stage):
-    """Consecutive stages of little reach as one product with small matrices, for NumPy's loops on lanes.
+    """Consecutive stages as one product with small matrices, for NumPy's loops on lanes.
 
     Parameters
     ----------
@@ -276,14 +285,21 @@ class SmallBlocks(Stage):
         In the order in which they are applied.
     dim : int
         Number of coordinates, a multiple of the reach of all stages.
+    run : int
+        One if the stages mix neighbours.  Otherwise, they mix coordinates that are multiples of this apart, and all of a
+        run alike.
     """
 
-    def __init__(self, stages: Sequence[Stage], dim: int) -> None:
-        self.stages, size = tuple(stages), max(stage.reach(dim) for stage in stages)
-        images = np.tile(np.eye(size), dim // size)[:, None, :]  # (size, 1, dim): an axis of every group at a time
+    def __init__(self, stages: Sequence[Stage], dim: int, run: int = 1) -> None:
+        self.stages, self.run = tuple(stages), run
+        size = max(stage.reach(dim) for stage in stages) // run
+        images = np.tile(np.repeat(np.eye(size), run, axis=1), dim // (size * run))[
+            :, None, :
+        ]  # an axis of every group
         for stage in stages:
             images = stage.rows(images, slice(None), back=False)
-        self._matrices = np.moveaxis(images.reshape(size, -1, dim // size, size), 0, 2)  # (blocks, groups, size, size)
+        images = images[..., ::run].reshape(size, -1, dim // (size * run), size)
+        self._matrices = np.moveaxis(images, 0, 2)  # (blocks, groups, size, size)
         self._cast: dict[np.dtype, np.ndarray] = {}
 
     def cost(self, dim: int) -> float:
@@ -301,18 +317,48 @@ class SmallBlocks(Stage):
         if lanes.dtype not in self._cast:
             self._cast[lanes.dtype] = np.ascontiguousarray(self._matrices, dtype=lanes.dtype)
         matrices = self._cast[lanes.dtype][block]
-        multiply_blocks(lanes, matrices.swapaxes(1, 2) if back else matrices)
+        multiply_blocks(lanes, matrices.swapaxes(1, 2) if back else matrices, self.run)
 
 
-def joined(stages: Sequence[Stage], dim: int) -> tuple[Stage, ...]:
-    """Stages with neighbours of little reach put together, which is faster where products are faster than passes."""
-    from ..linalg.plain_lanes import SMALL
+_JOINED_BYTES = 1 << 26
+"""Largest size of the matrices of stages that are put together."""
+
+
+def joined(stages: Sequence[Stage], dim: int, n_blocks: int) -> tuple[Stage, ...]:
+    """Stages with neighbours put together, which is faster where products are faster than passes."""
+    from ..linalg.plain_lanes import FAR, SMALL
+
+    if 8 * n_blocks * dim * SMALL > _JOINED_BYTES:
+        return tuple(stages)
+
+    def run_of(stage: Stage) -> int:
+        """The run of the products that a stage can be part of, or zero."""
+        if stage.reach(dim) <= SMALL:
+            return 1
+        shared = isinstance(stage, GivensLevel) and stage.angles.shape[2] == 1 and 2**stage.level >= SMALL
+        return SMALL if shared and stage.reach(dim) <= SMALL * FAR else 0
 
     found: list[Stage] = []
-    for near, run in groupby(stages, key=lambda stage: stage.reach(dim) <= SMALL):
-        together = tuple(run)
-        found += [SmallBlocks(together, dim)] if near and len(together) > 1 else together
+    for run, group in groupby(_split(stages, dim, levels_of(SMALL)), key=run_of):
+        together = tuple(group)
+        found += [SmallBlocks(together, dim, run)] if run and len(together) > 1 else together
     return tuple(found)
+
+
+def _split(stages: Sequence[Stage], dim: int, level: int) -> list[Stage]:
+    """Walsh-Hadamard transforms in two, those of neighbours next to another stage of neighbours: their order is free."""
+    found: list[Stage] = []
+    for stage, after in zip(stages, (*stages[1:], None), strict=True):
+        if not (isinstance(stage, SignedWalsh) and stage.low < level < stage.high):
+            found.append(stage)
+            continue
+        alone = not found or found[-1].reach(dim) > 2**level
+        near_last = alone and after and (after.reach(dim) <= 2**level or isinstance(after, SignedWalsh))
+        parts = ((level, stage.high), (stage.low, level)) if near_last else ((stage.low, level), (level, stage.high))
+        first, second = SignedWalsh(stage.signs, *parts[0]), _WalshLevels(stage.signs, *parts[1])
+        first._scale = stage._scale
+        found += [first, second]
+    return found
 
 
 def rademacher(rng: np.random.Generator, *shape: int) -> np.ndarray:

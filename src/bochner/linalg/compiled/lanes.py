@@ -187,6 +187,16 @@ def scale_lines(lanes: np.ndarray, signs: np.ndarray, factor: float) -> None:
 
 
 @njit(cache=True, nogil=True)
+def signed_walsh(lanes: np.ndarray, factors: np.ndarray, low: int, high: int, back: bool) -> None:
+    """Multiply each line by its factor and transform them, or if ``back`` the other way round."""
+    if back:
+        walsh_levels(lanes, len(factors), low, high)
+    scale_lines(lanes, factors, 1.0)
+    if not back:
+        walsh_levels(lanes, len(factors), low, high)
+
+
+@njit(cache=True, nogil=True)
 def givens_level(lanes: np.ndarray, dim: int, half: int, c: np.ndarray, s: np.ndarray, back: bool) -> None:
     """Rotate each pair of lines ``half`` apart; row u of ``c``, ``s``: the angles of group u, or the one it shares."""
     flat = lanes.reshape(-1)
