@@ -130,7 +130,7 @@ def sign_bias_form(spec: Approximation) -> list[str]:
     """Three cells: the sign of the features, their bias, and whether their error has a closed form."""
     plan, facts = spec.plan(points_for(spec.map), rng=0), known(spec, spec.projection) or ()
     vanishing = spec.map.uses_rows and spec.projection.consistent and spec.projection.gaussian_lengths
-    bias = "none" if plan.unbiased else "small, of the rotation" if vanishing else "yes"
+    bias = "none" if plan.unbiased else "of the rotation" if vanishing else "yes"
     return ["positive" if plan.positive else "any", bias, yes("closed form" in facts)]
 
 
