@@ -94,6 +94,29 @@ def test_generated_pages_are_current():
     assert [name for name in generated if (DOCS / name).read_text() != generated[name]] == [], "python docs/generate.py"
 
 
+PRINTED = runpy.run_path(str(DOCS / "printed_outputs.py"))
+
+
+@pytest.mark.parametrize("page", [p for p in PRINTED["printed_pages"]() if p.name not in PRINTED["TIMED"]], ids=str)
+def test_printed_output_is_what_the_code_prints(page):
+    assert PRINTED["stale"](page) == [], f"python docs/generate.py --printed {page.stem}"
+
+
+def test_printed_output_that_is_stale_is_found(tmp_path):
+    page = tmp_path / "page.md"
+    shown = "```python\n>>> print('error  0.5 in 3 s')  # doctest: +SKIP\n\n```\n\n```text\n{}\n```\n"
+    for text, current in (("error  0.5 in 70 ms", True), ("error  0.4 in 3 s", False), ("loss  0.5 in 3 s", False)):
+        page.write_text(shown.format(text))
+        assert (PRINTED["stale"](page) == []) is current
+
+
+def test_tables_of_timed_pages_have_the_columns_of_today():
+    from bochner.comparison._comparison import _HEADER
+
+    titles = [title.format(measure="error rate", score="accuracy") for title in _HEADER]
+    assert re.search(r" +".join(titles), (DOCS / "recommend.md").read_text())
+
+
 def test_documentation_builds(built):
     assert "Approximation" in (built / "maps.html").read_text()
 

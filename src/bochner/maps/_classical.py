@@ -135,8 +135,8 @@ class Trigonometric(Map):
 
     def why(self, facts: Any) -> str:
         near = facts.distance2 < facts.sum2
-        where = "points are nearer to each other than to each other's reflections" if near else "norms are moderate"
-        return f"Cosines win: they err least where x is near y, and {where} (|x-y|^2 against |x+y|^2)."
+        where = "points are closer to each other than to each other's negatives" if near else "norms are moderate"
+        return f"Cosines win: their error is smallest for close points, and {where} (|x-y|^2 against |x+y|^2)."
 
 
 class _PlainExponential(ExponentialMap):

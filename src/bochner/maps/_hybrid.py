@@ -35,7 +35,9 @@ class HybridMap(ExponentialMap):
         return projection.gaussian_rows and projection.coupling is not None
 
     def why(self, facts: Any) -> str:
-        return "A hybrid wins: pairs are near as well as opposite, and it leans on what errs least for each."
+        return (
+            "A hybrid wins: some pairs are close and some are opposite, and it weights the more accurate base for each."
+        )
 
 
 class Block(NamedTuple):

@@ -60,7 +60,7 @@ def expectation(
 ) -> Expectation:
     r"""Estimate E f(X) for a random vector of isotropic law, by coupled points.
 
-    Orthogonal points repeat each other less than independent ones, so the same number of evaluations usually gives a
+    Orthogonal points are less redundant than independent ones, so the same number of evaluations usually gives a
     smaller error; the result says how large it is.
 
     Parameters

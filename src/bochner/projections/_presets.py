@@ -78,7 +78,7 @@ class Orthogonal(_Preset):
 
     def why(self, facts: Any) -> str:
         """No two rows of a block point into similar directions."""
-        return "Orthogonal rows repeat each other least."
+        return "Orthogonal rows are the least redundant."
 
     @classmethod
     def variants(cls) -> dict[str, Any]:

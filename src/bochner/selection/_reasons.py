@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..kernels import Kernel
+from ..reporting import figure
 from ._recommendation import Candidate
 from ._sample import Facts
 
@@ -53,7 +54,7 @@ def _faster(ranking: Sequence[Candidate]) -> str:
     if quick.seconds_per_row > best.seconds_per_row / 1.5:
         return ""
     ratio = best.seconds_per_row / quick.seconds_per_row
-    return f"{quick.label} is {ratio:.1f} times faster here, with {_against(quick, best)}."
+    return f"{quick.label} is {figure(ratio)} times faster here, with {_against(quick, best)}."
 
 
 def _nearly(ranking: Sequence[Candidate]) -> str:
