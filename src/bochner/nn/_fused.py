@@ -1,9 +1,9 @@
 r"""Linear attention with positive features as one operator for the CPU, which graphs and exports can hold.
 
-`bochner.nn._attention_plain` computes the same, and is its oracle in the tests.  On the CPU these loops take half of its
-time where all see all, and a tenth where attention is causal (`bench attention`), since tiles stay in the cache of a core.
-The operator is a pure function of tensors: what it does between steps may depend on numbers, and no graph sees it.  Heads
-are divided among threads; nothing else runs in parallel.
+`bochner.nn._attention_plain` computes the same, and is its oracle in the tests.  These loops are faster on the CPU since
+tiles stay in the cache of a core; they stay while ``bochner-lab bench attention`` shows 1.5 times or more.  The operator is
+a pure function of tensors: what it does between steps may depend on numbers, and no graph sees it.  Heads are divided among
+threads; nothing else runs in parallel.
 
 **Forward.**  Heads side by side, in tiles of rows that stay in the cache.  Logarithms are to base two.  The stabilisers are
 running maxima over keys, those of the tile included; a tile is walked again in two halves where a later key hides what an
@@ -18,10 +18,6 @@ the gradients of the output and of the logarithm of its denominator,
 Sums over the keys before a step are those that the forward loop has kept; sums :math:`R_m = \sum_i \tilde q_{im} [g_i, t_i]`
 over the queries behind it run along.  They are under the stabiliser of the step, which does not increase on the way back,
 so that nothing overflows.  Second derivatives go through the plain engine, as everything under `torch.func` does.
-
-**Groups.**  All leading axes are one: heads of all sequences, one after the other.  A group is a part of the heads of a
-sequence, or all heads of several sequences, so that a batch of short sequences fills the tiles that a long one does.  A
-short call is one group, whose operations torch divides among its own threads.
 """
 
 from __future__ import annotations
@@ -36,49 +32,69 @@ from torch import Tensor
 
 from ..approximation.log_features import NOTHING, KeySums, LogFeatures
 from ._attention_plain import causal, everything, to_base_e, to_base_two, with_ones
-from ._tensor_features import LOG2E, Binary, QuadraticFeatures
+from ._tensor_features import LOG2E, QuadraticFeatures
 from ._threads import run_all
 
 _LN2 = math.log(2)
 
-
 LOWEST = {torch.float32: 2.0**-36, torch.float64: 2.0**-288}
 """Denominators, relative to the largest feature of a query, below which a tile is divided: see above."""
 
+TILE = 1 << 18
+"""Features of a tile: few enough for the cache of a core, enough for matrix products."""
 
-class FusedLayout(NamedTuple):
+SHORT = 1 << 18
+"""Features of a call up to which it is one group: dividing each operation costs less than sharing Python's lock."""
+
+_CAUSAL_ROWS = 64
+"""Rows of a causal step: products within it cost less than those with the sums."""
+
+
+class Heads(NamedTuple):
+    """The tensors of a call, or those of some heads of it, with one leading axis.
+
+    Attributes
+    ----------
+    q, k, v : Tensor (g, n, d), (g, p, d), (g, p, e)
+        Queries and keys without the centres of the features, and values.
+    bias : Tensor (g, p, 1)
+        What is added to the logarithms of all features of a key; minus infinity for those that are masked.
+    query_slope, query_constant, key_slope, key_constant : Tensor (g, d, m), (g, 1, m) and the same
+        Logarithms of features are ``q @ slope + constant``.
+    """
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    bias: Tensor
+    query_slope: Tensor
+    query_constant: Tensor
+    key_slope: Tensor
+    key_constant: Tensor
+
+
+class Layout(NamedTuple):
     """Which keys a query sees, and how many rows are processed at a time.
 
     Attributes
     ----------
     causal : bool
         Whether a query at position i sees key j up to ``i - lag``; otherwise it sees all.
+    masked : bool
+        Whether some keys may be hidden from all queries.
     lag : int
         Number of keys before query i, its own included, that it does not see; with ``causal`` only.
     group : int
         Queries of each position, one after the other: those of the heads that share a key.
     rows : int
         Positions of a step: products within it and with the sums cost about as much.
-    tile : int
-        Positions whose features are computed at a time, a multiple of ``rows``.
     """
 
     causal: bool
+    masked: bool
     lag: int
     group: int
     rows: int
-    tile: int
-
-    def tiles(self, n: int, start: int = 0) -> Iterator[tuple[int, int]]:
-        """Positions [a, b) one after the other, whole steps where attention is causal, but for the last one."""
-        if not self.causal:
-            return _tiles(start, n, self.tile)
-        whole = max(n - start, 0) // self.rows * self.rows + start
-        return (ends for part in ((start, whole, self.tile), (whole, n, self.rows)) for ends in _tiles(*part))
-
-    def steps(self, n: int) -> Iterator[tuple[int, int]]:
-        """Positions [a, b) of the steps."""
-        return _tiles(self.lag, n, self.rows)
 
     def hide(self, weights: Tensor) -> Tensor:
         """Weights of the queries (..., group * r, r) of r positions with the keys that they do not see set to zero."""
@@ -87,87 +103,68 @@ class FusedLayout(NamedTuple):
         positions = torch.arange(weights.shape[-2], device=weights.device)[:, None] // self.group
         return weights.masked_fill_(torch.arange(weights.shape[-1], device=weights.device) > positions, 0.0)
 
+    def parts(self, heads: Heads) -> list[tuple[int, int]]:
+        """First and last heads of groups: all of a short call; otherwise as many as fill a tile, and one for each thread."""
+        count, n, m = len(heads.q), max(heads.q.shape[-2], heads.k.shape[-2] * self.group), heads.key_slope.shape[-1]
+        threads = torch.get_num_threads()
+        if threads > 1 and count * n * m <= SHORT:
+            return [(0, count)]
+        size = max(min(TILE // max(min(self.rows * self.group, n) * m, 1), count // threads), 1)
+        return list(_tiles(0, count, size))
+
 
 def _tiles(start: int, stop: int, rows: int) -> Iterator[tuple[int, int]]:
     return ((a, min(a + rows, stop)) for a in range(start, stop, rows))
 
 
-class Heads(NamedTuple):
-    """Some heads of a call, with one leading axis (heads); all tensors are views.
+class _Walk:
+    """What both directions share: some heads of a call and their features."""
 
-    Attributes
-    ----------
-    q, k, v : Tensor (g, n, d), (g, p, d), (g, p, e)
-    bias : Tensor (g, p) or None
-        What is added to the logarithms of all features of a key; minus infinity for those that are masked.
-    queries, keys : Binary
-        Coefficients of both sides.
-    c : float
-        Coefficient of the squared norm; that of queries cancels and is left out.
-    layout : FusedLayout
+    def __init__(self, heads: Heads, layout: Layout) -> None:
+        self.heads, self.layout = heads, layout
+        self.positions = heads.q.shape[-2] // layout.group
+        room = TILE // max(len(heads.q) * layout.rows * layout.group * heads.key_slope.shape[-1], 1)
+        self.tile = layout.rows * max(room if layout.causal else 1, 1)
+
+    def keys(self, a: int, b: int, shift: Tensor, *, largest: bool = True) -> tuple[Tensor, Tensor]:
+        """Features of keys [a, b) under a stabiliser, or under the ``largest`` of it and their logarithms; and this."""
+        logs = torch.baddbmm(self.heads.bias[:, a:b], self.heads.k[:, a:b], self.heads.key_slope)
+        constant = self.heads.key_constant
+        if largest:
+            shift = torch.maximum(shift, logs.amax(dim=-2, keepdim=True).add_(constant))
+        return logs.sub_(shift - constant).exp2_(), shift
+
+    def query_logs(self, a: int, b: int, shift: Tensor) -> Tensor:
+        """Logarithms of features of queries [a, b) times a stabiliser."""
+        constant = self.heads.query_constant + shift
+        return torch.baddbmm(constant, self.heads.q[:, a:b], self.heads.query_slope)
+
+
+class Running(NamedTuple):
+    """Sums over keys of values and of ones, (g, m, e) and (g, 1, m), under a stabiliser (g, 1, m).
+
+    They are apart, since a product with one column more than whole registers takes a fifth longer.
     """
 
-    q: Tensor
-    k: Tensor
-    v: Tensor
-    bias: Tensor | None
-    queries: Binary
-    keys: Binary
-    c: float
-    layout: FusedLayout
-
-    @property
-    def positions(self) -> int:
-        """Number of positions of the queries."""
-        return int(self.q.shape[-2]) // self.layout.group
-
-    def norms(self, y: Tensor) -> Tensor:
-        """What keys add to all their logarithms, (g, p, 1)."""
-        z = self.keys.turned(y)
-        norms = z.square().sum(dim=-1, keepdim=True).mul_(self.c)
-        return norms if self.bias is None else norms.add_(self.bias[..., None])
-
-    def seen(self, shift: Tensor | None) -> Tensor | None:
-        """Which queries see a key, (g, n, 1), where the sums begin with this stabiliser; None means all."""
-        n, lag = self.positions, self.layout.lag if self.layout.causal else 0
-        if self.bias is None and not lag and self.k.shape[-2]:
-            return None
-        there = self.k.new_ones(*self.k.shape[:-1], dtype=torch.bool) if self.bias is None else self.bias > -torch.inf
-        if self.layout.causal:
-            seen = torch.nn.functional.pad(there, (lag, 0)).cumsum(dim=-1)[:, :n, None] > 0
-            seen = seen if self.layout.group == 1 else seen.repeat_interleave(self.layout.group, dim=1)
-        else:
-            seen = there.any(dim=-1)[:, None, None].expand(-1, self.q.shape[-2], 1)
-        return seen if shift is None else seen | (shift > NOTHING).any(dim=-1, keepdim=True)
-
-
-class Running:
-    """Sums over keys under a stabiliser, (g, m, e) and (g, 1, m), with the stabiliser (g, 1, m)."""
-
-    def __init__(self, values: Tensor, weights: Tensor, shift: Tensor) -> None:
-        self.values, self.weights, self.shift = values, weights, shift
-
-    @classmethod
-    def of(cls, sums: Tensor, shift: Tensor) -> Running:
-        """Sums with the weights as the last column, (g, m, e + 1), copied."""
-        return cls(sums[..., :-1].clone(), sums[..., -1:].mT.clone(), shift.clone())
-
-    @classmethod
-    def nothing(cls, heads: Heads) -> Running:
-        """Sums over no keys."""
-        m, e = heads.keys.slope.shape[-1], heads.v.shape[-1]
-        zeros = heads.v.new_zeros(len(heads.v), 1, m)
-        return cls(heads.v.new_zeros(len(heads.v), m, e), zeros, torch.full_like(zeros, NOTHING))
+    values: Tensor
+    weights: Tensor
+    shift: Tensor
 
     def at(self, shift: Tensor) -> Running:
-        """Return a copy of the sums under a higher stabiliser."""
+        """A copy under a higher stabiliser."""
         factor = (self.shift - shift).exp2_()
         return Running(self.values * factor.mT, self.weights * factor, shift)
 
-    def add(self, features: Tensor, v: Tensor) -> None:
+    def add(self, keys: Tensor, v: Tensor) -> None:
         """Add keys with features (g, p, m) under this stabiliser."""
-        self.values.baddbmm_(features.mT, v)
-        self.weights.add_(features.sum(dim=-2, keepdim=True))
+        self.values.baddbmm_(keys.mT, v)
+        self.weights.add_(keys.sum(dim=-2, keepdim=True))
+
+    def denominators(self, queries: Tensor) -> Tensor:
+        """Features (g, n, m) times the sums of ones, (g, n, 1); features of several heads are overwritten."""
+        if len(queries) == 1:  # a batched product with a column would be slow
+            return torch.bmm(queries, self.weights.mT)
+        return queries.mul_(self.weights).sum(dim=-1, keepdim=True)
 
     def write(self, sums: Tensor, shift: Tensor) -> None:
         """Into tensors (g, m, e + 1) and (g, 1, m)."""
@@ -175,8 +172,8 @@ class Running:
         shift.copy_(self.shift)
 
 
-class Output(NamedTuple):
-    """Where the results of some heads go.
+class Results(NamedTuple):
+    """Where the results of some heads go, and what the way back needs of them.
 
     Attributes
     ----------
@@ -196,491 +193,351 @@ class Output(NamedTuple):
     shifts: Tensor
 
 
-def forward(heads: Heads, to: Output, sums: Tensor | None, shift: Tensor | None) -> None:
-    """The results of some heads, where sums to begin with may be given."""
-    walk = _Forward(heads, to, sums, shift)
-    (walk.causal if heads.layout.causal else walk.everything)()
-    if to.shift.numel():
-        (walk.running or Running.nothing(heads)).write(to.sums, to.shift)
+class _Forward(_Walk):
+    """The forward loop; the sums over keys so far are those of no keys at first."""
 
+    def __init__(self, heads: Heads, layout: Layout, to: Results, start: tuple[Tensor, Tensor] | None) -> None:
+        super().__init__(heads, layout)
+        self.to = to
+        if start is None:
+            g, m, e = len(heads.v), heads.key_slope.shape[-1], heads.v.shape[-1]
+            ones = heads.v.new_zeros(g, 1, m)
+            self.running = Running(heads.v.new_zeros(g, m, e), ones, torch.full_like(ones, NOTHING))
+        else:
+            self.running = Running(start[0][..., :-1].clone(), start[0][..., -1:].mT.clone(), start[1])
+        self.hidden = self._hidden() if layout.masked or start is not None else None
 
-class _Forward:
-    """The forward loop over the tiles of some heads; there are no sums before the first key."""
+    def _hidden(self) -> Tensor:
+        """Which queries see no key, (g, n, 1)."""
+        there, n, lag, group = self.heads.bias > -torch.inf, self.positions, self.layout.lag, self.layout.group
+        if self.layout.causal:
+            there = torch.nn.functional.pad(there, (0, 0, lag, 0)).cumsum(dim=-2)[:, :n] > 0
+            there = there.repeat_interleave(group, dim=-2)
+        else:
+            there = there.any(dim=-2, keepdim=True).expand(-1, n * group, 1)
+        return ~(there | (self.running.shift > NOTHING).any(dim=-1, keepdim=True))
 
-    def __init__(self, heads: Heads, to: Output, sums: Tensor | None, shift: Tensor | None) -> None:
-        self.heads, self.to = heads, to
-        self.x, self.y = heads.queries.offsets(heads.q), heads.keys.offsets(heads.k)
-        self.norms, self.seen = heads.norms(self.y), heads.seen(shift)
-        self.running = None if sums is None or shift is None else Running.of(sums, shift)
+    def run(self) -> None:
+        """All keys first, or tile by tile."""
+        layout, p = self.layout, self.heads.k.shape[-2]
+        if not layout.causal:
+            self._absorb(0, p)
+            self._read(self.positions * layout.group)
+        else:
+            self._read(min(layout.lag, self.positions) * layout.group)
+            whole = max(self.positions - layout.lag, 0) // layout.rows * layout.rows + layout.lag
+            for part in ((layout.lag, whole, self.tile), (whole, self.positions, layout.rows)):
+                for a, b in _tiles(*part):
+                    self._tile(a, b)
+            if self.to.shift.numel():  # keys that no query sees, for the sums
+                self._absorb(max(self.positions - layout.lag, 0), p)
+        if self.to.shift.numel():
+            self.running.write(self.to.sums, self.to.shift)
 
-    def everything(self) -> None:
-        """All keys first, then the queries that see all of them."""
-        for a, b in self.heads.layout.tiles(self.y.shape[-2]):
-            self._absorb(a, b)
-        self._read(self.x.shape[-2])
+    def _absorb(self, start: int, stop: int) -> None:
+        """Add keys to the sums."""
+        for a, b in _tiles(start, stop, self.tile):
+            keys, shift = self.keys(a, b, self.running.shift)
+            self.running = self.running.at(shift)
+            self.running.add(keys, self.heads.v[:, a:b])
 
     def _read(self, n: int) -> None:
         """What the first n queries see of the sums."""
-        running = self.running or Running.nothing(self.heads)
-        bias = self.heads.queries.constant + running.shift
-        for a, b in _tiles(0, n, self.heads.layout.tile):
-            features, top = self._query_features(a, b, bias)
-            torch.bmm(features, running.values, out=self.to.out[:, a:b])
-            self._divide(a, b, self._denominator(a, b, products(features, running.weights)), top)
-
-    def _absorb(self, a: int, b: int) -> None:
-        features, shift = self._key_features(a, b)
-        v = self.heads.v[:, a:b]
-        if self.running is None:
-            self.running = Running(torch.bmm(features.mT, v), features.sum(dim=-2, keepdim=True), shift)
-        else:
-            self.running = self.running.at(shift)
-            self.running.add(features, v)
-
-    def causal(self) -> None:
-        """Tile by tile, with sums that run along."""
-        layout, n = self.heads.layout, self.heads.positions
-        before = min(layout.lag, n) * layout.group
-        if layout.lag and self.running is not None:
-            self._read(before)
-        elif layout.lag:
-            self.to.out[:, :before], self.to.log[:, :before] = 0.0, 2 * NOTHING
-        for a, b in layout.tiles(n, layout.lag):
-            self._tile(a, b)
-        if self.to.shift.numel():  # keys that no query sees, for the sums
-            for a, b in layout.tiles(self.y.shape[-2], max(n - layout.lag, 0)):
-                self._absorb(a, b)
+        if n and not (self.running.shift > NOTHING).any():
+            self.to.out[:, :n], self.to.log[:, :n] = 0.0, 2 * NOTHING
+            return
+        for a, b in _tiles(0, n, self.tile):
+            queries, top = self._queries(a, b)
+            torch.bmm(queries, self.running.values, out=self.to.out[:, a:b])
+            self._divide(a, b, self._shown(a, b, self.running.denominators(queries)), top)
 
     def _tile(self, a: int, b: int) -> None:
         """Queries of positions [a, b) with the sums and the keys that enter them."""
-        layout = self.heads.layout
-        keys, shift = self._key_features(a - layout.lag, b - layout.lag)
-        before = Running.nothing(self.heads) if self.running is None else self.running.at(shift)
-        before.shift = shift
+        layout, start, before = self.layout, a - self.layout.lag, self.running
+        keys, shift = self.keys(start, b - layout.lag, before.shift)
+        self.running = before.at(shift)
         first, last = a * layout.group, b * layout.group
-        queries, top = self._query_features(first, last, self.heads.queries.constant + shift)
+        queries, top = self._queries(first, last)
         steps = list(_tiles(0, b - a, layout.rows))
-        den = [self._step(ends, a, queries, keys, before) for ends in steps]
-        whole = self._denominator(first, last, den[0] if len(den) == 1 else torch.cat(den, dim=-2))
-        if b - a > 1 and float(whole.amin()) < LOWEST[whole.dtype]:
-            half = len(steps) // 2 * layout.rows or (b - a) // 2
+        parts = [self._step(start, ends, first, queries, keys) for ends in steps]
+        den = self._shown(first, last, parts[0] if len(parts) == 1 else torch.cat(parts, dim=-2))
+        if b - a > 1 and float(den.amin()) < LOWEST[den.dtype]:
+            self.running, half = before, len(steps) // 2 * layout.rows or (b - a) // 2
             self._tile(a, a + half)
             self._tile(a + half, b)
-            return
-        self._divide(first, last, whole, top)
-        self.running = before
+        else:
+            self._divide(first, last, den, top)
 
-    def _step(self, ends: tuple[int, int], a: int, queries: Tensor, keys: Tensor, before: Running) -> Tensor:
-        """Numerators of a step of the tile at ``a``, into the output; returns the denominators, and adds its keys."""
-        layout = self.heads.layout
-        start, group = a - layout.lag, layout.group
-        k, v = keys[:, slice(*ends)], self.heads.v[:, start + ends[0] : start + ends[1]]
-        q = queries[:, ends[0] * group : ends[1] * group]
-        self._save(start + ends[0], before)
+    def _step(self, start: int, ends: tuple[int, int], first: int, queries: Tensor, keys: Tensor) -> Tensor:
+        """Numerators of a step of a tile, into the output; returns the denominators, and adds its keys."""
+        (i, j), layout, running = ends, self.layout, self.running
+        k, v, own = keys[:, i:j], self.heads.v[:, start + i : start + j], slice(i * layout.group, j * layout.group)
+        q, (step, rest) = queries[:, own], divmod(start + i, layout.rows)
+        if self.to.steps.numel() and not rest:  # no half of a step, where a key hides others
+            running.write(self.to.steps[:, step], self.to.shifts[:, step])
         weights = layout.hide(torch.bmm(q, k.mT))
-        out = self.to.out[:, (a + ends[0]) * group : (a + ends[1]) * group]
-        torch.baddbmm(torch.bmm(weights, v), q, before.values, out=out)
-        den = products(q, before.weights).add_(weights.sum(dim=-1, keepdim=True))
-        before.add(k, v)
+        torch.baddbmm(
+            torch.bmm(weights, v), q, running.values, out=self.to.out[:, first + own.start : first + own.stop]
+        )
+        den = running.denominators(q).add_(weights.sum(dim=-1, keepdim=True))
+        running.add(k, v)
         return den
 
-    def _save(self, position: int, running: Running) -> None:
-        """The sums before a step, if they are asked for; steps are divided where a key hides others."""
-        i, rest = divmod(position, self.heads.layout.rows)
-        if self.to.steps.numel() and not rest:
-            running.write(self.to.steps[:, i], self.to.shifts[:, i])
-
-    def _key_features(self, a: int, b: int) -> tuple[Tensor, Tensor]:
-        """Features of keys [a, b), under the largest logarithms so far."""
-        logs = torch.baddbmm(self.norms[:, a:b], self.y[:, a:b], self.heads.keys.slope)
-        constant, largest = self.heads.keys.constant, logs.amax(dim=-2, keepdim=True)
-        if self.running is not None:
-            shift = torch.maximum(self.running.shift, largest.add_(constant))
-            return logs.sub_(shift - constant).exp2_(), shift
-        if self.heads.bias is not None:
-            largest.clamp_(min=NOTHING)
-        return logs.sub_(largest).exp2_(), largest + constant
-
-    def _query_features(self, a: int, b: int, bias: Tensor) -> tuple[Tensor, Tensor]:
+    def _queries(self, a: int, b: int) -> tuple[Tensor, Tensor]:
         """Features of queries [a, b) times the stabiliser, divided by the largest of each row."""
-        logs = torch.baddbmm(bias, self.x[:, a:b], self.heads.queries.slope)
+        logs = self.query_logs(a, b, self.running.shift)
         top = logs.amax(dim=-1, keepdim=True)
         return logs.sub_(top).exp2_(), top
 
-    def _denominator(self, a: int, b: int, den: Tensor) -> Tensor:
+    def _shown(self, a: int, b: int, den: Tensor) -> Tensor:
         """One in place of the denominators of queries that see nothing."""
-        return den if self.seen is None else den.masked_fill_(~self.seen[:, a:b], 1.0)
+        return den if self.hidden is None else den.masked_fill_(self.hidden[:, a:b], 1.0)
 
     def _divide(self, a: int, b: int, den: Tensor, top: Tensor) -> None:
         """Numerators, which are in the output, by denominators, and the logarithms of these."""
         self.to.out[:, a:b].div_(den)
         log = torch.add(den.log2_(), top, out=self.to.log[:, a:b])
-        if self.seen is not None:
-            log.masked_fill_(~self.seen[:, a:b], 2 * NOTHING)
+        if self.hidden is not None:
+            log.masked_fill_(self.hidden[:, a:b], 2 * NOTHING)
 
 
-def products(features: Tensor, row: Tensor) -> Tensor:
-    """Features (g, n, m) times weights (g, 1, m), (g, n, 1); features of several heads are overwritten.
-
-    A batched product with a column would be slow.
-    """
-    if features.shape[0] == 1:
-        return torch.bmm(features, row.mT)
-    return features.mul_(row).sum(dim=-1, keepdim=True)
+def _at(sums: Tensor, before: Tensor, shift: Tensor) -> Tensor:
+    """A copy of sums under a higher stabiliser."""
+    return sums * (before - shift).exp2_().mT
 
 
-TILE = 1 << 18
-"""Features of a tile: few enough for the cache of a core, enough for matrix products."""
+class _Backward(_Walk):
+    """The backward loop, from what the forward loop has left and the gradients of its output and logarithms.
 
-SHORT = 1 << 18
-"""Features of a call up to which it is one group: dividing each operation costs less than sharing Python's lock."""
-
-TENSORS = 11
-"""Tensors that both operators begin with."""
-
-_CALL = TENSORS + 5
-"""Arguments that both operators begin with."""
-
-RESULT_AXES = (2, 2, 2, 2, 3, 3)
-"""Axes of `Call.results` that are not leading ones."""
-
-
-class Call:
-    """The inputs that both operators begin with, in their order.
-
-    Parameters
-    ----------
-    *inputs
-        Queries, keys, values, the bias of keys (..., p), slope, constant and centre of queries, slope, constant, centre and
-        turn of keys (some of them None); then the coefficient of the squared norm, and of the `FusedLayout` what is known of
-        it: ``causal``, ``lag``, ``group`` and ``rows``.
+    Gradients of coefficients go nowhere if they are not asked for.
     """
 
-    def __init__(self, *inputs: Any) -> None:
-        self.tensors: Sequence[Tensor | None] = inputs[:TENSORS]
-        self.q, self.k, self.v, self.bias = inputs[:4]
-        self.m: int = inputs[4].shape[-1]
-        self.c, self.causal, self.lag, self.group, self.rows = inputs[TENSORS:]
-        axes = [tuple(x.shape[: -1 if i == 3 else -2]) for i, x in enumerate(self.tensors) if x is not None]
-        first = axes[0]
-        same = all(other in ((), first) for other in axes)
-        self.lead: tuple[int, ...] = first if same else tuple(torch.broadcast_shapes(*axes))
-
-    def results(self, save: bool, kept: bool) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Room for the output, its logarithms, the sums and their stabiliser, and these two before each step."""
-        n, e, m = self.q.shape[-2], self.v.shape[-1], self.m if kept or (save and not self.causal) else 0
-        steps = (n // self.group - self.lag + self.rows - 1) // self.rows if save and self.causal else 0
-        shapes = ((n, e), (n, 1), (m, e + 1), (1, m), (steps, self.m, e + 1), (steps, 1, self.m))
-        out, log, sums, shift, before, shifts = (self.v.new_empty(*self.lead, *shape) for shape in shapes)
-        return out, log, sums, shift, before, shifts
-
-    def gradients(self, biased: bool, coefficients: bool) -> list[Tensor]:
-        """Room for the gradients of all tensors, with all leading axes; empty ones where none is asked for."""
-        wanted = (True, True, True, biased, *(coefficients,) * 7)
-        return [
-            self.v.new_zeros(*self.lead, *x.shape[x.ndim - (1 if i == 3 else 2) :])
-            if ask and x is not None
-            else self.v.new_empty(0)
-            for i, (x, ask) in enumerate(zip(self.tensors, wanted, strict=True))
-        ]
-
-    def groups(self) -> Groups:
-        """All heads of a short call; otherwise as many as fill a tile, and enough groups for all threads."""
-        lead, positions = self.lead or (1,), max(self.q.shape[-2] // self.group, self.k.shape[-2], 1)
-        heads, threads = math.prod(lead), torch.get_num_threads()
-        if threads > 1 and heads * positions * self.group * self.m <= SHORT:
-            return Groups(lead, max(heads, 1))
-        most = TILE // (min(self.rows, positions) * self.group * self.m)
-        most = max(min(most, heads // threads), 1)
-        if most >= lead[-1] > 0:
-            return Groups(lead, most // lead[-1] * lead[-1])
-        return Groups(lead, next(size for size in range(most, 0, -1) if lead[-1] % size == 0))
-
-    def heads(self, groups: Groups) -> Callable[[int, int], Heads]:
-        """The inputs of the heads from a to before b."""
-        layout = self._layout(groups)
-        parts = [groups.parts(x, 1 if i == 3 else 2) for i, x in enumerate(self.tensors)]
-
-        def between(a: int, b: int) -> Heads:
-            q, k, v, bias, *sides = (part(a, b) for part in parts)
-            return Heads(q, k, v, bias, Binary.of(*sides[:3]), Binary.of(*sides[3:]), self.c, layout)
-
-        return between
-
-    def all_heads(self, groups: Groups) -> Heads:
-        """The inputs of all heads, which are one group."""
-        q, k, v, *sides = (groups.whole(x, 1 if i == 3 else 2) for i, x in enumerate(self.tensors))
-        return Heads(q, k, v, sides[0], Binary.of(*sides[1:4]), Binary.of(*sides[4:]), self.c, self._layout(groups))
-
-    def _layout(self, groups: Groups) -> FusedLayout:
-        steps = TILE // (groups.size * self.rows * self.group * self.m) if self.causal else 1
-        return FusedLayout(self.causal, self.lag, self.group, self.rows, self.rows * max(steps, 1))
-
-
-class Groups(NamedTuple):
-    """How heads are divided.
-
-    Attributes
-    ----------
-    lead : tuple of int
-        All leading axes; the last one counts the heads of a sequence.
-    size : int
-        Heads of a group, but for the last one: a divisor or a multiple of the heads of a sequence.
-    """
-
-    lead: tuple[int, ...]
-    size: int
-
-    def ends(self) -> list[tuple[int, int]]:
-        """First head of each group, and the one behind its last."""
-        n = math.prod(self.lead)
-        return [(a, min(a + self.size, n)) for a in range(0, n, self.size)]
-
-    def parts(self, x: Tensor | None, axes: int = 2) -> Callable[[int, int], Any]:
-        """The heads of a group, (b - a, ...), of a tensor whose last ``axes`` are not leading ones.
-
-        Parts are views where the memory of the tensor allows them, and always of a contiguous one with all leading axes.
-        """
-        if x is None:
-            return lambda a, b: None
-        rank, heads = x.ndim - axes, self.lead[-1]
-        tail = x.shape[rank:]
-        if rank <= 1 or x.shape[: rank - 1].numel() == 1:  # the same for all sequences
-            return self._repeated(x.reshape(x.shape[rank - 1] if rank else 1, *tail))
-        if x.is_contiguous() and x.shape[:rank] == self.lead:
-            flat = x.flatten(0, rank - 1)
-            return lambda a, b: flat[a:b]
-        members = x.expand(*self.lead, *tail).flatten(0, -axes - 2)
-        if self.size <= heads:
-            return lambda a, b: members[a // heads].narrow(0, a % heads, b - a)
-        return lambda a, b: members[a // heads : b // heads].flatten(0, 1)
-
-    @property
-    def single(self) -> bool:
-        """Whether all heads are one group."""
-        return self.size == math.prod(self.lead)
-
-    def whole(self, x: Tensor | None, axes: int = 2) -> Any:
-        """All heads of a tensor whose last ``axes`` are not leading ones."""
-        if x is None:
-            return None
-        rank = x.ndim - axes
-        if not rank:
-            return x.expand(self.size, *x.shape)
-        full = x if x.shape[:rank] == self.lead else x.expand(*self.lead, *x.shape[rank:])
-        return full if len(self.lead) == 1 else full.flatten(0, len(self.lead) - 1)
-
-    def _repeated(self, x: Tensor) -> Callable[[int, int], Tensor]:
-        """Function of a range of sequences that returns their part of a tensor for each head, or for all of them."""
-        heads = self.lead[-1]
-        if x.shape[0] > 1 and self.size <= heads:
-            return lambda a, b: x.narrow(0, a % heads, b - a)
-        copies = self.size // heads, *(1,) * (x.ndim - 1)
-        whole = x.expand(self.size, *x.shape[1:]) if x.shape[0] == 1 else x.repeat(*copies)
-        return lambda a, b: whole if b - a == self.size else whole[: b - a]
-
-    def result_parts(self, results: Sequence[Tensor]) -> Callable[[int, int], list[Tensor]]:
-        """The heads of a group of `Call.results`; results that were not asked for have no heads."""
-        parts = [
-            self.parts(x, axis) if x.numel() or k < 2 else None
-            for k, (x, axis) in enumerate(zip(results, RESULT_AXES, strict=True))
-        ]
-        return lambda a, b: [x if part is None else part(a, b) for x, part in zip(results, parts, strict=True)]
-
-
-class Saved(NamedTuple):
-    """What the forward loop has left for some heads, as in its `Output`, with the gradients of its two results.
-
-    ``sums`` and ``shift`` are those over all keys, and are used where all see all.
-    """
-
-    out: Tensor
-    log: Tensor
-    sums: Tensor
-    shift: Tensor
-    steps: Tensor
-    shifts: Tensor
-    d_out: Tensor
-    d_log: Tensor
-
-
-class Gradients(NamedTuple):
-    """Where the gradients go: those of the bias and of coefficients are None if nobody asks for them."""
-
-    q: Tensor
-    k: Tensor
-    v: Tensor
-    bias: Tensor | None
-    queries: Binary | None
-    keys: Binary | None
-
-    @classmethod
-    def of(cls, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, *sides: Any) -> Gradients:
-        """From the coefficients one by one, all of them None if nobody asks."""
-        asked = sides[0] is not None
-        return cls(q, k, v, bias, Binary.of(*sides[:3]) if asked else None, Binary.of(*sides[3:]) if asked else None)
-
-
-def backward(heads: Heads, saved: Saved, to: Gradients) -> None:
-    """The gradients of some heads."""
-    walk = _Backward(heads, saved, to)
-    (walk.causal if heads.layout.causal else walk.everything)()
-
-
-class _Backward:
-    """The backward loop over the steps of some heads."""
-
-    def __init__(self, heads: Heads, saved: Saved, to: Gradients) -> None:
-        self.heads, self.saved, self.to = heads, saved, to
-        self.x, self.y = heads.queries.offsets(heads.q), heads.keys.offsets(heads.k)
-        self.norms = heads.norms(self.y)
-        self.slopes = [side.slope.mT * _LN2 for side in (heads.queries, heads.keys)]
-        rest = saved.d_log * math.log2(math.e) - (saved.d_out * saved.out).sum(dim=-1, keepdim=True)
-        self.given = torch.cat([saved.d_out, rest], dim=-1)
-        self.values = torch.nn.functional.pad(heads.v, (0, 1), value=1.0)
+    def __init__(
+        self, heads: Heads, layout: Layout, left: Results, given: tuple[Tensor, Tensor], to: Heads, asked: bool
+    ) -> None:
+        super().__init__(heads, layout)
+        (d_out, d_log), self.left, self.to, self.asked = given, left, to, asked
+        rest = d_log * LOG2E - (d_out * left.out).sum(dim=-1, keepdim=True)
+        self.given, self.values = torch.cat([d_out, rest], dim=-1), with_ones(heads.v)
         # queries that see nothing have no gradient: all their features vanish
-        self.log = saved.log.masked_fill(saved.log <= NOTHING, torch.inf)
+        self.log = left.log.masked_fill(left.log <= NOTHING, torch.inf)
+        self.slopes = heads.query_slope.mT * _LN2, heads.key_slope.mT * _LN2
         self.behind: Tensor | None = None  # the sums R, (g, m, e + 1)
-        self.shift: Tensor | None = None  # their stabiliser
+        self.shift = left.shift  # their stabiliser
 
-    def everything(self) -> None:
-        """All queries see all keys."""
-        layout, shift = self.heads.layout, self.saved.shift
-        behind = torch.zeros_like(self.saved.sums)
-        bias, sums = self.heads.queries.constant + shift, self.saved.sums.mT
-        for a, b in layout.tiles(self.x.shape[-2]):
-            queries, given = self._query_features(a, b, bias), self.given[:, a:b]
+    def run(self) -> None:
+        """From the last step to the first, or all queries and then all keys."""
+        lag, rows = self.layout.lag, self.layout.rows
+        if self.layout.causal:
+            for i, (a, b) in reversed(list(enumerate(_tiles(lag, self.positions, rows)))):
+                self._step(a, b, self.left.steps[:, i], self.left.shifts[:, i])
+            return
+        behind, sums = torch.zeros_like(self.left.sums), self.left.sums.mT
+        for a, b in _tiles(0, self.heads.q.shape[-2], self.tile):
+            queries, given = self._queries(a, b, self.shift), self.given[:, a:b]
             behind.baddbmm_(queries.mT, given)
             self._to_queries(a, b, torch.bmm(given, sums).mul_(queries))
-        for a, b in layout.tiles(self.y.shape[-2]):
-            keys = self._key_logs(a, b).sub_(shift).exp2_()
-            self._to_values(a, b, torch.bmm(keys, behind[..., :-1]))
+        for a, b in _tiles(0, self.heads.k.shape[-2], self.tile):
+            keys, _ = self.keys(a, b, self.shift, largest=False)
+            self.to.v[:, a:b] = torch.bmm(keys, behind[..., :-1])
             self._to_keys(a, b, torch.bmm(self.values[:, a:b], behind.mT).mul_(keys))
 
-    def causal(self) -> None:
-        """From the last step to the first."""
-        for i, (a, b) in reversed(list(enumerate(self.heads.layout.steps(self.heads.positions)))):
-            self._step(a, b, Running.of(self.saved.steps[:, i], self.saved.shifts[:, i]))
-
-    def _step(self, a: int, b: int, running: Running) -> None:
-        layout = self.heads.layout
+    def _step(self, a: int, b: int, sums: Tensor, before: Tensor) -> None:
+        """Queries of positions [a, b) and the keys that enter the sums there, which are under the stabiliser ``before``."""
+        layout = self.layout
         first, last, start, stop = a - layout.lag, b - layout.lag, a * layout.group, b * layout.group
-        logs = self._key_logs(first, last)
-        shift = torch.maximum(running.shift, logs.amax(dim=-2, keepdim=True))
-        queries = self._query_features(start, stop, self.heads.queries.constant + shift)
+        keys, shift = self.keys(first, last, before)
+        queries = self._queries(start, stop, shift)
         if b - a > 1 and float(queries.amax()) > 1 / LOWEST[queries.dtype]:
-            self._halves(a, b, running)
+            self._halves(a, b, sums, before)
             return
-        keys, before = logs.sub_(shift).exp2_(), running.at(shift)
-        given, values = self.given[:, start:stop], self.values[:, first:last]
-        behind = self._behind(shift)
+        sums, values = _at(sums, before, shift), self.values[:, first:last]
+        given, behind = self.given[:, start:stop], self._behind(shift)
         weights, both = (layout.hide(torch.bmm(x, y.mT)) for x, y in ((queries, keys), (given, values)))
-        d_queries = torch.bmm(given[..., :-1], before.values.mT).baddbmm_(both, keys)
-        d_queries.addcmul_(given[..., -1:], before.weights)
-        self._to_queries(start, stop, d_queries.mul_(queries))
-        d_keys = torch.bmm(values, behind.mT).baddbmm_(both.mT, queries)
-        self._to_keys(first, last, d_keys.mul_(keys))
-        self._to_values(first, last, torch.bmm(keys, behind[..., :-1]).baddbmm_(weights.mT, given[..., :-1]))
+        self._to_queries(start, stop, torch.bmm(given, sums.mT).baddbmm_(both, keys).mul_(queries))
+        self._to_keys(first, last, torch.bmm(values, behind.mT).baddbmm_(both.mT, queries).mul_(keys))
+        self.to.v[:, first:last] = torch.bmm(keys, behind[..., :-1]).baddbmm_(weights.mT, given[..., :-1])
         self.behind = behind.baddbmm_(queries.mT, given)
 
-    def _halves(self, a: int, b: int, running: Running) -> None:
-        """The second half first, from the sums with the keys of the first half."""
-        middle, lag = (a + b) // 2, self.heads.layout.lag
-        logs = self._key_logs(a - lag, middle - lag)
-        shift = torch.maximum(running.shift, logs.amax(dim=-2, keepdim=True))
-        between = running.at(shift)
-        between.add(logs.sub_(shift).exp2_(), self.heads.v[:, a - lag : middle - lag])
-        self._step(middle, b, between)
-        self._step(a, middle, running)
+    def _halves(self, a: int, b: int, sums: Tensor, before: Tensor) -> None:
+        """The second half of a step first, from the sums with the keys of the first half."""
+        middle, lag = (a + b) // 2, self.layout.lag
+        keys, shift = self.keys(a - lag, middle - lag, before)
+        between = _at(sums, before, shift).baddbmm_(keys.mT, self.values[:, a - lag : middle - lag])
+        self._step(middle, b, between, shift)
+        self._step(a, middle, sums, before)
 
     def _behind(self, shift: Tensor) -> Tensor:
         """The sums over queries behind a step, under its stabiliser, which is not above theirs."""
-        if self.behind is None or self.shift is None:
+        if self.behind is None:
             found = self.values.new_zeros(len(self.values), shift.shape[-1], self.values.shape[-1])
         else:
             found = self.behind.mul_((shift - self.shift).exp2_().mT)
         self.shift = shift
         return found
 
-    def _key_logs(self, a: int, b: int) -> Tensor:
-        logs = torch.baddbmm(self.heads.keys.constant, self.y[:, a:b], self.heads.keys.slope)
-        return logs.add_(self.norms[:, a:b])
-
-    def _query_features(self, a: int, b: int, bias: Tensor) -> Tensor:
-        """Features of queries [a, b) times the stabiliser, divided by their denominators."""
-        return torch.baddbmm(bias, self.x[:, a:b], self.heads.queries.slope).sub_(self.log[:, a:b]).exp2_()
+    def _queries(self, a: int, b: int, shift: Tensor) -> Tensor:
+        """Features of queries [a, b) times a stabiliser, divided by their denominators."""
+        return self.query_logs(a, b, shift).sub_(self.log[:, a:b]).exp2_()
 
     def _to_queries(self, a: int, b: int, logs: Tensor) -> None:
         """From gradients of logarithms to base e, to queries and coefficients."""
-        part = torch.bmm(logs, self.slopes[0])
-        self.to.q[:, a:b] = part
-        if self.to.queries is not None:
-            _collect(self.to.queries, self.x[:, a:b], logs, part)
+        self.to.q[:, a:b] = torch.bmm(logs, self.slopes[0])
+        if self.asked:
+            self.to.query_slope.baddbmm_(self.heads.q[:, a:b].mT, logs, alpha=_LN2)
+            self.to.query_constant.add_(logs.sum(dim=-2, keepdim=True), alpha=_LN2)
 
     def _to_keys(self, a: int, b: int, logs: Tensor) -> None:
-        y, side = self.y[:, a:b], self.heads.keys
-        part = torch.bmm(logs, self.slopes[1])
-        whole = logs.sum(dim=-1, keepdim=True)
-        if self.to.bias is not None:
-            self.to.bias[:, a:b] = whole[..., 0] * _LN2
-        turned = side.turned(y) * whole.mul_(2 * self.heads.c * _LN2)
-        part += turned if side.turn is None else torch.bmm(turned, side.turn.mT)
-        self.to.k[:, a:b] = part
-        if self.to.keys is not None:
-            _collect(self.to.keys, y, logs, part)
-            if self.to.keys.turn is not None:
-                self.to.keys.turn.baddbmm_(y.mT, turned)
-
-    def _to_values(self, a: int, b: int, part: Tensor) -> None:
-        self.to.v[:, a:b] = part
+        self.to.k[:, a:b] = torch.bmm(logs, self.slopes[1])
+        self.to.bias[:, a:b] = logs.sum(dim=-1, keepdim=True) * _LN2
+        if self.asked:
+            self.to.key_slope.baddbmm_(self.heads.k[:, a:b].mT, logs, alpha=_LN2)
+            self.to.key_constant.add_(logs.sum(dim=-2, keepdim=True), alpha=_LN2)
 
 
-def _collect(to: Binary, offsets: Tensor, logs: Tensor, part: Tensor) -> None:
-    """Add the gradients of coefficients from some rows."""
-    to.slope.baddbmm_(offsets.mT, logs, alpha=_LN2)
-    to.constant.add_(logs.sum(dim=-2, keepdim=True), alpha=_LN2)
-    if to.centre is not None:
-        to.centre.sub_(part.sum(dim=-2, keepdim=True))
+_INPUTS, _CALL = len(Heads._fields), len(Heads._fields) + len(Layout._fields)
+_SCHEMA = (
+    ", ".join(f"Tensor {name}" for name in Heads._fields) + ", bool causal, bool masked, int lag, int group, int rows"
+)
 
 
-def by_plain_operations(call: Call) -> tuple[Tensor, Tensor]:
+def _flat(x: Tensor, axes: int = 2) -> Tensor:
+    """All but the last axes as one."""
+    tail = x.ndim - axes
+    return x.reshape(math.prod(x.shape[:tail]), *x.shape[tail:])
+
+
+def _room(inputs: Sequence[Any], save: bool, keep: bool) -> Results:
+    """Tensors for the results of a call."""
+    heads, layout = Heads(*inputs[:_INPUTS]), Layout(*inputs[_INPUTS:_CALL])
+    lead, n, m, e = heads.v.shape[:-2], heads.q.shape[-2], heads.key_slope.shape[-1], heads.v.shape[-1]
+    kept = m if keep or (save and not layout.causal) else 0
+    steps = (n // layout.group - layout.lag + layout.rows - 1) // layout.rows if save and layout.causal else 0
+    shapes = ((n, e), (n, 1), (kept, e + 1), (1, kept), (steps, m, e + 1), (steps, 1, m))
+    return Results(*(heads.v.new_empty(*lead, *shape) for shape in shapes))
+
+
+def _flat_results(results: Sequence[Tensor]) -> Results:
+    return Results(*(_flat(x, 2 if i < 4 else 3) for i, x in enumerate(results)))
+
+
+def _forward_here(*inputs: Any) -> tuple[Tensor, ...]:
+    """The call, the ``save`` and ``keep`` of `_room`, and sums to begin with or None."""
+    save, keep, sums, shift = inputs[_CALL:]
+    heads, layout = Heads(*map(_flat, inputs[:_INPUTS])), Layout(*inputs[_INPUTS:_CALL])
+    results = _room(inputs, save, keep)
+    room, start = _flat_results(results), None if sums is None else (_flat(sums), _flat(shift))
+
+    def task(a: int, b: int) -> None:
+        own = None if start is None else (start[0][a:b], start[1][a:b])
+        _Forward(Heads(*(x[a:b] for x in heads)), layout, Results(*(x[a:b] for x in room)), own).run()
+
+    run_all([partial(task, *ends) for ends in layout.parts(heads)])
+    return tuple(results)
+
+
+def _backward_here(*inputs: Any) -> list[Tensor]:
+    """The call, whether gradients of coefficients are asked for, the results and their gradients."""
+    asked, results, *given = inputs[_CALL:]
+    heads, layout = Heads(*map(_flat, inputs[:_INPUTS])), Layout(*inputs[_INPUTS:_CALL])
+    left, given, found = _flat_results(results), [_flat(x) for x in given], _gradient_room(inputs, asked)
+    to = Heads(*(_flat(x) if x.numel() else x for x in found))
+
+    def task(a: int, b: int) -> None:
+        own, room = (Heads(*(x[a:b] for x in tensors)) for tensors in (heads, to))
+        results = Results(*(x[a:b] for x in left))
+        _Backward(own, layout, results, (given[0][a:b], given[1][a:b]), room, asked).run()
+
+    run_all([partial(task, *ends) for ends in layout.parts(heads)])
+    return found
+
+
+def _gradient_room(inputs: Sequence[Any], asked: bool) -> list[Tensor]:
+    """Tensors for the gradients of a call; empty ones for those of coefficients that are not asked for."""
+    return [x.new_zeros(x.shape if asked or i < 4 else 0) for i, x in enumerate(inputs[:_INPUTS])]
+
+
+_forward = torch.library.custom_op(
+    "bochner::linear_attention",
+    _forward_here,
+    mutates_args=(),
+    schema=f"({_SCHEMA}, bool save, bool keep, Tensor? sums, Tensor? shift) -> ({', '.join(['Tensor'] * 6)})",
+)
+_backward = torch.library.custom_op(
+    "bochner::linear_attention_backward",
+    _backward_here,
+    mutates_args=(),
+    schema=f"({_SCHEMA}, bool asked, Tensor[] results, Tensor d_out, Tensor d_log) -> Tensor[]",
+)
+_forward.register_fake(lambda *inputs: tuple(_room(inputs, *inputs[_CALL : _CALL + 2])))
+_backward.register_fake(lambda *inputs: _gradient_room(inputs, inputs[_CALL]))
+
+
+def _here(x: Tensor) -> bool:
+    """Whether there are numbers to work on at once: the dispatcher is for graphs, and would load torch's compiler."""
+    return type(x) in (Tensor, torch.nn.Parameter) and not x.is_meta and not torch.compiler.is_compiling()
+
+
+class _Attention(torch.autograd.Function):
+    """The operator with its gradient."""
+
+    @staticmethod
+    def forward(*inputs: Any) -> Any:
+        return (_forward_here if _here(inputs[0]) else _forward)(*inputs)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.save_for_backward(*inputs[:_INPUTS], *output)
+        ctx.constants = inputs[_INPUTS:_CALL]
+        ctx.mark_non_differentiable(*output[2:])
+
+    @staticmethod
+    def backward(ctx: Any, d_out: Tensor, d_log: Tensor, *_: Any) -> Any:
+        if torch.is_grad_enabled():  # a gradient that can be differentiated again
+            return _plain_gradients(ctx, d_out, d_log)
+        return _gradients(ctx, d_out, d_log)
+
+
+def _gradients(ctx: Any, d_out: Tensor, d_log: Tensor) -> tuple[Tensor | None, ...]:
+    """The gradients of the inputs of an operator."""
+    saved = ctx.saved_tensors  # once: under checkpointing they are computed again
+    inputs, results, needed = saved[:_INPUTS], saved[_INPUTS:], ctx.needs_input_grad
+    if not (results[4].shape[-3] if ctx.constants[0] else results[3].shape[-1]):  # no gradients were expected
+        results = _forward(*inputs, *ctx.constants, True, False, None, None)
+    operator: Callable[..., Any] = _backward_here if _here(inputs[0]) else _backward
+    found = operator(*inputs, *ctx.constants, any(needed[4:_INPUTS]), list(results), d_out, d_log)
+    return (*(x if ask else None for x, ask in zip(found, needed, strict=False)), *(None,) * (len(needed) - _INPUTS))
+
+
+# within a graph the operator has its gradient from here: dynamo does not follow one function inside of another
+_forward.register_autograd(
+    lambda ctx, d_out, d_log, *_: _gradients(ctx, d_out, d_log), setup_context=_Attention.setup_context
+)
+
+
+def _plain_gradients(ctx: Any, d_out: Tensor, d_log: Tensor) -> tuple[Tensor | None, ...]:
+    """Gradients of the inputs by plain operations, which have derivatives of their own."""
+    needed = ctx.needs_input_grad
+    inputs = [x.view_as(x) if ask else x for x, ask in zip(ctx.saved_tensors[:_INPUTS], needed, strict=False)]
+    asked = [x for x, ask in zip(inputs, needed, strict=False) if ask]
+    results = _by_plain_operations(Heads(*inputs), Layout(*ctx.constants))
+    found = iter(torch.autograd.grad(results, asked, (d_out, d_log), create_graph=True, allow_unused=True))
+    return tuple(next(found) if ask else None for ask in needed)
+
+
+def _by_plain_operations(heads: Heads, layout: Layout) -> tuple[Tensor, Tensor]:
     """The output of a call and the logarithms of its denominators."""
-    of_queries, of_keys = Binary.of(*call.tensors[4:7]), Binary.of(*call.tensors[7:])
-    q, k, values = of_queries.offsets(call.q), of_keys.offsets(call.k), with_ones(call.v)
-    norms = of_keys.turned(k).square().sum(dim=-1, keepdim=True) * call.c
-    if call.bias is not None:
-        norms = norms + call.bias.clamp(min=2 * NOTHING)[..., None]
-    queries = LogFeatures(None, q @ of_queries.slope + of_queries.constant)
-    keys = LogFeatures(None, k @ of_keys.slope + of_keys.constant + norms)
-    if call.causal:
-        part, _ = causal(queries, keys, values, lag=call.lag, group=call.group)
+    queries = LogFeatures(None, heads.q @ heads.query_slope + heads.query_constant)
+    bias = heads.bias.clamp(min=2 * NOTHING)
+    keys = LogFeatures(None, heads.k @ heads.key_slope + heads.key_constant + bias)
+    values = with_ones(heads.v)
+    if layout.causal:
+        part, _ = causal(queries, keys, values, lag=layout.lag, group=layout.group)
     else:
         part, _ = everything(queries, keys, values, None)
     seen = part.scale > NOTHING / 2
     den = torch.where(seen, part.sums[..., -1:], 1.0)
     return part.sums[..., :-1] / den, torch.where(seen, part.scale + den.log2(), 2 * NOTHING)
-
-
-_CAUSAL_ROWS = 64
-"""Rows of a causal step: products within it cost less than those with the sums."""
-
-
-class Fused(NamedTuple):
-    """The result of `attend`.
-
-    Attributes
-    ----------
-    out : Tensor (..., n, e)
-        Normalised over the keys that were met; zero for queries that saw none.
-    log : Tensor (..., n, 1)
-        Logarithm of the denominator to base two, but for the squared norm of the query.
-    sums : KeySums or None
-        Over all keys, if they are to be kept.
-    """
-
-    out: Tensor
-    log: Tensor
-    sums: KeySums | None
 
 
 def attend(
@@ -697,28 +554,42 @@ def attend(
     rows: int | None = None,
     sums: KeySums | None = None,
     keep: bool = False,
-) -> Fused:
-    """Attend to all keys, or with ``causal`` to key j up to ``i - lag``, and to those in the sums; see `FusedLayout`.
+) -> tuple[Tensor, Tensor, KeySums | None]:
+    """Attend to all keys, or with ``causal`` to key j up to ``i - lag``, and to those in the sums; see `Layout`.
 
     Gradients flow to queries, keys, values, the bias of keys (..., p) and features, but not to or from the sums.
+
+    Returns
+    -------
+    out : Tensor (..., n, e)
+        Normalised over the keys that were met; zero for queries that saw none.
+    log : Tensor (..., n, 1)
+        Logarithm of the denominator to base two, but for the squared norm of the query.
+    sums : KeySums or None
+        Over all keys, if they are to be kept.
     """
     if isinstance(root, Tensor):
         q, k, root = q * root, k * root, 1.0
     (of_queries, _), (of_keys, c) = (features.binary(root, q, key=key) for key in (False, True))
+    x, y = of_queries.offsets(q), of_keys.offsets(k)
+    bias = of_keys.turned(y).square().sum(dim=-1, keepdim=True) * c
+    if key_bias is not None:
+        bias = bias + (key_bias * LOG2E).to(bias.dtype)[..., None]
+    tensors = (x, y, v, bias, *of_queries[:2], *of_keys[:2])
+    lead = torch.broadcast_shapes(*(z.shape[:-2] for z in tensors))
+    inputs = [z if z.shape[:-2] == lead else z.expand(*lead, *z.shape[-2:]) for z in tensors]
     values, shift = to_base_two(sums) or (None, None)
     if rows is None:
         rows = _CAUSAL_ROWS if causal else min(max(TILE // features.width, 64), 1024)
-    if key_bias is not None:
-        key_bias = key_bias.to(v.dtype) * LOG2E
-    inputs = (q, k, v, key_bias, *of_queries[:3], *of_keys)
-    save = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
+    save = torch.is_grad_enabled() and any(z.requires_grad for z in inputs)
     operator: Callable[..., Any] = _Attention.apply
     if torch.compiler.is_compiling():
         operator = _forward
     elif not save and _here(q):  # autograd would take 60 microseconds, which a short call notices
         operator = _forward_here
-    out, log, values, shift, *_ = operator(*inputs, c, causal, lag, group, rows, save, keep, values, shift)
-    return Fused(out, log, to_base_e(KeySums(values, shift)) if keep else None)
+    layout = Layout(causal, key_bias is not None, lag, group, rows)
+    out, log, after, top, *_ = operator(*inputs, *layout, save, keep, values, shift)
+    return out, log, to_base_e(KeySums(after, top)) if keep else None
 
 
 def scale_of(features: QuadraticFeatures, q: Tensor, root: float | Tensor, log: Tensor) -> Tensor:
@@ -728,154 +599,3 @@ def scale_of(features: QuadraticFeatures, q: Tensor, root: float | Tensor, log: 
     side, c = features.binary(root, q, key=False)
     norms = side.turned(side.offsets(q)).square().sum(dim=-1, keepdim=True)
     return torch.where(log > NOTHING, log + c * norms, log)
-
-
-def _forward_here(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    key_bias: Tensor | None,
-    query_slope: Tensor,
-    query_constant: Tensor,
-    query_centre: Tensor | None,
-    key_slope: Tensor,
-    key_constant: Tensor,
-    key_centre: Tensor | None,
-    key_turn: Tensor | None,
-    c: float,
-    causal: bool,
-    lag: int,
-    group: int,
-    rows: int,
-    save: bool,
-    keep: bool,
-    sums: Tensor | None,
-    shift: Tensor | None,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    call = Call(
-        q, k, v, key_bias, query_slope, query_constant, query_centre, key_slope, key_constant, key_centre, key_turn,
-        c, causal, lag, group, rows,
-    )  # fmt: skip
-    results, groups = call.results(save, keep), call.groups()
-    if groups.single:
-        to = Output(*(groups.whole(x, axes) for x, axes in zip(results, RESULT_AXES, strict=True)))
-        run_all([partial(forward, call.all_heads(groups), to, groups.whole(sums), groups.whole(shift))])
-        return results
-    heads, room, start = call.heads(groups), groups.result_parts(results), [groups.parts(x) for x in (sums, shift)]
-
-    def task(a: int, b: int) -> None:
-        forward(heads(a, b), Output(*room(a, b)), *(part(a, b) for part in start))
-
-    run_all([partial(task, *ends) for ends in groups.ends()])
-    return results
-
-
-_forward = torch.library.custom_op("bochner::linear_attention", _forward_here, mutates_args=())
-
-
-@_forward.register_fake
-def _(*inputs: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    return Call(*inputs[:_CALL]).results(*inputs[_CALL : _CALL + 2])
-
-
-def _backward_here(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    key_bias: Tensor | None,
-    query_slope: Tensor,
-    query_constant: Tensor,
-    query_centre: Tensor | None,
-    key_slope: Tensor,
-    key_constant: Tensor,
-    key_centre: Tensor | None,
-    key_turn: Tensor | None,
-    c: float,
-    causal: bool,
-    lag: int,
-    group: int,
-    rows: int,
-    biased: bool,
-    coefficients: bool,
-    results: list[Tensor],
-    d_out: Tensor,
-    d_log: Tensor,
-) -> list[Tensor]:
-    call = Call(
-        q, k, v, key_bias, query_slope, query_constant, query_centre, key_slope, key_constant, key_centre, key_turn,
-        c, causal, lag, group, rows,
-    )  # fmt: skip
-    gradients, groups = call.gradients(biased, coefficients), call.groups()
-    heads, left = call.heads(groups), groups.result_parts(results)
-    given = [groups.parts(x) for x in (d_out, d_log)]
-    rooms = [groups.parts(x if x.numel() else None, 1 if i == 3 else 2) for i, x in enumerate(gradients)]
-
-    def task(a: int, b: int) -> None:
-        saved = Saved(*left(a, b), *(part(a, b) for part in given))
-        backward(heads(a, b), saved, Gradients.of(*(part(a, b) for part in rooms)))
-
-    run_all([partial(task, *ends) for ends in groups.ends()])
-    return gradients
-
-
-_backward = torch.library.custom_op("bochner::linear_attention_backward", _backward_here, mutates_args=())
-
-
-@_backward.register_fake
-def _(*inputs: Any) -> list[Tensor]:
-    return Call(*inputs[:_CALL]).gradients(*inputs[_CALL : _CALL + 2])
-
-
-def _here(q: Tensor) -> bool:
-    """Whether there are numbers to work on at once: the dispatcher is for graphs, and would load torch's compiler."""
-    return type(q) in (Tensor, torch.nn.Parameter) and not q.is_meta and not torch.compiler.is_compiling()
-
-
-class _Attention(torch.autograd.Function):
-    """The operator with its gradient."""
-
-    @staticmethod
-    def forward(*inputs: Any) -> Any:
-        return (_forward_here if _here(inputs[0]) else _forward)(*inputs)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        ctx.save_for_backward(*inputs[:TENSORS], *output)
-        ctx.constants = inputs[TENSORS:_CALL]
-        ctx.mark_non_differentiable(*output[2:])
-
-    @staticmethod
-    def backward(ctx: Any, d_out: Tensor, d_log: Tensor, *_: Any) -> Any:
-        if torch.is_grad_enabled():  # a gradient that can be differentiated again
-            return _plain_gradients(ctx, d_out, d_log)
-        return _gradients(ctx, d_out, d_log)
-
-
-def _gradients(ctx: Any, d_out: Tensor, d_log: Tensor) -> tuple[Tensor | None, ...]:
-    """The gradients of the inputs of an operator, in their own shapes."""
-    saved = ctx.saved_tensors  # once: under checkpointing they are computed again
-    inputs, results = saved[:TENSORS], saved[TENSORS:]
-    needed, (_, causal, *_) = ctx.needs_input_grad, ctx.constants
-    if not (results[4].shape[-3] if causal else results[3].shape[-1]):  # the forward pass did not expect gradients
-        results = _forward(*inputs, *ctx.constants, True, False, None, None)
-    operator: Callable[..., Any] = _backward_here if _here(inputs[0]) else _backward
-    asked = (needed[3], any(needed[4:TENSORS]))
-    found = operator(*inputs, *ctx.constants, *asked, list(results), d_out.contiguous(), d_log.contiguous())
-    own = (x.sum_to_size(y.shape) if ask else None for x, y, ask in zip(found, inputs, needed, strict=False))
-    return (*own, *(None,) * (len(needed) - TENSORS))
-
-
-# within a graph the operator has its gradient from here: dynamo does not follow one function inside of another
-_forward.register_autograd(
-    lambda ctx, d_out, d_log, *_: _gradients(ctx, d_out, d_log), setup_context=_Attention.setup_context
-)
-
-
-def _plain_gradients(ctx: Any, d_out: Tensor, d_log: Tensor) -> tuple[Tensor | None, ...]:
-    """Gradients of the inputs by plain operations, which have derivatives of their own."""
-    needed = ctx.needs_input_grad
-    inputs = [x.view_as(x) if ask else x for x, ask in zip(ctx.saved_tensors[:TENSORS], needed, strict=False)]
-    asked = [x for x, ask in zip(inputs, needed, strict=False) if ask]
-    results = by_plain_operations(Call(*inputs, *ctx.constants))
-    found = iter(torch.autograd.grad(results, asked, (d_out, d_log), create_graph=True, allow_unused=True))
-    return tuple(next(found) if ask else None for ask in needed)
