@@ -262,7 +262,22 @@ def test_the_operator_is_well_formed():
     features = tensor_features(positive(), q)
     (queries, _), (keys, _) = (features.binary(0.7, q, key=key) for key in (False, True))
     sides = (x.expand(2, 2, *x.shape[-2:]) for x in (*queries[:2], *keys[:2]))
-    inputs = (q.requires_grad_(), k, v, torch.zeros_like(k[..., :1]), *sides, True, False, 0, 1, 5, True, False, None, None)
+    inputs = (
+        q.requires_grad_(),
+        k,
+        v,
+        torch.zeros_like(k[..., :1]),
+        *sides,
+        True,
+        False,
+        0,
+        1,
+        5,
+        True,
+        False,
+        None,
+        None,
+    )
     tests = ("test_schema", "test_faketensor")
     torch.library.opcheck(torch.ops.bochner.linear_attention.default, inputs, test_utils=tests)
     assert attend(features, q, k, v, None, 0.7, causal=True)[1].shape == (2, 2, 12, 1)

@@ -14,6 +14,7 @@ from bochner.reporting import as_json
 from bochner_lab.benchmarks import attention as attention
 from bochner_lab.benchmarks import attention_neighbour as neighbour
 from bochner_lab.benchmarks import decode as decode
+from bochner_lab.benchmarks import engines as engines
 from bochner_lab.benchmarks._bench import SUITES, best_of_each, not_measured
 from bochner_lab.command_line import main
 
@@ -30,12 +31,15 @@ def small(monkeypatch):
     monkeypatch.setattr(attention, "_SHORT", 64)
     monkeypatch.setattr(attention, "_MIDDLE", 128)
     monkeypatch.setattr(attention, "_BATCH", (2, 8, 16, 64))
+    monkeypatch.setattr(engines, "_LENGTHS", {32: 1})
+    monkeypatch.setattr(engines, "_CONTEXT", 8)
+    monkeypatch.setattr(engines, "_STEPS", 1)
 
 
 def test_every_case_is_measured(small):
     pytest.importorskip("performer_pytorch", reason="performer-pytorch is the peer")
     results = list(SUITES["attention"]())
-    assert len(results) == 24 and not any(math.isnan(result.value) for result in results)
+    assert len(results) == 32 and not any(math.isnan(result.value) for result in results)
 
 
 def test_a_missing_peer_is_named(small, monkeypatch):

@@ -68,6 +68,7 @@ SUITES = {
         "attention",
         "beyond",
         "decode",
+        "engines",
         "exact",
         "families",
         "features",

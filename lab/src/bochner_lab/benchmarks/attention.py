@@ -161,16 +161,14 @@ def _with_gradients(work: Callable[[], Any]) -> Callable[[], None]:
 
 
 def _engines() -> Iterator[Result]:
-    """The plain engine against the fused operator, which stays only while it is 1.5 times as fast; and windows."""
+    """The plain engine against the fused operator and the compiled step, and windows against exact attention."""
     import torch
 
+    from . import engines
+
+    yield from engines.run()
     inputs = _inputs(_MIDDLE)
     with torch.no_grad():
-        for causal, window in ((False, 0), (True, 0), (True, 64)):
-            works = [_ours(*inputs, causal=causal, window=window, engine=engine) for engine in ("plain", "auto")]
-            plain, fused = best_of_each(works, 5)
-            case = f"plain engine / fused operator, {'causal, ' if causal else ''}window {window}, L = {_MIDDLE}"
-            yield at_least(case, plain / fused, 1.5, "x", f"{seconds(plain)}; fused {seconds(fused)}")
         for causal, window in ((False, 16), (True, 64)):
             works = [_ours(*inputs, causal=causal, window=window), _exact(*inputs, causal=causal)]
             ours, exact = best_of_each(works, 5)
