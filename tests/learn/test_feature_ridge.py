@@ -225,3 +225,16 @@ def test_refusals():
         FeatureRidge(alpha="best").fit(TALL, y)
     with pytest.raises(ValueError, match=r"^FeatureRidgeClassifier: class_weight must be 'balanced', a dict or None"):
         FeatureRidgeClassifier(class_weight="heavy").fit(TALL, y > 5)
+
+
+@pytest.mark.parametrize("size", [1e160, 1e300])
+@pytest.mark.parametrize("estimator", [FeatureRidge(), FeatureRidgeClassifier()], ids=lambda e: type(e).__name__)
+def test_features_whose_squares_overflow_are_refused(estimator, size):
+    y = TALL[:, 0] > 5 if isinstance(estimator, FeatureRidgeClassifier) else TALL[:, 0]
+    X = TALL.copy()
+    X[7] *= size  # one row is enough
+    with (
+        np.errstate(over="ignore", invalid="ignore"),
+        pytest.raises(ValueError, match="squares of the features overflow"),
+    ):
+        estimator.fit(X, y)

@@ -44,6 +44,8 @@ _ONE = 1 - 1e-10
 
 def alpha_grid(square: float) -> np.ndarray:
     """Return the values of alpha to choose among: half decades, in units of the mean square of the features of a row."""
+    if not math.isfinite(square):
+        raise ValueError("The squares of the features overflow, so alpha cannot be chosen: rescale the columns.")
     unit = 10.0 ** round(math.log10(max(square, np.finfo(np.float64).tiny)))
     return unit * np.logspace(math.log10(LEAST), math.log10(MOST), 1 + round(math.log(MOST / LEAST, STEP)))
 
