@@ -127,6 +127,16 @@ def test_predictions_of_a_gram_matrix_are_those_of_its_features():
     np.testing.assert_allclose(several[:, 1], expected, rtol=1e-6)
 
 
+def test_a_small_alpha_does_not_magnify_the_rounding_of_the_mean():
+    X = RNG.standard_normal((300, 2))
+    Y, K = np.sign(np.sin(3 * X[:, :1])), kernels.Gaussian(4.0)(X)  # far more null vectors than others
+    fit = GramFit.of(K, Y, None, intercept=True)
+    c = fit.coefficients(1e-9)
+    assert np.abs(c).max() > 1e6  # as large as alpha allows
+    assert abs(c.sum()) < 1e-12 * np.abs(c).sum()
+    assert np.abs(fit.predict(K, 1e-9)).max() < 3
+
+
 def test_outliers_deceive_gcv_and_not_the_automatic_alpha():
     X, Y = heavy(700)
     given = {"gamma": 0.02, "map": None, "n_components": 300, "random_state": 0}

@@ -238,6 +238,8 @@ class GramFit(NamedTuple):
         shifted = self.values[:, None] + np.atleast_1d(alphas)
         with blas_for(len(self.roots)):
             flat = self.vectors @ (self.z[:, None, :] / shifted[:, :, None]).reshape(len(self.roots), -1)
+        if self.intercept:  # rounding mixes null vectors with that of the mean, which a small alpha would magnify
+            flat -= np.outer(self.roots, self.roots @ flat / (self.roots @ self.roots))
         found = self.roots[:, None, None] * flat.reshape(len(self.roots), -1, self.z.shape[1])
         return np.asarray(found if np.ndim(alphas) else found[:, 0])
 
