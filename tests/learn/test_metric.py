@@ -11,8 +11,7 @@ from bochner import kernels
 from bochner.learn import KernelClassifier, KernelRidge
 from bochner.learn._coordinates import Coordinates
 from bochner.learn._linear.leave_one_out import Judged
-from bochner.learn._metric import given_root, gradients, iterates, screened_root
-from bochner.learn._metric_search import metric_starts
+from bochner.learn._metric import given_root, gradients, iterates, metric_starts, screened_root
 from bochner.learn._row_source import Chunk
 from bochner.learn._search import Search
 

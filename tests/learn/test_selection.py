@@ -15,7 +15,8 @@ from sklearn.linear_model import Ridge
 
 from bochner import kernels, maps
 from bochner.learn import GaussianProcess, KernelClassifier, KernelRidge, RandomFeatures, _search, _selection
-from bochner.learn._alpha import refined_alpha
+from bochner.learn._chooser import refined_alpha
+from bochner.learn._coordinates import RAW
 from bochner.learn._linear.leave_one_out import (
     GramFit,
     Judged,
@@ -472,13 +473,13 @@ def test_the_span_of_wide_rows_keeps_distances():
     rng = np.random.default_rng(7)
     X, y = rng.standard_normal((60, 3000)), rng.standard_normal((60, 1))
     search = _search.Search(
-        "test", Chunk(X, y, None), 60, kernels=(kernels.Gaussian(),), bandwidth=True, columns={_selection.RAW: None},
+        "test", Chunk(X, y, None), 60, kernels=(kernels.Gaussian(),), bandwidth=True, columns={RAW: None},
         metrics=(), classes=False, intercept=True, alphas=None, seed=0,
     )  # fmt: skip
-    Z = search._close_rows(_selection.RAW, kernels.Gaussian())
+    Z = search._close_rows(RAW, kernels.Gaussian())
     assert Z.shape == (60, 60)
     np.testing.assert_allclose(kernels.Gaussian(60.0)(Z), kernels.Gaussian(60.0)(X), rtol=1e-10)
-    assert search._close_rows(_selection.RAW, kernels.Laplacian()).shape == X.shape
+    assert search._close_rows(RAW, kernels.Laplacian()).shape == X.shape
 
 
 @pytest.mark.parametrize(("own", "said"), [(0.1, ", error 0.1 against 0.2 standardised"), (0.3, ""), (None, "")])

@@ -1,12 +1,11 @@
 """The automatic mode of the kernel machines: what the parameters leave open is chosen on a sample of the rows.
 
-`choose` reads what is told, `Search` tries candidates for the rest, and `Selection` says what was chosen and why; then
-`bochner.learn._alpha` fits all rows and chooses alpha by leave-one-out errors.
+`choose` reads what is told, `Search` tries candidates for the rest, each one a `Trial`, and `Selection` says what was chosen
+and why; then `fit_chosen` fits all rows and chooses alpha by leave-one-out errors.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -17,26 +16,23 @@ from .._validation import check_count, check_option, shown
 from ..approximation import Approximation
 from ..kernels import Kernel
 from ..maps import Landmarks
-from ._coordinates import Coordinates
+from ._coordinates import CLIPPED, RAW, STANDARD, Coordinates
 from ._feature_parameters import FeatureParameters, as_generator, look_up
-from ._linear.leave_one_out import Score
-from ._linear.ridge import Ridge
-from ._metric import given_root
-from ._metric_search import MOST_LEARNED
+from ._linear.leave_one_out import Judged, Score, about, best_of_many, fitted, grid_of, new_to, walk
+from ._linear.moments import Moments
+from ._linear.ridge import Ridge, RidgeModel
+from ._linear.spectrum import NormalEquations
+from ._metric import MOST_LEARNED, given_root
 from ._row_source import Chunk, RowSource
 from ._search import AT_POINTS, EXACT_ROWS, Search
 from ._selection import (
-    CLIPPED,
-    COMPRESSED,
     EXACT_TRIAL_ROWS,
     GIVEN,
     LANDMARKS,
     LEARNED,
+    PIVOTS,
     RANDOM,
-    RAW,
-    STANDARD,
     Selection,
-    Trial,
     selected,
 )
 
@@ -44,12 +40,8 @@ _SAMPLE_ROWS, _SAMPLE_NUMBERS, _LEAST_ROWS = 8192, 1 << 25, 64
 """Rows of the sample, the numbers that it may have (256 MB), and the rows that it has in any case."""
 _JUDGED_ROWS = 2048
 """Rows whose leave-one-out errors choose the alpha of the final fit."""
-_SAME_SCALE = 1.5
-"""Ratio of the deviations of columns up to which it does not matter whether they are standardised."""
-_OUTLYING, _LIMIT = 8.0, 5.0
-"""Standard deviations from which clipping is tried, and where columns are clipped, in robust deviations."""
-_CATEGORY_FACTORS = (0.5, 2.0)
-"""Scales of categories beside that of a standardised column."""
+_LARGEST_ORDER = 2048
+"""Order of a matrix up to which it is decomposed, rather than factored for one alpha after another."""
 _WIDE_COLUMNS = 2000
 """Columns from which the Laplacian kernel, whose distances are not matrix products, is not tried but the linear one is."""
 _STREAM_WIDTH, _STREAM_ROWS = 1024, 256
@@ -101,39 +93,20 @@ def choose(
     seed = int(rng.integers(2**31))  # before anything that depends on the number of rows
     kernel, bandwidth = _kernels(machine, rows, owner)
     searches = bandwidth or len(kernel) > 1
-    columns, metrics = (
-        _columns(machine, rows, owner, rng, searched=searches),
-        _metrics(machine, owner, rows.shape[1], searched=bandwidth),
-    )
+    columns = _columns(machine, rows, owner, searched=searches)
+    metrics = _metrics(machine, owner, rows.shape[1], searched=bandwidth)
     maps, width = _maps(machine, rows, owner, kernel[0], begin=begin)
-    judged = is_auto(machine.alpha)
+    judged, told = is_auto(machine.alpha), _told(machine, kernel[0], searched=searches)
     trials = searches or len(columns) > 1 or len(maps) > 1 or (width is None and maps != ("exact",))
     sample = _sampled(rows, _SAMPLE_ROWS if trials else _JUDGED_ROWS, rng) if trials or judged else None
-    given = machine._parameters()
-    told = given._replace(
-        kernel=given.kernel if kernel[0] is None or (isinstance(given.kernel, str) and not searches) else kernel[0],
-        gamma=None if is_auto(given.gamma) else given.gamma,
-    )
-    if is_auto(given.kernel) and not searches:
-        told = told._replace(kernel=kernels.Gaussian() if told.gamma is None else "gaussian")
-    coordinates = next(iter(columns.values()))
     if not trials or sample is None:
-        found = _with_map(told, maps[0], width, rows)
-        return found, coordinates, None, sample if judged else None
+        return _with_map(told, maps[0], width, rows), next(iter(columns.values())), None, sample if judged else None
     search = Search(
         owner, sample, rows.count(), kernels=kernel, bandwidth=bandwidth, columns=columns, metrics=metrics,
         classes=classes, intercept=machine.fit_intercept, alphas=_alphas(machine, owner, rows.n_targets), seed=seed,
     )  # fmt: skip
-    best = search.exact() if kernel[0] is not None and (searches or len(columns) > 1) else _start(told, columns)
-    if maps != ("exact",):
-        best = search.featured(best, told._replace(kernel=best.kernel), maps, width)
-    else:
-        best = best._replace(map="exact", width=rows.count())
-    if bandwidth and any(c is not None and c.center is not None for c in columns.values()):  # not of sparse rows
-        best = best._replace(coordinates=(best.coordinates or Coordinates()).bounded(sample.X))
-    found = _with_map(
-        told._replace(kernel=best.kernel, gamma=told.gamma if not searches else None), best.map, best.width, rows
-    )
+    best = search.best(told, maps, width)
+    found = told._replace(kernel=best.kernel, gamma=told.gamma if not searches else None)
     given_metric = isinstance(machine.metric, np.ndarray | list | tuple)
     selection = selected(search, best, alpha=None if judged else machine.alpha, given_metric=given_metric)
     if begin and rows.count() < _STREAM_ROWS:
@@ -142,10 +115,21 @@ def choose(
             f"pass the kernel, gamma and alpha."
         )
         selection = replace(selection, edges=(*selection.edges, small))
-    if not judged:
-        return found, best.coordinates, selection, None
     first = MOST_LEARNED if best.metric in LEARNED and len(sample.X) >= 2 * EXACT_TRIAL_ROWS else 0
-    return found, best.coordinates, selection, sample.taken(slice(first, first + _JUDGED_ROWS))
+    by = sample.taken(slice(first, first + _JUDGED_ROWS)) if judged else None
+    return _with_map(found, best.map, best.width, rows), best.coordinates, selection, by
+
+
+def _told(machine: Any, kernel: Any, *, searched: bool) -> FeatureParameters:
+    """Parameters as far as they are given, with a kernel to begin with."""
+    given: FeatureParameters = machine._parameters()
+    told = given._replace(
+        kernel=given.kernel if kernel is None or (isinstance(given.kernel, str) and not searched) else kernel,
+        gamma=None if is_auto(given.gamma) else given.gamma,
+    )
+    if is_auto(given.kernel) and not searched:
+        told = told._replace(kernel=kernels.Gaussian() if told.gamma is None else "gaussian")
+    return told
 
 
 def _kernels(machine: Any, rows: RowSource, owner: str) -> tuple[tuple[Any, ...], bool]:
@@ -181,51 +165,25 @@ def _serves(machine: Any, kernel: Kernel, owner: str) -> bool:
     return True
 
 
-def _columns(
-    machine: Any, rows: RowSource, owner: str, rng: np.random.Generator, *, searched: bool
-) -> dict[str, Coordinates | None]:
+def _columns(machine: Any, rows: RowSource, owner: str, *, searched: bool) -> dict[str, Coordinates | None]:
     """Candidates of coordinates, preferred ones first, each followed by a metric that is given."""
-    columns = _plain_columns(machine.standardize, rows, owner, rng, searched=searched)
+    given = machine.standardize
+    named = isinstance(given, str) and given in ("auto", "robust")
+    if not named and not isinstance(given, bool | np.bool_):
+        raise ValueError(f"{owner}: standardize must be 'auto', True, False or 'robust', got {shown(given)}.")
+    columns: dict[str, Coordinates | None]
+    if given is False or (is_auto(given) and not searched):
+        columns = {RAW: None}
+    elif given is True:
+        columns = {STANDARD: Coordinates.standard(rows)}
+    elif given == "robust":
+        columns = {CLIPPED: Coordinates.clipped(rows)}
+    else:
+        columns = Coordinates.candidates(rows)
     if machine.metric is None or isinstance(machine.metric, str):
         return columns
     root = given_root(owner, machine.metric, rows.shape[1])
     return {name: (found or Coordinates()).followed_by(root) for name, found in columns.items()}
-
-
-def _plain_columns(
-    given: Any, rows: RowSource, owner: str, rng: np.random.Generator, *, searched: bool
-) -> dict[str, Coordinates | None]:
-    if (
-        not is_auto(given)
-        and not isinstance(given, bool | np.bool_)
-        and not (isinstance(given, str) and given == "robust")
-    ):
-        raise ValueError(f"{owner}: standardize must be 'auto', True, False or 'robust', got {shown(given)}.")
-    if given is False or (is_auto(given) and not searched):
-        return {RAW: None}
-    standard = Coordinates.standard(rows)
-    assert standard.scale is not None
-    if given is True:
-        return {STANDARD: standard}
-    seen = None if standard.center is None else rows.sample(_SAMPLE_ROWS, np.random.default_rng(0))
-    if given == "robust":
-        if seen is None:
-            raise ValueError(
-                f"{owner}: standardize='robust' centres columns, and sparse rows stay as they are; use True."
-            )
-        return {CLIPPED: Coordinates.robust(seen, _LIMIT, rows.blocks)}
-    found: dict[str, Coordinates | None] = {STANDARD: standard}
-    if np.ptp(np.log(standard.scale)) >= np.log(_SAME_SCALE):
-        found[RAW] = None
-    if seen is not None and np.abs(standard(seen.astype(np.float64))).max(initial=0.0) > _OUTLYING:
-        found[CLIPPED] = Coordinates.robust(seen, _LIMIT, rows.blocks)
-    compressing = None if seen is None else Coordinates.compressing(seen, rows.blocks)
-    if compressing is not None:
-        found[COMPRESSED] = compressing
-    if rows.blocks and len(rows.blocks) < rows.shape[1]:
-        for factor in _CATEGORY_FACTORS:
-            found[f"standardised, categories x {factor:g}"] = standard.with_blocks(rows.blocks, factor)
-    return found
 
 
 def _metrics(machine: Any, owner: str, d: int, *, searched: bool) -> tuple[str, ...]:
@@ -278,13 +236,6 @@ def _with_map(parameters: FeatureParameters, name: str, width: int | None, rows:
     return parameters._replace(map=feature_map, n_components=_STREAM_WIDTH if width is None else width)
 
 
-def _start(told: FeatureParameters, columns: dict[str, Coordinates | None]) -> Trial:
-    """What is given, before maps are compared."""
-    name, coordinates = next(iter(columns.items()))
-    unknown = Score(math.nan, np.inf, np.inf, np.empty(0))
-    return Trial(told.kernel, name, coordinates, "none", math.nan, "exact", 0, 0, unknown)
-
-
 def _alphas(machine: Any, owner: str, n_targets: int) -> np.ndarray | None:
     """Values of alpha for the trials: one that is given, or those to choose among."""
     if isinstance(machine.alpha, str):
@@ -298,3 +249,110 @@ def _sampled(rows: RowSource, n: int, rng: np.random.Generator) -> Chunk:
     chunk = rows.sample_weighted(max(min(n, _SAMPLE_NUMBERS // rows.shape[1]), _LEAST_ROWS), rng)
     rows.check_weight(float(len(chunk.X)))
     return chunk.taken(rng.permutation(len(chunk.X)))
+
+
+def fit_chosen(
+    method: Ridge,
+    phi: Any,
+    rows: RowSource,
+    selection: Selection | None,
+    sample: Chunk | None,
+    *,
+    begin: bool,
+    classes: bool,
+    verbose: Any,
+) -> tuple[RidgeModel, Selection | None]:
+    """Fit all rows, or begin a stream with them, with alpha by left-out errors of some of them where it is left open."""
+    if sample is None:
+        return (method.begin if begin else method.fit)(phi, rows, verbose=verbose), selection
+    start = None if selection is None else selection.alpha
+    learned = selection is not None and selection.metric in LEARNED
+    if learned and not begin and len(sample.X) < 2 * EXACT_TRIAL_ROWS:  # held-out rows have chosen it
+        return replace(method, alpha=start).fit(phi, rows, verbose=verbose), selection
+    prepared = replace(method, alpha="gcv" if start is None else start / 10)
+    if not begin:
+        prepared.check(rows.n_targets, in_memory=rows.in_memory)
+    if begin or phi.n_features_out > _LARGEST_ORDER or method.solver == "cg":
+        score = _sampled_alpha(phi, sample, method, classes=classes) if start is None else None
+        given = replace(method, alpha=start if score is None else score.alpha)
+        early = (given.begin if begin else given.iterated)(phi, rows, verbose=verbose)
+        if early is not None:
+            return early, _with_alpha(selection, given.alpha, score, method, phi, sample)
+    model = prepared.collected(phi, rows, verbose=verbose)
+    floor = start if selection is not None and selection.map == PIVOTS else None
+    score = refined_alpha(model, phi, sample, start, method, classes=classes, floor=floor)
+    model = replace(model, options=replace(method, alpha=score.alpha), found=None).solved(quiet=True)
+    return model, _with_alpha(selection, score.alpha, score, method, phi, sample)
+
+
+def _with_alpha(
+    selection: Selection | None, alpha: Any, score: Score | None, method: Ridge, phi: Any, sample: Chunk
+) -> Selection:
+    """Return the selection, with the alpha of the final fit and its score."""
+    if selection is None:
+        reason = f"alpha {alpha:.3g} by leave-one-out errors of {len(sample.X)} rows."
+        kernel = repr(phi.spec.kernel)
+        selection = Selection(kernel, GIVEN, GIVEN, GIVEN, phi.n_features_out, alpha, np.nan, np.nan, reason)
+    grid = None if method.alphas is None else np.sort(method.grid())
+    if grid is not None and len(grid) > 1 and alpha in (grid[0], grid[-1]):
+        edge = f"alpha {alpha:.3g} is at the edge of alphas; extend them, or leave them out."
+        selection = replace(selection, edges=(*selection.edges, edge))
+    if score is None or selection.metric in LEARNED:  # held-out rows have judged these
+        return replace(selection, alpha=alpha)
+    return replace(selection, alpha=alpha, error=score.error, standard_error=score.standard_error)
+
+
+def refined_alpha(
+    model: RidgeModel,
+    phi: Any,
+    sample: Chunk,
+    start: float | None,
+    method: Ridge,
+    *,
+    classes: bool,
+    floor: float | None = None,
+) -> Score:
+    """Choose the alpha of a fit to all rows by leave-one-out errors of a sample of them.
+
+    Parameters
+    ----------
+    model : RidgeModel
+        Of all rows.
+    phi : FeatureMap
+    sample : Chunk
+        Some of the rows.
+    start : float or None
+        Where to look first.
+    method : Ridge
+    classes : bool
+    floor : float or None
+        Where not to look below: where outliers are landmarks, the rows to judge by have none, and allow too little.
+    """
+    (X, Y, weights), equations = sample, model.equations
+    if not isinstance(equations, NormalEquations) and equations.order > _LARGEST_ORDER:
+        return _sampled_alpha(
+            phi, sample, method, classes=classes
+        )  # a decomposition would take far longer than the fit
+    F, Z = about(model.means if method.intercept else None, phi.queries(X), Y)
+    new = new_to(phi, X)
+    F, Z, judged = F[new], Z[new], Judged.of(Y, weights, classes=classes).taken(new)
+    grid = grid_of(equations) if method.alphas is None else np.sort(method.grid())
+    if floor is not None:
+        grid = grid[grid >= min(0.9 * floor, grid[-1])]
+    if isinstance(model.data, Moments):  # not where rounding decides; one alpha is left at least
+        grid = grid[grid >= min(10 * model.data.blur, grid[-1])]
+    if isinstance(equations, NormalEquations) and (start is not None or equations.order > _LARGEST_ORDER // 2):
+        middle = float(grid[len(grid) // 3]) if start is None else start
+        return walk(equations, F, Z, judged, grid, middle, len(grid))
+    return best_of_many(equations, F, Z, judged, grid)[0]
+
+
+def _sampled_alpha(phi: Any, sample: Chunk, method: Ridge, *, classes: bool) -> Score:
+    """Choose the alpha of a fit to the sample alone, by its leave-one-out errors."""
+    X, Y, weights = sample
+    F = phi.queries(X)
+    equations, means = fitted(F, Y, weights, intercept=method.intercept)
+    F, Z = about(means, F, Y)
+    new = new_to(phi, X)
+    grid = grid_of(equations) if method.alphas is None else np.sort(method.grid())
+    return best_of_many(equations, F[new], Z[new], Judged.of(Y, weights, classes=classes).taken(new), grid)[0]

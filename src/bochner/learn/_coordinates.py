@@ -20,6 +20,16 @@ _LONG_TAIL = 5.0
 """Robust deviations from the median from which a column has a long tail: normal ones have no such number in a million."""
 _MOST_STRETCHED = 4.0
 """Largest scale of zeros and ones: that of a level in six of a hundred rows."""
+_SAMPLE_ROWS = 8192
+"""Rows to which columns are looked at for wild cells and long tails."""
+_SAME_SCALE = 1.5
+"""Ratio of the deviations of columns up to which it does not matter whether they are standardised."""
+_OUTLYING, _LIMIT = 8.0, 5.0
+"""Standard deviations from which clipping is tried, and where columns are clipped, in robust deviations."""
+_CATEGORY_FACTORS = (0.5, 2.0)
+"""Scales of categories beside that of a standardised column."""
+STANDARD, CLIPPED, COMPRESSED, RAW = "standardised", "clipped", "compressed", "as they are"
+"""Names of the candidates."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +84,35 @@ class Coordinates:
         for first, end in rows.blocks:
             scale[first:end] = _block_scale(deviation[first:end])
         return cls(None if columns.sparse else columns.mean, scale)
+
+    @classmethod
+    def candidates(cls, rows: RowSource) -> dict[str, Coordinates | None]:
+        """Scales of columns to choose among, by name, preferred ones first; None for columns as they are."""
+        standard = cls.standard(rows)
+        assert standard.scale is not None
+        found: dict[str, Coordinates | None] = {STANDARD: standard}
+        if np.ptp(np.log(standard.scale)) >= np.log(_SAME_SCALE):
+            found[RAW] = None
+        if standard.center is not None:  # not of sparse rows
+            seen = rows.sample(_SAMPLE_ROWS, np.random.default_rng(0))
+            if np.abs(standard(seen.astype(np.float64))).max(initial=0.0) > _OUTLYING:
+                found[CLIPPED] = cls.robust(seen, _LIMIT, rows.blocks)
+            compressing = cls.compressing(seen, rows.blocks)
+            if compressing is not None:
+                found[COMPRESSED] = compressing
+        if rows.blocks and len(rows.blocks) < rows.shape[1]:
+            for factor in _CATEGORY_FACTORS:
+                found[f"standardised, categories x {factor:g}"] = standard.with_blocks(rows.blocks, factor)
+        return found
+
+    @classmethod
+    def clipped(cls, rows: RowSource) -> Coordinates:
+        """Coordinates that are clipped at five robust deviations."""
+        if cls.standard(rows).center is None:
+            raise ValueError(
+                f"{rows.owner}: standardize='robust' centres columns, and sparse rows stay as they are; use True."
+            )
+        return cls.robust(rows.sample(_SAMPLE_ROWS, np.random.default_rng(0)), _LIMIT, rows.blocks)
 
     @classmethod
     def robust(cls, X: np.ndarray, limit: float, blocks: tuple[tuple[int, int], ...] = ()) -> Coordinates:

@@ -15,9 +15,8 @@ from .._validation import check_flag, check_option
 from ..kernels import Gaussian
 from ..linalg.engine import single_threaded_blas
 from ..maps import OptimalPositive
-from ._alpha import begin_chosen, fit_chosen
 from ._changed_rows import in_coordinates
-from ._chooser import choose, is_auto, leaves_open
+from ._chooser import choose, fit_chosen, is_auto, leaves_open
 from ._coordinates import Coordinates, moved_features
 from ._estimator import Compactable, FeatureEstimator
 from ._exact_kernel import EXACT, check_exact, fit_exact, is_exact
@@ -177,9 +176,15 @@ class KernelMachine(Compactable, FeatureEstimator, ABC):
             self.features_ = draw_features(parameters, moved, self.random_state, symmetric=method.symmetric)
             phi, verbose = self._moved_features(), self.verbose
             if isinstance(method, Ridge):
-                learn = begin_chosen if begin else fit_chosen
-                self.model_, self.selection_ = learn(
-                    method, phi, rows, self.selection_, sample, classes=self._classes_alike, verbose=verbose
+                self.model_, self.selection_ = fit_chosen(
+                    method,
+                    phi,
+                    rows,
+                    self.selection_,
+                    sample,
+                    begin=begin,
+                    classes=self._classes_alike,
+                    verbose=verbose,
                 )
             else:
                 self.model_ = (method.begin if begin else method.fit)(phi, rows, verbose=verbose)

@@ -1,16 +1,25 @@
-"""Metrics: given ones, and learned ones, in which directions count more if the prediction changes along them."""
+"""Metrics: given ones, and learned ones, in which directions count more if the prediction changes along them.
+
+Iterates of a metric are learned from some rows, and judged by rows that were held out.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from itertools import count
-from typing import Any
+from itertools import count, islice
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._validation import shown
 from ..kernels import Kernel, median_distance
-from ._linear.leave_one_out import GramFit, Judged, Score
+from ._coordinates import Coordinates
+from ._linear.leave_one_out import GramFit, Judged, Score, doubt
+from ._selection import EXACT_TRIAL_ROWS, LONGEST, MATERIAL, PERFECT, STEPS, WORTH, Trial
+
+if TYPE_CHECKING:
+    from ._search import Search
 
 LEAST = 1e-3
 """Share of the mean eigenvalue that every direction keeps."""
@@ -21,6 +30,16 @@ _MOST_TARGETS = 4
 """Targets whose gradients are taken; of more targets, so many random combinations."""
 _STEP = 1e-3
 """Relative change of the bandwidth whose effect is the derivative of the kernel in the distance."""
+_ITERATIONS, _DIAGONAL = 10, 2
+"""Most iterates of a diagonal metric, and of a matrix, and most of the former before the latter."""
+MOST_LEARNED, _FIRST_LEARNED, FEWEST = 1024, 512, 30
+"""Most rows from which a metric is learned, those of its iterates but the last, and fewest."""
+_POOR = 0.8
+"""Error from which columns are screened before a metric is learned."""
+_ASTRAY = 1.5
+"""Ratio of leave-one-out errors from which a metric of a fold is better than that of all rows."""
+MOST_COLUMNS = 1024
+"""Most columns of a metric that is a matrix."""
 
 
 def given_root(owner: str, metric: Any, d: int) -> np.ndarray:
@@ -169,3 +188,231 @@ def _root(M: np.ndarray, *, diagonal: bool) -> np.ndarray:
     values, vectors = np.linalg.eigh(M)
     values = np.maximum(values, 0)
     return np.asarray((vectors * np.sqrt(values / values.mean() + LEAST)) @ vectors.T)
+
+
+def with_metric(search: Search, plain: Trial) -> Trial:
+    """Return the same trial, or a better one with a metric, which is learned from some rows and judged by others."""
+    n, d = search.sample.X.shape
+    if plain.error < PERFECT or n < FEWEST or d < 2:
+        return plain
+    search.screened = min(trial.error for trial in search.tried) > _POOR * search.nothing
+    # what few rows do not show at all may still be there
+    folds, Z = (
+        _folds(n, MOST_LEARNED if search.screened else _FIRST_LEARNED),
+        search.moved(plain.coordinates, slice(None)),
+    )
+    before = best = _held_out(search, plain, plain.kernel, plain.step, [np.ones(d)] * len(folds), folds, Z)
+    path: tuple[Any, ...] = ()
+    roots: list[np.ndarray] = []
+    for start in metric_starts(search, plain):
+        moved = Z if start.columns == plain.columns else search.moved(start.coordinates, slice(None))
+        found, lengths, learned = _descend(search, start, folds, moved)
+        if found is not None and search.clearly_better(found, best) and _errs_less(search, found, before):
+            best, path, roots = found, (start.kernel, start.step, *lengths), learned
+    if not path:
+        return plain
+    Z = search.moved(best.coordinates, slice(None))
+    for kernel in _relatives(search, best.kernel):
+        known: set[float] = set()
+        while len(known) < STEPS:
+            fresh = [s for s in (best.step, best.step - 1, best.step + 1) if s not in known and s <= LONGEST]
+            if not fresh:
+                break
+            known.add(fresh[0])
+            found = _held_out(search, best, kernel, fresh[0], roots, folds, Z)
+            best = found if search.clearly_better(found, best, WORTH) else best
+    search.with_metric, search.without_metric = best.error, before.error
+    if len(folds) == 1:
+        best, root = _with_more_rows(search, best, roots[0], folds[0][1], Z)
+    else:
+        root = _sound_root(search, [_learned_root(search, path, Z), *roots], best, Z)
+    coordinates = (best.coordinates or Coordinates()).followed_by(root)
+    kernel = at_median(best.kernel, times(Z, root), best.step)
+    return best._replace(kernel=kernel, coordinates=coordinates, metric="columns" if root.ndim == 1 else "learned")
+
+
+def _errs_less(search: Search, found: Trial, plain: Trial) -> bool:
+    """Whether a metric has fewer wrong classes, beyond the doubt: squares favour it where it only sharpens the scores."""
+    if found.wrong is None or plain.wrong is None:
+        return True
+    judged, fewer = search.judged.taken(found.rows), plain.wrong - found.wrong
+    return bool(judged.mean(fewer) > doubt(len(fewer)) * judged.spread(fewer))
+
+
+def _with_more_rows(
+    search: Search, best: Trial, root: np.ndarray, test: slice, Z: np.ndarray
+) -> tuple[Trial, np.ndarray]:
+    """One more iterate of a metric, from all the rows before those that judge it."""
+    rows = slice(test.start)
+    matrix_after = math.inf if root.ndim == 1 else 0.0
+    path = iterates(
+        best.kernel, best.step, Z[rows], search.judged.taken(rows), start=root, matrix_after=matrix_after,
+        intercept=search.intercept, halve=False,
+    )  # fmt: skip
+    found = [(_scored(search, best, p[1], best.step, [p], [(rows, test)], Z), p[0]) for p in islice(path, 2)]
+    return min(found, key=lambda pair: pair[0].error)
+
+
+def _sound_root(search: Search, roots: list[np.ndarray], best: Trial, Z: np.ndarray) -> np.ndarray:
+    """The root learned from all rows, or one of a fold if it lost its way: nobody has judged the former."""
+    errors = []
+    for root in roots:
+        X = times(Z, root)
+        fit = GramFit.of(
+            at_median(best.kernel, X, best.step)(X),
+            search.judged.targets,
+            search.judged.weights,
+            intercept=search.intercept,
+        )
+        errors.append(fit.score(search.judged, np.array([best.score.alpha])).error)
+    return roots[0] if errors[0] <= _ASTRAY * min(errors) else roots[int(np.argmin(errors))]
+
+
+def metric_starts(search: Search, plain: Trial) -> list[Trial]:
+    """Trials from whose fits a metric is learned: the best one, and the best of Euclidean distance.
+
+    A metric scales columns anew, so that those of the second need not be scaled as those of the first.
+    """
+    near = [t for t in search.tried if t.map == "exact" and t.metric == "none" and t.kernel.metric == "euclidean"]
+    if plain.kernel.metric == "euclidean" or not near:
+        return [plain]
+    most = max(t.n_rows for t in near)  # errors on fewer rows are larger
+    return [plain, min((t for t in near if t.n_rows == most), key=lambda t: t.error)]
+
+
+def _turns(search: Search, kernel: Kernel, d: int) -> bool:
+    """Whether a matrix is learned: not of city-block distances, which turning would change, or of many columns."""
+    return "learned" in search.metrics and kernel.metric == "euclidean" and d <= MOST_COLUMNS
+
+
+def _relatives(search: Search, kernel: Kernel) -> list[Kernel]:
+    """The kernel and the other candidates of the same distance."""
+    others = [k for k in search.kernels if k.metric == kernel.metric and k != kernel.with_bandwidth(k.bandwidth)]
+    return [kernel, *others]
+
+
+def _descend(
+    search: Search, start: Trial, folds: list[Any], Z: np.ndarray
+) -> tuple[Trial | None, tuple[int, int], list[np.ndarray]]:
+    """Best iterate of a metric by held-out rows, the number of diagonal ones and of all, and its root for each fold.
+
+    Columns are scaled until that lowers the error no more.  Directions are learned from the best of the first scales,
+    or else from the last of these: later ones say more about columns, and less about sums and differences of them.
+    """
+    paths = [_path(search, start.kernel, start.step, math.inf, fold[0], Z) for fold in folds]
+    scaled = _iterates(search, start, paths, folds, Z)
+    if not scaled:
+        return None, (0, 0), []
+    place = _lowest(scaled)
+    (best, parts), lengths = scaled[place], (place, place)
+    early = scaled[: _DIAGONAL + 1]
+    for first in dict.fromkeys((_lowest(early), len(early) - 1)):
+        if early[first][0].error < PERFECT or not _turns(search, start.kernel, Z.shape[1]):
+            break
+        pairs = zip(early[first][1], folds, strict=True)
+        paths = [_path(search, start.kernel, step, 0.0, fold[0], Z, root) for (root, step), fold in pairs]
+        turned = _iterates(search, start, paths, folds, Z)
+        place = _lowest(turned)
+        if turned[place][0].error < (1 - MATERIAL) * best.error:
+            (best, parts), lengths = turned[place], (first, first + place)
+            break
+    return best, lengths, [root for root, _ in parts]
+
+
+def _iterates(
+    search: Search, start: Trial, paths: list[Any], folds: list[Any], Z: np.ndarray
+) -> list[tuple[Trial, list[tuple[np.ndarray, float]]]]:
+    """Iterates, each with its root and its step for each fold, until two in a row have no lower error."""
+    found: list[tuple[Trial, list[tuple[np.ndarray, float]]]] = []
+    for parts in zip(*paths, strict=False):
+        step = float(np.median([part[3] for part in parts]))
+        trial = _scored(search, start, start.kernel, step, list(parts), folds, Z)
+        found.append((trial, [(part[0], part[3]) for part in parts]))
+        k = len(found) - 1
+        if k - _lowest(found) > 1 or k >= _ITERATIONS or trial.error < PERFECT:
+            break
+    return found
+
+
+def _path(
+    search: Search,
+    kernel: Kernel,
+    step: float,
+    matrix_after: float,
+    rows: Any,
+    Z: np.ndarray,
+    start: np.ndarray | None = None,
+) -> Any:
+    """Iterates on some rows; where the first fit explains little they start from the columns that trees use."""
+    judged = search.judged.taken(rows)
+    if start is None:
+        start = screened_root(Z[rows], judged, search.seed) if search.screened else np.ones(Z.shape[1])
+    return iterates(kernel, step, Z[rows], judged, start=start, matrix_after=matrix_after, intercept=search.intercept)
+
+
+def _learned_root(search: Search, path: tuple[Any, ...], Z: np.ndarray) -> np.ndarray:
+    """Root of the metric after as many iterates on all rows, where several folds have judged it."""
+    kernel, step, scaled, length = path
+    found = next(islice(_path(search, kernel, step, scaled, slice(MOST_LEARNED), Z), length, None))
+    return np.asarray(found[0])
+
+
+def _held_out(
+    search: Search, like: Trial, kernel: Kernel, step: float, roots: list[np.ndarray], folds: list[Any], Z: np.ndarray
+) -> Trial:
+    """Error of held-out rows in the metric of each fold."""
+    fits = []
+    for root, (train, _) in zip(roots, folds, strict=True):
+        X, judged = times(Z[train], root), search.judged.taken(train)
+        at = at_median(kernel, X, step) if search.bandwidth else kernel
+        fit = GramFit.of(at(X), judged.targets, judged.weights, intercept=search.intercept)
+        fits.append((root, at, fit, step))
+    return _scored(search, like, kernel, step, fits, folds, Z)
+
+
+def _scored(
+    search: Search, like: Trial, kernel: Kernel, step: float, fits: list[Any], folds: list[Any], Z: np.ndarray
+) -> Trial:
+    """Trial of fits to the folds; alpha is the best one for all of them, in units of the kernel."""
+    losses, wrong, index = [], [], []
+    for (root, at, fit, _), (train, test) in zip(fits, folds, strict=True):
+        judged, alphas = search.judged.taken(test), fit.alphas if search.alphas is None else search.alphas
+        predicted = fit.predict(at(times(Z[test], root), times(Z[train], root)), alphas)
+        gaps = judged.targets[:, None, :] - predicted
+        losses.append(judged.losses(gaps))
+        if judged.classes:
+            wrong.append(judged.wrong(gaps))
+        index.append(np.arange(len(Z))[test])
+    rows = np.concatenate(index)
+    judged = search.judged.taken(rows)._replace(units=search.judged.units)
+    score = Score.best(alphas, np.concatenate(losses), judged)
+    metric = (
+        "none" if fits[0][0].ndim == 1 and (fits[0][0] == 1).all() else "columns" if fits[0][0].ndim == 1 else "learned"
+    )
+    erred = np.concatenate(wrong)[:, np.flatnonzero(alphas == score.alpha)[0]] if judged.classes else None
+    trial = Trial(
+        fits[0][1], like.columns, like.coordinates, metric, step, "exact", len(fits[0][2].roots), len(rows), score, rows,
+        erred,
+    )  # fmt: skip
+    search.tried.append(trial)
+    return trial
+
+
+def _lowest(found: list[tuple[Trial, Any]]) -> int:
+    """Place of the last trial whose error is clearly below those before."""
+    best = 0
+    for k, (trial, _) in enumerate(found):
+        best = k if trial.error < (1 - MATERIAL) * found[best][0].error else best
+    return best
+
+
+def _folds(n: int, most: int) -> list[tuple[Any, Any]]:
+    """Rows to learn a metric from and rows to judge it by: one pair of many rows, or halves or thirds of few.
+
+    At most so many rows of the first part of many are taken.
+    """
+    if n >= 2 * EXACT_TRIAL_ROWS:
+        m = min(n // 2, MOST_LEARNED)
+        return [(slice(min(most, m)), slice(m, min(n, 2 * m + EXACT_TRIAL_ROWS)))]
+    k, index = 2 if n >= EXACT_TRIAL_ROWS else 3, np.arange(n)
+    return [(index[index % k != i], index[index % k == i]) for i in range(k)]

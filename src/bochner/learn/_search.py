@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from ._feature_parameters import FeatureParameters, draw_features
 from ._linear.leave_one_out import (
     GramFit,
     Judged,
+    Score,
     about,
     best_of_many,
     doubt,
@@ -30,8 +32,7 @@ from ._linear.leave_one_out import (
     walk,
 )
 from ._linear.spectrum import NormalEquations
-from ._metric import at_median
-from ._metric_search import FEWEST, MOST_COLUMNS, with_metric
+from ._metric import FEWEST, MOST_COLUMNS, at_median, with_metric
 from ._row_source import Chunk, rows_in_memory
 from ._selection import (
     EXACT_TRIAL_ROWS,
@@ -66,6 +67,7 @@ _GOOD, _FEW_COLUMNS = 0.2, 8
 AT_POINTS = {LANDMARKS: Landmarks("uniform"), PIVOTS: Landmarks("rpcholesky")}
 
 
+@dataclass(eq=False)
 class Search:
     """Trials on a sample of rows in random order.
 
@@ -90,31 +92,49 @@ class Search:
         Values of alpha to choose among; None for the default ones.
     seed : int
         Of the draws: the same numbers for all candidates.
+    tried : list of Trial
+        In the order in which they were tried.
+    with_metric, without_metric : float
+        Errors of held-out rows, where a metric was learned.
+    screened : bool
+        Whether a metric began with the columns that trees use.
     """
 
-    def __init__(
-        self,
-        owner: str,
-        sample: Chunk,
-        n_rows: int,
-        *,
-        kernels: tuple[Any, ...],
-        bandwidth: bool,
-        columns: dict[str, Coordinates | None],
-        metrics: tuple[str, ...],
-        classes: bool,
-        intercept: bool,
-        alphas: np.ndarray | None,
-        seed: int,
-    ) -> None:
-        self.owner, self.sample, self.n_rows, self.seed = owner, sample, n_rows, seed
-        self.kernels, self.bandwidth, self.columns, self.metrics = kernels, bandwidth, columns, metrics
-        self.intercept, self.alphas = intercept, alphas
-        self.judged = Judged.of(sample.targets, sample.weights, classes=classes)
-        self.tried: list[Trial] = []
-        self.with_metric = self.without_metric = math.nan
-        self.screened, self._spans = False, dict[str, np.ndarray]()
-        self.begun = time.perf_counter()
+    owner: str
+    sample: Chunk
+    n_rows: int
+    kernels: tuple[Any, ...]
+    bandwidth: bool
+    columns: dict[str, Coordinates | None]
+    metrics: tuple[str, ...]
+    classes: bool
+    intercept: bool
+    alphas: np.ndarray | None
+    seed: int
+    tried: list[Trial] = field(default_factory=list)
+    with_metric: float = math.nan
+    without_metric: float = math.nan
+    screened: bool = False
+
+    def __post_init__(self) -> None:
+        self.judged = Judged.of(self.sample.targets, self.sample.weights, classes=self.classes)
+        self.begun, self._spans = time.perf_counter(), dict[str, np.ndarray]()
+
+    def best(self, told: FeatureParameters, maps: tuple[str, ...], width: int | None) -> Trial:
+        """Best candidate: kernel, columns and metric by `exact`, if any is open, then map and width by `featured`."""
+        if self.kernels[0] is not None and (self.bandwidth or len(self.kernels) > 1 or len(self.columns) > 1):
+            best = self.exact()
+        else:
+            name, coordinates = next(iter(self.columns.items()))
+            unknown = Score(math.nan, np.inf, np.inf, np.empty(0))
+            best = Trial(told.kernel, name, coordinates, "none", math.nan, "exact", 0, 0, unknown)
+        if maps != ("exact",):
+            best = self.featured(best, told._replace(kernel=best.kernel), maps, width)
+        else:
+            best = best._replace(map="exact", width=self.n_rows)
+        if self.bandwidth and any(c is not None and c.center is not None for c in self.columns.values()):  # not sparse
+            best = best._replace(coordinates=(best.coordinates or Coordinates()).bounded(self.sample.X))
+        return best
 
     def exact(self) -> Trial:
         """Best kernel, columns, bandwidth and metric, with the exact kernel.

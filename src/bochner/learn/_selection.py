@@ -35,7 +35,6 @@ STEPS = 5
 """Most bandwidths of a walk with features, or in a metric."""
 
 LEARNED = ("columns", "learned")
-STANDARD, CLIPPED, COMPRESSED, RAW = "standardised", "clipped", "compressed", "as they are"
 RANDOM, LANDMARKS, PIVOTS, GIVEN = "random features", "landmarks", "pivoted landmarks", "given"
 
 
