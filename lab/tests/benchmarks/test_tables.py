@@ -8,16 +8,17 @@ import math
 import numpy as np
 import pytest
 
-from bochner_lab.benchmarks import tables
-from bochner_lab.benchmarks._table_methods import BOOSTING, CANDIDATE, CONSTANT, METHODS, OURS, XRFM, Method
+from bochner_lab.benchmarks import _table_methods, tables
+from bochner_lab.benchmarks._table_methods import BOOSTING, BY_FOLDS, CANDIDATE, CONSTANT, METHODS, OURS, XRFM, Method
 from bochner_lab.benchmarks._tables import DESIGN, JUDGING, TABLES
 from bochner_lab.command_line import main
 
 GENERATED = [table for table in TABLES if table.make is not None]
+OTHERS = [method for method in METHODS[1:] if not method.name.startswith((CANDIDATE, BY_FOLDS))]
 
 
 def cell(table, split, half=JUDGING, *, smooth=False, **errors):
-    names = {"ours": OURS, "boosting": BOOSTING, "xrfm": XRFM, "constant": CONSTANT}
+    names = {"ours": OURS, "boosting": BOOSTING, "xrfm": XRFM, "constant": CONSTANT, "folds": BY_FOLDS}
     methods = {names.get(name, f"{CANDIDATE}{name}"): {"error": e, "cpu_seconds": 1.0} for name, e in errors.items()}
     facts = {"classes": False, "rows": 100, "test_rows": 50}
     return facts | {"table": table, "half": half, "smooth": smooth, "split": split, "methods": methods}
@@ -44,7 +45,9 @@ def test_ours_agrees_with_scikit_learn_at_fixed_hyperparameters(monkeypatch):
     assert len(found) == 4 and all(result.met for result in found)
 
 
-@pytest.mark.parametrize("method", [m for m in METHODS[1:] if not m.name.startswith(CANDIDATE)], ids=lambda m: m.name)
+@pytest.mark.parametrize(
+    "method", [m for m in METHODS[1:] if not m.name.startswith((CANDIDATE, BY_FOLDS))], ids=lambda m: m.name
+)
 @pytest.mark.parametrize("name", ["friedman 1, 5 columns", "rings"])
 def test_every_method_predicts(method, name):
     if not method.present:
@@ -142,6 +145,26 @@ def test_a_wrong_row_more_or_less_is_no_regret_of_six():
     assert math.isclose(tables.regret(first["wine"], more=True), 4.0)
     assert math.isnan(tables.unseen_regret(first["wine"]))
     assert math.isclose(tables.unseen_regret(both["wine"]), 4 / 6)  # usual on the first split, lucky on the second
+
+
+def test_the_choice_of_folds_is_a_reference_and_no_rival():
+    one = cell("wine", 0, ours=0.3, boosting=0.5, constant=1.0, folds=0.2, usual=0.1)
+    found = {
+        result.case: result for result in tables.goals([one, cell("bike", 0, ours=1, boosting=2, constant=4, few=1)])
+    }
+    reference = found["judging: the choice of ten folds over the best"]
+    assert math.isclose(reference.value, 2) and reference.details.startswith("ours there 3; 1 tables")
+    assert BY_FOLDS not in tables.rivals(tables.errors([one])["wine"].methods)
+
+
+def test_folds_choose_what_predicts_held_out_rows(monkeypatch):
+    def constant(value):
+        return Method(f"{CANDIDATE}{value}", lambda split, seed: np.full(len(split.X_test), value))
+
+    monkeypatch.setattr(_table_methods, "_candidates", lambda: iter([constant(0), constant(2), constant(1)]))
+    split = next(table for table in TABLES if table.name == "rings").split(0, 60, 50)
+    split.y[:40] = 2  # the most frequent class
+    assert (_table_methods._by_folds(split, 0) == 2).all()
 
 
 def test_options_of_other_suites_are_refused(capsys):

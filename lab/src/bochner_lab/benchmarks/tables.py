@@ -28,7 +28,7 @@ from bochner.reporting import as_json, environment
 
 from ._bench import Result, at_least, at_most, file_name, measured
 from ._contenders import Split
-from ._table_methods import BOOSTING, CANDIDATE, CONSTANT, LINEAR, METHODS, OURS, XRFM, Method, error_of
+from ._table_methods import BOOSTING, BY_FOLDS, CANDIDATE, CONSTANT, LINEAR, METHODS, OURS, XRFM, Method, error_of
 from ._tables import DESIGN, JUDGING, TABLES, Table
 
 WITHIN = 1.02
@@ -86,9 +86,9 @@ class Errors:
         """Mean error of each method over its splits, at least `floor`."""
         return {name: max(float(np.nanmean(values)), self.floor) for name, values in self.methods.items()}
 
-    def ratio(self, other: str, *, more: bool = False) -> float:
+    def ratio(self, other: str, *, more: bool = False, own: str = OURS) -> float:
         """Our error over another's on the splits of both, at least half a wrong row each; or with one ``more`` of each."""
-        ours, theirs = self.methods[OURS], self.methods[other]
+        ours, theirs = self.methods[own], self.methods[other]
         both = np.isfinite(ours) & np.isfinite(theirs)
         half = self.floor * len(both) / int(both.sum())
         means = [float(values[both].mean()) for values in (ours, theirs)]
@@ -183,9 +183,14 @@ def _cell(table: Table, number: int, size: Profile, folder: Path | None, again: 
         "environment": environment(), "methods": {},
     }  # fmt: skip
     for method in METHODS:
-        if method.name in known or not method.present or (number >= method.splits and not few):
+        if (
+            method.name in known
+            or not method.present
+            or len(split.X) > method.rows
+            or (number >= method.splits and not few)
+        ):
             continue
-        if method.name.startswith(CANDIDATE) and table.name not in TRIED:
+        if method.name.startswith((CANDIDATE, BY_FOLDS)) and table.name not in TRIED:
             continue
         done = True
         cell["methods"][method.name] = _measured(method, split, number)
@@ -224,7 +229,7 @@ def errors(cells: Sequence[Mapping[str, Any]]) -> dict[str, Errors]:
 
 def rivals(found: Iterable[str]) -> list[str]:
     """Methods that are not ours."""
-    return [name for name in found if name != OURS and not name.startswith(CANDIDATE)]
+    return [name for name in found if name not in (OURS, BY_FOLDS) and not name.startswith(CANDIDATE)]
 
 
 def best_rival(found: Errors) -> str:
@@ -237,9 +242,9 @@ def candidates_of(found: Errors) -> list[str]:
     return [name for name in found.methods if name.startswith(CANDIDATE)]
 
 
-def regret(found: Errors, *, more: bool = False) -> float:
+def regret(found: Errors, *, more: bool = False, own: str = OURS) -> float:
     """Ratio of the error of the default to that of the best of its own candidates, on their splits; see `Errors.ratio`."""
-    return max((found.ratio(name, more=more) for name in candidates_of(found)), default=math.nan)
+    return max((found.ratio(name, more=more, own=own) for name in candidates_of(found)), default=math.nan)
 
 
 def unseen_regret(found: Errors) -> float:
@@ -344,6 +349,11 @@ def _regrets(half: str, part: Mapping[str, Errors]) -> Iterator[Result]:
     yield at_most(f"{half}: the choice over the best of its candidates", value, REGRET, "x", said)
     value, said = line({t: regret(found, more=True) for t, found in tried.items()})
     yield measured(f"{half}: the same, with one more wrong row each", value, "x", said)
+    folds = {t: regret(found, own=BY_FOLDS) for t, found in tried.items() if BY_FOLDS in found.methods}
+    if folds:
+        value, said = line(folds)
+        ours, _ = line({t: regret(tried[t]) for t in folds})
+        yield measured(f"{half}: the choice of ten folds over the best", value, "x", f"ours there {ours:.3g}; {said}")
     unseen = {t: unseen_regret(found) for t, found in tried.items()}
     if any(map(math.isfinite, unseen.values())):
         value, said = line(unseen)
