@@ -9,6 +9,7 @@ SUITE ?= # of benchmarks: all, unless one is named
 FUZZ ?= 10000
 INTERRUPTIONS ?= 2000
 FLIPS ?= 2000
+export PYTHONDONTWRITEBYTECODE := # kept bytecode saves every process of the tests some seconds of compilation
 
 .PHONY: demo test thorough fuzz lint bench docs package fresh-clone clean
 

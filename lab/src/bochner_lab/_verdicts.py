@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtri, stdtrit
 
 from ._estimates import Estimate, share
 
@@ -127,7 +127,7 @@ def agreement(simulated: Estimate, exact: Any, *, margin: float = 0.1) -> Findin
     low, high = interval(relative)
     inside = (low > -margin) & (high < margin)
     evidence = f"{share(near)} agree within four standard errors, {share(inside)} to {margin:g} of the value."
-    seen = (4 + stats.norm.ppf(POWER)) * float(np.median(relative.error))
+    seen = (4 + ndtri(POWER)) * float(np.median(relative.error))
     return Finding(_decided(near.all() and 2 * inside.sum() > inside.size, not near.all()), evidence, seen)
 
 
@@ -156,7 +156,7 @@ def smallest_effect(estimate: Estimate) -> float:
 
 
 def _quantile(estimate: Estimate, level: float) -> np.ndarray:
-    return np.asarray(stats.norm.ppf(level) if estimate.samples is None else stats.t.ppf(level, estimate.samples - 1))
+    return np.asarray(ndtri(level) if estimate.samples is None else stdtrit(estimate.samples - 1, level))
 
 
 def _decided(holds: bool | np.bool_, fails: bool | np.bool_) -> bool | None:
