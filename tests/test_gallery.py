@@ -17,7 +17,7 @@ SCRIPTS = sorted(EXAMPLES.glob("*/plot_*.py"))
 @pytest.mark.filterwarnings(
     "ignore:FigureCanvasAgg is non-interactive", "ignore:attention. the predicted relative error"
 )
-@pytest.mark.swept(4)
+@pytest.mark.swept(8)
 def test_script_draws_a_figure(script, tmp_path, monkeypatch):
     pyplot = pytest.importorskip("matplotlib.pyplot")
     pyplot.switch_backend("agg")

@@ -51,9 +51,7 @@ def entropy_of(rng: RNG) -> tuple[int, ...]:
 
 def numbered_stream(entropy: tuple[int, ...], number: int) -> np.random.Generator:
     """Stream ``number`` of this entropy: a pure function of both, so that a loop can resume at any of its steps."""
-    words = np.array(
-        [*entropy, number], np.uint32
-    )  # as with spawn_key=(number,), which takes three times as long to read
+    words = np.array([*entropy, number], np.uint32)  # the same as with spawn_key=(number,), which is read more slowly
     return np.random.default_rng(np.random.SeedSequence(words))
 
 

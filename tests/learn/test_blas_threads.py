@@ -15,8 +15,8 @@ from threadpoolctl import threadpool_limits
 from bochner.learn import GaussianProcess, KernelClassifier, KernelRidge
 
 RNG = np.random.default_rng(0)
-X = RNG.standard_normal((400, 5))
-Y = np.sin(X[:, 0]) + 0.1 * RNG.standard_normal(400)
+X = RNG.standard_normal((240, 5))
+Y = np.sin(X[:, 0]) + 0.1 * RNG.standard_normal(240)
 
 PLAIN = {"kernel": "gaussian", "metric": None, "random_state": 0}
 ESTIMATORS = {

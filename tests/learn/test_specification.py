@@ -9,6 +9,8 @@ from scipy.spatial.distance import pdist
 
 from bochner import Approximation, kernels, maps, projections
 from bochner.learn import KernelClassifier, KernelRidge, RandomFeatures
+from support.checks import check_mean
+from support.map_variances import rotated
 
 X = 2.0 * np.random.default_rng(0).standard_normal((60, 5)) + 1.0
 X.flags.writeable = False
@@ -183,12 +185,11 @@ def test_refused_types(parameters, message):
 
 @pytest.mark.parametrize("width", (1, 5))
 def test_odd_widths_are_unbiased(width):
-    from support.checks import check_mean
-
-    Z = np.array([[0.3, -0.4], [1.0, 0.2]])
-    features = (RandomFeatures(gamma=0.5, n_components=width, random_state=k).fit_transform(Z) for k in range(1000))
-    estimates = np.array([Phi[0] @ Phi[1] for Phi in features])
-    check_mean(estimates, kernels.Gaussian(1.0)(Z)[0, 1])
+    x, y = np.array([0.3, -0.4]), np.array([1.0, 0.2])
+    Z = np.concatenate(rotated(x, y))  # 16 orientations in each draw
+    features = (RandomFeatures(gamma=0.5, n_components=width, random_state=k).fit_transform(Z) for k in range(200))
+    estimates = np.array([np.sum(Phi[:16] * Phi[16:], axis=1).mean() for Phi in features])
+    check_mean(estimates, kernels.Gaussian(1.0)(x[None], y[None])[0, 0])
 
 
 def test_columns_that_no_row_fills_are_zero():

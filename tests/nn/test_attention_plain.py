@@ -263,7 +263,7 @@ def test_packed_sequences_in_one_graph(options):
     def attention(q, k, v, borders):
         return linear_attention(q, k, v, features=features, cu_seqlens=borders, **options)
 
-    compiled = torch.compile(attention, backend="aot_eager", fullgraph=True)
+    compiled = torch.compile(attention, backend="eager", fullgraph=True)
     for borders in (torch.tensor([0, 33, 70]), torch.tensor([0, 5, 70])):  # other numbers, the same graph
         check_close(compiled(q, k, v, borders), attention(q, k, v, borders), 1e-12)
 

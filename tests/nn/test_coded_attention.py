@@ -324,7 +324,7 @@ def test_draws_are_the_same_twice_and_differ_between_queries():
 
 
 def test_gradients_flow_through_drawn_keys():
-    q, k, v = (x[:1, :1, :12].clone().requires_grad_() for x in tensors())
+    q, k, v = (x[:1, :1, :8].clone().requires_grad_() for x in tensors())
     codes = KeyCodes(frames(1), 64, generator=torch.Generator().manual_seed(0))
     for block in (1, 4):
 

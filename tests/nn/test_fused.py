@@ -202,7 +202,7 @@ def test_one_graph(causal, options, engine):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("options", [*NEAR, {"window": 20}], ids=["features", "short window", "window"])
 @pytest.mark.parametrize("causal, engine", [(False, "auto"), (True, "auto"), (False, "plain"), (True, "plain")])
-@pytest.mark.swept(2)
+@pytest.mark.swept(4)
 def test_export_with_any_length(engine, causal, options):
     module = Attention(features=positive(), causal=causal, engine=engine, **options)
     length = torch.export.Dim("length", min=8, max=4096)
