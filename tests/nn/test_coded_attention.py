@@ -344,3 +344,12 @@ def test_draws_beside_sinks_and_padding():
     out = coded_attention(q, k, v, codes, key_mask=there, **options)[..., 9:, :]
     alone = coded_attention(*(x[..., 9:, :] for x in (q, k, v)), codes, **options)
     torch.testing.assert_close(out, alone, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("shared", ["keys", "queries"])
+def test_a_batch_of_one_serves_all_of_the_other_side(shared):
+    q, k, v = torch.randn(3, 2, 2, 10, 8, generator=torch.Generator().manual_seed(0))
+    q, k, v = (q, k[:1], v[:1]) if shared == "keys" else (q[:1], k, v)
+    out = coded_attention(q, k, v, kept=4, window=2)
+    whole = coded_attention(*(x.expand(2, -1, -1, -1) for x in (q, k, v)), kept=4, window=2)
+    torch.testing.assert_close(out, whole)

@@ -138,6 +138,9 @@ def coded_attention(
     if enable_gqa:
         k, v, key_mask = (grouped(q, x, name) for x, name in ((k, "k"), (v, "v"), (key_mask, "key_mask")))
     bias = check_tensors(q, k, v, key_mask)
+    q, k, v = (
+        x.expand(max(len(q), len(k)), -1, -1, -1) for x in (q, k, v)
+    )  # one batch of keys may serve many of queries
     if causal and cu_seqlens is None and q.shape[-2] > k.shape[-2]:
         raise ValueError(
             f"{OWNER}: causal attention needs at least as many keys as queries, got {k.shape[-2]} and {q.shape[-2]}."
