@@ -76,6 +76,18 @@ def test_a_distilled_model_is_saved_and_loaded():
     assert torch.equal(other(rows), new(rows))
 
 
+def test_rows_are_trained_and_another_call_goes_on_with_them():
+    model, new = converted()
+    features = new.layers[0].self_attn.features
+    drawn = np.stack([phi.features.nodes.to_dense() for phi in features.drawn()])
+    distill(new, model, [batch_of("encoder")], steps=3, verbose=False)
+    trained = np.stack([phi.features.nodes.to_dense() for phi in features.maps])
+    assert 1e-3 < np.abs(trained - drawn).max() < 0.2
+    check_close(_Layer(features, (0, 0), True).rows.double(), torch.from_numpy(trained), 1e-6)
+    features.redraw(generator(5))
+    assert not np.allclose(np.stack([phi.features.nodes.to_dense() for phi in features.maps]), trained, atol=0.1)
+
+
 def test_one_seed_gives_one_result():
     found = []
     for _ in range(2):

@@ -20,9 +20,9 @@ def pair(name="encoder"):
     return model, replace_attention(model, plans, copy=True, generator=generator()), batch
 
 
-def states(model, batch):
+def states(model, batch, converted=None):
     with torch.no_grad():
-        return uptraining._states(model, batch, uptraining._blocks(model))
+        return uptraining._states(model, batch, uptraining._blocks(model if converted is None else converted))
 
 
 @pytest.mark.parametrize("lora", [None, 2])
@@ -97,6 +97,24 @@ def test_the_teacher_runs_once_for_each_batch(train, monkeypatch):
         uptrain(model, teacher, batches, steps=7, verbose=False)
         hook.remove()
     assert len(count) == 2
+
+
+@pytest.mark.parametrize("lora", [None, 2])
+def test_training_in_half_precision(lora):
+    teacher, model, batch = pair()
+    before = float(uptraining._distance(states(model, batch), states(teacher, batch, model)))
+    with torch.autocast("cpu", torch.bfloat16):
+        uptrain(model, teacher, [batch], lora=lora, steps=25, generator=generator(), verbose=False)
+    assert float(uptraining._distance(states(model, batch), states(teacher, batch, model))) < 0.7 * before
+
+
+def test_without_logits_embeddings_count():
+    one, other = torch.randn(2, 3, 5, 4, generator=generator())
+    empty = one[..., :0]
+    alone = (one - other).square().sum() / (other - other.mean((0, 1))).square().sum()
+    cosine = nn.functional.cosine_similarity(one.mean(1), other.mean(1), dim=-1).mean()
+    expected = alone + 5 * (1 - cosine)
+    torch.testing.assert_close(uptraining._distance([one, empty], [other, empty]), expected)
 
 
 ERRORS = [

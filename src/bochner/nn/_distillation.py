@@ -15,6 +15,7 @@ from .._progress import progress
 from .._validation import check_count, check_flag, check_positive, shown
 from ..maps import DenseExponential, Frame
 from ..maps._dense_exponential import DenseFeatures
+from ..projections._operator import DenseOperator
 from ._attention_checks import check_generator
 from ._conversion import attention_modules, check_model
 from ._drawn import DrawnFeatures
@@ -81,9 +82,9 @@ def distill(
 
     .. math:: \sum_{\text{layers}} \frac1H \sum_h \frac{|\hat o_h - o_h|^2}{|o_h|^2}.
 
-    Trained are the frame (a, b, M), the constants A, and with ``linear_map`` the matrix of the keys, which includes a
-    scale; see `maps.Frame` and `maps.DenseExponential`.  The rows of W stay as they were drawn, so the constants are those
-    for this draw: a `redraw` afterwards loses most of the gain.
+    Trained are the frame (a, b, M), the constants A, the rows of W where they are stored as a matrix, and with
+    ``linear_map`` the matrix of the keys, which includes a scale; see `maps.Frame` and `maps.DenseExponential`.  A `redraw`
+    afterwards draws other rows, and loses most of the gain.
 
     Examples
     --------
@@ -151,7 +152,7 @@ class _Recordings:
 
 
 class _Layer(nn.Module):
-    """The features of the heads of one attention, with their constants as parameters.
+    """The features of the heads of one attention, with their constants and rows as parameters.
 
     Parameters
     ----------
@@ -164,6 +165,7 @@ class _Layer(nn.Module):
     """
 
     rows: Tensor
+    """Parameters where they are stored as a matrix, as those of slow rotations are."""
     log_weights: Tensor
     a: nn.Parameter
     b: nn.Parameter
@@ -174,9 +176,10 @@ class _Layer(nn.Module):
     def __init__(self, features: DrawnFeatures, near: tuple[int, int], linear_map: bool) -> None:
         super().__init__()
         self.drawn, self.near = [features], near  # in a list, so that it is no submodule
-        inner = [phi.features for phi in features.drawn() if isinstance(phi.features, DenseFeatures)]
+        inner = [phi.features for phi in features.maps if isinstance(phi.features, DenseFeatures)]
         frames, maps = [one.frame for one in inner], [plan.map for plan in features.plans]
-        self._hold("rows", [one.nodes.to_dense() for one in inner])
+        self.free = all(isinstance(one.nodes.operator, DenseOperator) and not one.nodes.origin for one in inner)
+        (self._learn if self.free else self._hold)("rows", [one.nodes.to_dense() for one in inner])
         self._hold("log_weights", [0.5 * np.log(one.nodes.weights)[None] for one in inner])
         self._learn("a", [frame.query_center[None] for frame in frames])
         self._learn("b", [frame.key_center[None] for frame in frames])
@@ -238,7 +241,7 @@ class _Layer(nn.Module):
         return (Z * (1 - 4 * A).sqrt()) @ self.rows.mT + constants + linear - Z.square().sum(-1, keepdim=True) / 2
 
     def write(self) -> None:
-        """Put the constants into the plans of the features, which keep their rows."""
+        """Put the constants into the plans of the features, and the rows into their buffers."""
         features = self.drawn[0]
         a, b, M = (part.detach().double().cpu().numpy() for part in (self.a, self.b, self.M))
         A = self.A.detach().clamp(max=_LARGEST_A).double().cpu().numpy()
@@ -248,7 +251,7 @@ class _Layer(nn.Module):
             assert isinstance(plan.map, DenseExponential)
             frame = Frame(a[h, 0], b[h, 0], M[h], key_matrix=None if N is None else N[h])
             plans.append(replace(plan, map=replace(plan.map, frame=frame, A=tuple(A[h, 0].tolist()))))
-        features.replan(plans)
+        features.replan(plans, self.rows.detach().double().cpu().numpy() if self.free else None)
 
 
 def _rows(mask: Tensor, order: Tensor) -> Tensor:
@@ -264,7 +267,7 @@ def _layers(model: nn.Module, linear_map: bool) -> dict[str, _Layer]:
         features = getattr(computed_by, "features", None)
         if not isinstance(features, DrawnFeatures):
             continue
-        fit = all(isinstance(phi.features, DenseFeatures) and phi.features.real for phi in features.drawn())
+        fit = all(isinstance(phi.features, DenseFeatures) and phi.features.real for phi in features.maps)
         if features.waits or features.n_draws != features.heads or not fit:
             raise ValueError(
                 f"{_OWNER}: {name or 'the model'} must have planned features of maps.DenseExponential for each head, "

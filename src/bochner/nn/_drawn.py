@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -81,6 +82,11 @@ class DrawnFeatures(FeatureBuffers):
         """The feature map of each draw, drawn from its plan and seed."""
         seeds = self.seeds.tolist()
         return [plan.draw(self.d, rng=seeds[i % len(seeds)]) for i, plan in enumerate(self.plans)]
+
+    @property
+    def maps(self) -> list[FeatureMap]:
+        """The feature map of each draw as it is now: with rows that were trained, where they were."""
+        return self._current_maps() if "arrays" in self._modules else self.drawn()
 
     def redraw(self, generator: torch.Generator | None = None) -> None:
         """Draw all rows anew, with the constants of the plans; by default from torch's global generator."""
@@ -176,10 +182,15 @@ class DrawnFeatures(FeatureBuffers):
         )
         return True
 
-    def replan(self, plans: list[Approximation]) -> None:
-        """Take other constants for each draw, and keep its rows."""
+    def replan(self, plans: list[Approximation], rows: np.ndarray | None = None) -> None:
+        """Take other constants for each draw, and its rows as they were drawn or as they were trained, (draws, m, d)."""
         self._hold_plans(plans)
-        self._draw()
+        maps = self.drawn()
+        if rows is not None:
+            trained = [{"base/W": W, "base/radii": np.linalg.norm(W, axis=-1)} for W in rows]
+            pairs = zip(maps, trained, strict=True)
+            maps = [FeatureMap.from_arrays(phi.spec, self.d, phi.to_arrays() | own) for phi, own in pairs]
+        self._hold_drawn(maps)
 
     def _planned(self, rows: Tensor) -> list[Approximation]:
         """The plan of each draw, from rows (heads, 2, n, d) of queries and keys."""
@@ -190,7 +201,9 @@ class DrawnFeatures(FeatureBuffers):
         return [self.spec.plan(q, k, rng=0) for q, k in rows.double().cpu().numpy()]
 
     def _draw(self) -> None:
-        maps = self.drawn()
+        self._hold_drawn(self.drawn())
+
+    def _hold_drawn(self, maps: list[FeatureMap]) -> None:
         form = self._form(maps)
         if form is None or form.framed:
             self._hold_maps(maps, form)

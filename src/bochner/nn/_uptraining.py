@@ -25,6 +25,9 @@ _OWNER = "uptrain"
 _HELD = 32
 """Batches whose teacher's states are held: the teacher runs once for each, and not in each step."""
 
+_EMBEDDING = 5.0
+"""Weight of the change of embeddings, which is about as large as that of hidden states then."""
+
 
 def uptrain(
     model: nn.Module,
@@ -78,8 +81,12 @@ def uptrain(
 
     .. math:: \frac1n\sum_l \frac{|h_l - t_l|^2}{|t_l - \bar t_l|^2} + \mathrm{KL}(p_t \,\|\, p),
 
-    where the second term is there for models with logits, per token.  A change of rank r of a weight is
+    where the second term, per token, is there for models with logits.  For others it is :math:`5(1 - \cos)` of the means of
+    the last states over tokens, which are the embeddings of sentence encoders.  A change of rank r of a weight is
     :math:`W + BA`, where B starts at zero; A and B are trained, and gradients do not reach the features.
+
+    In a ``with torch.autocast(...)`` block the forward passes are in half precision, which takes half of the time on
+    processors with such products.
 
     An interruption leaves the model as it was before the call.
 
@@ -156,9 +163,11 @@ def _train(
         with torch.enable_grad():
             optimizer.zero_grad()
             loss = _distance(_states(model, batch, blocks), held[1])
-            loss.backward()
+            with torch.autocast(loss.device.type, enabled=False):  # the forward pass may be in half precision
+                loss.backward()
             nn.utils.clip_grad_norm_(trained, 1.0)
             optimizer.step()
+            torch.clear_autocast_cache()  # else all steps see the weights of the first one
             schedule.step()
         note(bar, f"loss {float(loss.detach()):.3g}")
 
@@ -188,8 +197,9 @@ class _LowRank(nn.Module):
         self.B = nn.Parameter(weight.new_zeros(weight.shape[0], rank))
 
     def forward(self, weight: Tensor) -> Tensor:
-        """W + BA."""
-        return weight + self.B @ self.A
+        """W + BA, in its own precision."""
+        with torch.autocast(weight.device.type, enabled=False):
+            return weight + self.B @ self.A
 
 
 @contextmanager
@@ -256,7 +266,7 @@ def _states(model: nn.Module, batch: Any, blocks: list[str]) -> list[Tensor]:
 
 
 def _distance(states: list[Tensor], wanted: list[Tensor]) -> Tensor:
-    """Mean relative squared error of hidden states, and the divergence of logits per token."""
+    """Mean relative squared error of hidden states, and the divergence of logits per token, or the change of embeddings."""
     errors = [
         (one - other).float().square().sum()
         / (other - other.mean(dim=tuple(range(other.ndim - 1)), keepdim=True)).float().square().sum().clamp(min=1e-30)
@@ -265,5 +275,6 @@ def _distance(states: list[Tensor], wanted: list[Tensor]) -> Tensor:
     total = torch.stack(errors).mean()
     if wanted[-1].shape[-1]:
         one, other = (x.float().log_softmax(-1).flatten(0, -2) for x in (states[-1], wanted[-1]))
-        total = total + functional.kl_div(one, other, log_target=True, reduction="batchmean")
-    return total
+        return total + functional.kl_div(one, other, log_target=True, reduction="batchmean")
+    one, other = (x[-2].float().mean(dim=-2) for x in (states, wanted))
+    return total + _EMBEDDING * (1 - functional.cosine_similarity(one, other, dim=-1)).mean()
