@@ -43,7 +43,7 @@ def measure(
     causal = name == SMOLLM2
     fitted, tested = tokens("valid", fit, length), tokens("test", sequences[0], length)
     fewer = tested[: sequences[1]]
-    judge = _losses if causal else _embeddings
+    judge = _losses if causal else embeddings
     exact = judge(model, tested)
     score: Callable[[Tensor], list[float]] = (
         (lambda found: found.tolist())
@@ -133,6 +133,6 @@ def _losses(model: nn.Module, rows: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def _embeddings(model: nn.Module, rows: Tensor) -> Tensor:
+def embeddings(model: nn.Module, rows: Tensor) -> Tensor:
     """Mean of the last hidden states, (sequences, width)."""
     return torch.cat([model(row[None]).last_hidden_state.mean(1) for row in rows])
