@@ -72,7 +72,7 @@ def uptrain(
 
     See Also
     --------
-    distill : Trains the constants of features only, layer by layer; faster.
+    distill : Trains features only, layer by layer; faster.
 
     Notes
     -----
