@@ -122,7 +122,15 @@ def test_the_recommended_one_is_called_best_only_if_it_is():
 
 def test_a_target_that_nothing_predicts_is_said():
     judged = comparison(result("KernelRidge()", [1.0, 1.2, 0.9], ours=True), result("constant", [0.9, 1.25, 0.8]))
-    assert judged.reasons[1] == "A constant is not clearly worse: nothing here is seen to predict the target."
+    assert judged.reasons[1] == "A constant is not clearly worse: no estimator is shown to predict the target."
+
+
+@pytest.mark.parametrize("error, named", [(1.1, True), (4.0, False)])
+def test_a_faster_estimator_is_named_only_if_its_error_is_close(error, named):
+    quick = result("trees", [error - 3, error, error + 3], fit_seconds=0.1)  # undecided in both cases
+    judged = comparison(result("KernelRidge()", [1.0, 1.1, 0.9], ours=True), quick)
+    assert judged.undecided == (quick,)
+    assert any("a fit is 10 times faster" in reason for reason in judged.reasons) is named
 
 
 def test_classes_are_told_from_numbers():

@@ -15,6 +15,8 @@ from ._source import source
 
 SLOW, UNTRIED = "since a fit of", "since there was no time to try it"
 """How the reasons begin for which a candidate is left out for lack of time."""
+_WORTH_NAMING = 1.5
+"""Ratio of errors up to which a faster estimator is named: with few rows, four times the error may be insignificant too."""
 _HEADER = ("estimator", "{measure}", "{score}", "difference", "verdict", "fit", "predict 1000 rows")
 _ALTERNATIVES = {CONSTANT: "a constant", LINEAR: "the linear model", SAMPLER: SAMPLER, NYSTROEM: NYSTROEM,
                  BOOSTED: "boosted trees"}  # fmt: skip
@@ -179,15 +181,15 @@ class Comparison:
         said = [f"{_capital(self._cost(best))}."]
         constant = self._found(CONSTANT)
         if constant is not None and constant is not best and self.verdict(constant) == "undecided":
-            said.append("A constant is not clearly worse: nothing here is seen to predict the target.")
+            said.append("A constant is not clearly worse: no estimator is shown to predict the target.")
         if linear is not None and linear is not best:
             if self.verdict(linear) == "undecided" and linear.error > 1.5 * best.error:
                 said.append(
-                    f"A linear model has {self._times(linear)} the error, but so few rows and folds cannot tell."
+                    f"A linear model has {self._times(linear)} the error, which with so few rows is not significant."
                 )
             elif self.verdict(linear) == "undecided":
                 said.append(
-                    "A linear model is not clearly worse: the relation is close to linear, or the rows are too few to tell."
+                    "A linear model is not clearly worse: the relation is close to linear, or there are too few rows."
                 )
             else:
                 said.append(f"The relation is not linear: a linear model has {self._times(linear)} the error.")
@@ -200,12 +202,12 @@ class Comparison:
             said.append(f"It has steps, or few relevant columns: {self.default.name} has {behind} the error.")
         if best.chosen:
             said.append(f"Its own choice: {best.chosen}")
-        if self.undecided and self.undecided[0].fit_seconds < best.fit_seconds / 2:
-            quick = self.undecided[0]
+        quick = next((other for other in self.undecided if other.error <= _WORTH_NAMING * best.error), None)
+        if quick is not None and quick.fit_seconds < best.fit_seconds / 2:
             ratio = best.fit_seconds / quick.fit_seconds
-            faster = f"{_capital(quick.name)}: a fit is {ratio:.{0 if ratio >= 10 else 1}f} times faster"
             said.append(
-                f"{faster}; {self.n_folds} folds cannot tell its error, {figure(quick.error)}, from {figure(best.error)}."
+                f"{_capital(quick.name)}: a fit is {ratio:.{0 if ratio >= 10 else 1}f} times faster, and the error of "
+                f"{figure(quick.error)} is not significantly different."
             )
         return tuple(said)
 

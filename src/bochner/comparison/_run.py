@@ -51,7 +51,7 @@ def compare(
     rng: RNG = 0,
     verbose: bool = False,
 ) -> Comparison:
-    """Judge kernel machines and what one would use instead on the same folds of a table.
+    """Cross-validate kernel machines next to linear models, trees and others on a table, and recommend one.
 
     The machines are `bochner.learn.KernelRidge` or `KernelClassifier` as they come, a narrower one, and a Gaussian
     process.  The others are a constant, a linear model, boosted trees, extra trees, ridge regression on the features of
