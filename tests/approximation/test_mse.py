@@ -131,6 +131,12 @@ def test_keys_may_be_left_out_and_precision_hardly_matters():
     np.testing.assert_allclose(KNOWN[0].mse(X, Y), KNOWN[0].mse(X.astype(np.float32), Y.astype(np.float32)), rtol=1e-4)
 
 
+@pytest.mark.parametrize("method", ["mse", "simulate_mse"])
+def test_errors_that_no_memory_holds_are_refused_at_once(method):
+    with pytest.raises(ValueError, match=rf"Approximation\.{method}: this takes about 7\.45e\+03 GiB, more than"):
+        getattr(KNOWN[0], method)(np.zeros((10**6, 3)))
+
+
 def test_bad_input_is_explained():
     with pytest.raises(ValueError, match=r"Approximation\.mse: expected matrices of points as rows"):
         KNOWN[0].mse(np.ones((2, 3, 3)))

@@ -93,6 +93,11 @@ def test_matrices_that_are_not_finite_are_refused(place, value, small_blocks):
         Cholesky.of(A)
 
 
+def test_a_matrix_that_no_memory_holds_is_refused():
+    with pytest.raises(ValueError, match=r"a matrix of order 400000: this takes about 1\.19e\+03 GiB, more than .* fewer"):
+        room_for_triangle(400_000, np.dtype(np.float64))
+
+
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read where Linux tells it")
 def test_a_triangle_that_is_never_written_takes_no_memory(monkeypatch):
     """32 MB of 64: rows of a page of 2 MB would have parts in both triangles."""

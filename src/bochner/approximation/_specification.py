@@ -9,7 +9,7 @@ import numpy as np
 
 from .._arrays import as_numpy, common_namespace, in_working_precision
 from .._random import RNG, as_generator, streams
-from .._validation import as_real, check_count, check_flag, check_instance, check_points, check_rows
+from .._validation import as_real, check_count, check_flag, check_instance, check_memory, check_points, check_rows
 from ..kernels import Kernel
 from ..maps import Data, Draws, ErrorCase, Layout, Map
 from ..projections import Projection
@@ -375,5 +375,6 @@ class Approximation:
             raise ValueError(
                 f"Approximation.{method}: expected matrices of points as rows, got {tuple(X.shape)} and {tuple(Y.shape)}."
             )
+        check_memory(f"Approximation.{method}", 8.0 * len(X) * len(Y), "take fewer rows at a time")
         same, X = Y is X, as_numpy(X).astype(np.float64)
         return X, X if same else as_numpy(Y).astype(np.float64)

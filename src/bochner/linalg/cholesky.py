@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.linalg import LinAlgError, get_blas_funcs, get_lapack_funcs
 
+from .._validation import check_memory
 from .engine import blas_for
 
 LARGE_ORDER = 8192
@@ -160,6 +161,7 @@ def room_for_triangle(order: int, dtype: np.dtype) -> np.ndarray:
     array (order, order)
     """
     size = order * order * dtype.itemsize
+    check_memory(f"a matrix of order {order}", size, "use fewer components")
     if size < _LARGE_BYTES:
         return np.zeros((order, order), dtype)
     pages = mmap.mmap(-1, size)
