@@ -165,6 +165,10 @@ def test_samples_have_the_mean_and_the_covariance_of_the_posterior():
     (lambda W: NodeRegression(Walks(Diffusion())).fit(W, [0, 12], [0.0, 1.0]), ValueError, r"nodes must be integers from 0"),
     (lambda W: NodeRegression(Walks(Diffusion())).fit(W, [0], [0.0, 1.0]), ValueError, r"nodes and y must be vectors"),
     (lambda W: NodeRegression(Walks(Diffusion())).predict([0]), ValueError, r"^NodeRegression\.predict: call fit"),
+    (lambda W: Walks(Diffusion()).draw(W, 0).gram([-1]), ValueError, r"NodeFeatures\.gram: nodes must be integers"),
+    (lambda W: Walks(Diffusion()).draw(W, 0).gram([0], [[1]]), ValueError, r"gram: nodes must be .* in a vector"),
+    (lambda W: Series(None), TypeError, r"Series: coefficients must be a sequence of numbers, got None"),
+    (lambda W: Diffusion().root(-1), ValueError, r"Diffusion\.root: n must be"),
 ])  # fmt: skip
 def test_refusals(call, error, message):
     with pytest.raises(error, match=message):

@@ -94,7 +94,9 @@ def test_matrices_that_are_not_finite_are_refused(place, value, small_blocks):
 
 
 def test_a_matrix_that_no_memory_holds_is_refused():
-    with pytest.raises(ValueError, match=r"a matrix of order 400000: this takes about 1\.19e\+03 GiB, more than .* fewer"):
+    with pytest.raises(
+        ValueError, match=r"a matrix of order 400000: this takes about 1\.19e\+03 GiB, more than .* fewer"
+    ):
         room_for_triangle(400_000, np.dtype(np.float64))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,7 +83,7 @@ class Diffusion(NodeKernel):
 
     def root(self, n: int) -> np.ndarray:
         """Coefficients of the heat kernel of half the time."""
-        r = np.arange(n)
+        r = np.arange(check_count("Diffusion.root", "n", n))
         logs = r * math.log(self.time / 2) - np.array([math.lgamma(i + 1) for i in r]) - self.time / 2
         return np.asarray(np.exp(logs))
 
@@ -128,6 +129,7 @@ class RegularizedLaplacian(NodeKernel):
 
     def root(self, n: int) -> np.ndarray:
         """Coefficients of the kernel of half the power."""
+        n = check_count("RegularizedLaplacian.root", "n", n)
         rho, half = self.scale / (1 + self.scale), self.power / 2
         ratios = rho * (half + np.arange(n - 1)) / np.arange(1, n)
         return np.asarray((1 + self.scale) ** -half * np.cumprod(np.concatenate([[1.0], ratios])))
@@ -176,7 +178,7 @@ class WalkSteps(NodeKernel):
 
     def root(self, n: int) -> np.ndarray:
         """Binomial coefficients."""
-        p = self.half_steps
+        p, n = self.half_steps, check_count("WalkSteps.root", "n", n)
         return np.array([math.comb(p, r) * (self.laziness - 1) ** (p - r) if r <= p else 0.0 for r in range(n)])
 
     def at(self, values: np.ndarray) -> np.ndarray:
@@ -213,6 +215,8 @@ class Series(NodeKernel):
     coefficients: tuple[float, ...]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.coefficients, Sequence | np.ndarray):
+            raise TypeError(f"Series: coefficients must be a sequence of numbers, got {shown(self.coefficients)}.")
         given = tuple(check_number("Series", f"coefficients[{r}]", a) for r, a in enumerate(self.coefficients))
         if not given or given[0] <= 0:
             raise ValueError(f"Series: coefficients must start with a positive number, got {shown(self.coefficients)}.")
@@ -220,7 +224,7 @@ class Series(NodeKernel):
 
     def root(self, n: int) -> np.ndarray:
         """Coefficients of the root, one after the other."""
-        a = np.zeros(n)
+        a = np.zeros(n := check_count("Series.root", "n", n))
         a[: len(self.coefficients)] = self.coefficients[:n]
         f = np.zeros(n)
         f[0] = math.sqrt(a[0])
@@ -253,6 +257,24 @@ def as_adjacency(owner: str, graph: Any) -> Any:
     if difference.nnz and np.abs(difference.data).max() > 1e-9 * W.data.max():
         raise ValueError(f"{owner}: graph must be symmetric; pass W.maximum(W.T) or another undirected graph.")
     return W
+
+
+def as_nodes(owner: str, nodes: Any, n_nodes: int) -> np.ndarray:
+    """Numbers of nodes, checked."""
+    try:
+        found = np.asarray(nodes)
+    except Exception:  # whatever a list of other things raises
+        found = np.empty(0)
+    if (
+        found.ndim != 1
+        or found.dtype.kind not in "iu"
+        or (len(found) and not 0 <= found.min() <= found.max() < n_nodes)
+    ):
+        raise ValueError(
+            f"{owner}: nodes must be integers from 0 to {n_nodes - 1}, the nodes of the graph, in a vector, got "
+            f"{shown(nodes)}."
+        )
+    return found
 
 
 def normalized(W: Any) -> Any:

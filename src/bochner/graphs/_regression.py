@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from .._arrays import as_numpy
 from .._random import RNG, as_generator
-from .._validation import check_count, check_instance, check_positive
+from .._validation import as_real, check_count, check_instance, check_positive
+from ._node_kernels import as_nodes
 from ._walks import Walks
 
 
@@ -82,16 +84,14 @@ class NodeRegression:
         -------
         self
         """
-        nodes, y = np.asarray(nodes), np.asarray(y, dtype=np.float64)
-        if nodes.shape != y.shape or y.ndim != 1 or not len(y) or not np.isfinite(y).all():
+        y = as_numpy(as_real("NodeRegression.fit", y)).astype(np.float64)
+        features = self.walks.draw(graph, self.rng, symmetric=True)
+        nodes = as_nodes("NodeRegression.fit", nodes, features.queries.shape[0])
+        if nodes.shape != y.shape or not len(y) or not np.isfinite(y).all():
             raise ValueError(
                 f"NodeRegression.fit: nodes and y must be vectors of one length, with finite values, got shapes "
                 f"{nodes.shape} and {y.shape}."
             )
-        features = self.walks.draw(graph, self.rng, symmetric=True)
-        N = features.queries.shape[0]
-        if nodes.dtype.kind not in "iu" or nodes.min() < 0 or nodes.max() >= N:
-            raise ValueError(f"NodeRegression.fit: nodes must be integers from 0 to {N - 1}, the nodes of the graph.")
         Phi, mean = features.queries[nodes], float(y.mean())
         dual, iterations = self._solve(Phi, y - mean)
         self.features_, self.nodes_, self.mean_, self.n_iterations_ = features, nodes, mean, iterations
@@ -124,7 +124,8 @@ class NodeRegression:
         float64 array (m,)
         """
         self._check_fitted("predict")
-        return np.asarray(self.features_.queries[np.asarray(nodes)] @ self.coefficients_ + self.mean_)
+        nodes = as_nodes("NodeRegression.predict", nodes, self.features_.queries.shape[0])
+        return np.asarray(self.features_.queries[nodes] @ self.coefficients_ + self.mean_)
 
     def sample(self, nodes: Any, n_samples: int = 1, *, rng: RNG = None) -> np.ndarray:
         """Return functions drawn from the posterior, without noise, at nodes.
@@ -148,7 +149,8 @@ class NodeRegression:
         self._check_fitted("sample")
         generator = as_generator(rng)
         Phi, root = self.features_.queries[self.nodes_], np.sqrt(self.amplitude_)
-        where, drawn = self.features_.queries[np.asarray(nodes)], []
+        nodes = as_nodes("NodeRegression.sample", nodes, self.features_.queries.shape[0])
+        where, drawn = self.features_.queries[nodes], []
         for _ in range(check_count("NodeRegression.sample", "n_samples", n_samples)):
             w = root * generator.standard_normal(Phi.shape[1])
             noisy = Phi @ w + root * np.sqrt(self.noise) * generator.standard_normal(Phi.shape[0])

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._random import RNG, streams
 from .._validation import check_count, check_fraction, check_instance, check_option
-from ._node_kernels import NodeKernel, as_adjacency, normalized
+from ._node_kernels import NodeKernel, as_adjacency, as_nodes, normalized
 
 BLOCK = 2**15
 """Nodes whose walks run side by side: their state stays in a cache."""
@@ -195,5 +195,8 @@ class NodeFeatures:
         -------
         float64 array (n, p)
         """
-        others = nodes if others is None else others
-        return np.asarray((self.queries[np.asarray(nodes)] @ self.keys[np.asarray(others)].T).toarray())
+        some, rest = (
+            as_nodes("NodeFeatures.gram", given, self.queries.shape[0])
+            for given in (nodes, nodes if others is None else others)
+        )
+        return np.asarray((self.queries[some] @ self.keys[rest].T).toarray())

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import catalogue
 from .._arrays import as_numpy
-from .._validation import as_host_rows, check_instance, check_points
+from .._validation import as_host_rows, as_real, check_instance, check_points
 from ..approximation import FeatureMap
 from ..kernels import Kernel, resolve_bandwidth
 
@@ -59,7 +59,7 @@ def compared(observed: float, null: np.ndarray) -> float:
 def as_rows(owner: str, name: str, X: Any) -> np.ndarray:
     """Rows (n, d) as a NumPy array; a vector is one column."""
     X = as_host_rows(owner, X)
-    X = np.asarray(X.toarray() if hasattr(X, "toarray") else as_numpy(X))
+    X = as_numpy(as_real(owner, X.toarray() if hasattr(X, "toarray") else X))
     X = check_points(owner, X[:, None] if X.ndim == 1 else X)
     if X.ndim != 2:
         raise ValueError(f"{owner}: {name} must be a matrix of rows, got shape {X.shape}.")
