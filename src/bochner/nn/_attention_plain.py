@@ -275,52 +275,53 @@ def causal(
     def of_queries(x: Tensor) -> Tensor:
         return pieces(x, ahead * group, (count - ahead - n) * group, size * group)
 
-    def of_keys(x: Tensor, value: float = 0.0) -> Tensor:
+    def of_keys(x: Tensor, value: float) -> Tensor:
         return pieces(x, size + behind, count - behind - p, size, value)
 
-    signs = [None if x.mantissa is None else x.mantissa.expand_as(x.log) for x in (queries, keys)]
-    chunks = Chunks(
-        of_queries(queries.log),
-        None if signs[0] is None else of_queries(signs[0]),
-        of_keys(keys.log, 2 * NOTHING),
-        None if signs[1] is None else of_keys(signs[1]),
-        of_keys(values),
-    )
-    part, after = seen_by_chunks(chunks, sums, size, group)
+    part, after = by_chunks(queries, keys, values, (of_queries, of_keys), size, group, sums=sums)
     return Part(*(rows_of(x.flatten(-3, -2), ahead * group, n * group) for x in part)), after if keep else None
 
 
-class Chunks(NamedTuple):
-    """Queries of b chunks, and keys of these and of an empty one before: logarithms, signs and values with ones.
+def by_chunks(
+    queries: LogFeatures,
+    keys: LogFeatures,
+    values: Tensor,
+    laid: tuple[Callable[[Tensor], Tensor], Callable[[Tensor, float], Tensor]],
+    size: int,
+    group: int = 1,
+    *,
+    sums: KeySums | None = None,
+    segments: Tensor | None = None,
+) -> tuple[Part, KeySums]:
+    """What queries see of the keys before them, (..., b, group * size, ...), and the sums over all keys.
 
-    Attributes
+    Parameters
     ----------
-    queries, query_signs : Tensor (..., b, group * c, m) and the same or None
-    keys, key_signs : Tensor (..., b + 1, c, m) and the same or None
-    values : Tensor (..., b + 1, c, e + 1)
+    queries, keys : LogFeatures
+    values : Tensor (..., p, e + 1)
+    laid : pair of callables
+        Rows of queries as b chunks, and those of keys, with a value for places without, as b + 1, the first one empty.
+    size, group : int
+        Positions of a chunk, queries of each.
+    sums : KeySums, optional
+        Over keys that all queries see; they take the place of the empty chunk.
     segments : Tensor (b + 1,) of int64, or None
         Number of the sequence that a chunk belongs to, which does not decrease; None where there is only one.
     """
-
-    queries: Tensor
-    query_signs: Tensor | None
-    keys: Tensor
-    key_signs: Tensor | None
-    values: Tensor
-    segments: Tensor | None = None
-
-
-def seen_by_chunks(chunks: Chunks, sums: KeySums | None, size: int, group: int) -> tuple[Part, KeySums]:
-    """What queries see of the keys before them, (..., b, group * size, ...), and the sums over all keys."""
-    k, sign, v = (None if x is None else x[..., 1:, :, :] for x in (chunks.keys, chunks.key_signs, chunks.values))
-    assert k is not None and v is not None
+    of_queries, of_keys = laid
+    sign_q, sign_k = (None if x.mantissa is None else x.mantissa.expand_as(x.log) for x in (queries, keys))
+    sign_q = None if sign_q is None else of_queries(sign_q)
+    sign_k = None if sign_k is None else of_keys(sign_k, 0.0)
+    k, v = of_keys(keys.log, 2 * NOTHING), of_keys(values, 0.0)
+    own_k, own_sign, own_v = (None if x is None else x[..., 1:, :, :] for x in (k, sign_k, v))
+    assert own_k is not None and own_v is not None
     if sums is None:
-        added, shift, _ = chunk_sums(chunks.keys, chunks.key_signs, chunks.values, chunks.segments)
-    else:  # they take the place of the empty chunk
-        added, shift, _ = chunk_sums(k, sign, v, sums=sums)
-    before = running(added, shift, own=True, segments=chunks.segments)
+        added, shift, _ = chunk_sums(k, sign_k, v, segments)
+    else:
+        added, shift, _ = chunk_sums(own_k, own_sign, own_v, sums=sums)
+    before = running(added, shift, own=True, segments=segments)
     start = KeySums(before[..., :-1, :, :], shift[..., :-1, :, :])
-    part = _with_own_chunk(start, (chunks.queries, chunks.query_signs), (k, sign), v, size, group)
+    part = _with_own_chunk(start, (of_queries(queries.log), sign_q), (own_k, own_sign), own_v, size, group)
     return part, KeySums(before[..., -1, :, :], shift[..., -1, :, :])
 
 

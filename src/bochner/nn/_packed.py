@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ..approximation.log_features import NOTHING, LogFeatures
-from ._attention_plain import Chunks, Part, chunk_count, chunk_size, in_pieces, query_values, seen_by_chunks
+from ._attention_plain import Part, by_chunks, chunk_count, chunk_size, in_pieces, query_values, signed
 
 _CHUNK = 64
 """Positions of a chunk where all queries of a sequence see all of its keys: sums of chunks cost as much as features."""
@@ -87,19 +87,10 @@ def packed_causal(queries: LogFeatures, keys: LogFeatures, values: Tensor, borde
     def of_queries(x: Tensor) -> Tensor:
         return in_pieces(_laid(moved, x), size)[..., 1:, :, :]
 
-    def of_keys(x: Tensor, fill: float = 0.0) -> Tensor:
+    def of_keys(x: Tensor, fill: float) -> Tensor:
         return in_pieces(_laid(packed, x, fill), size)
 
-    signs = [None if x.mantissa is None else x.mantissa.expand_as(x.log) for x in (queries, keys)]
-    chunks = Chunks(
-        of_queries(queries.log),
-        None if signs[0] is None else of_queries(signs[0]),
-        of_keys(keys.log, 2 * NOTHING),
-        None if signs[1] is None else of_keys(signs[1]),
-        of_keys(values),
-        packed.segments,
-    )
-    part, _ = seen_by_chunks(chunks, None, size, 1)
+    part, _ = by_chunks(queries, keys, values, (of_queries, of_keys), size, segments=packed.segments)
     places = packed.places + (1 - size)
     return Part(*(x.flatten(-3, -2).index_select(-2, places) for x in part))
 
@@ -113,9 +104,8 @@ def packed_everything(
     of_queries, of_keys = (Packed.of(b, length, size) for b, length in zip(borders, (n, p), strict=True))
     k, v = in_pieces(_laid(of_keys, keys.log, 2 * NOTHING), size), in_pieces(_laid(of_keys, values), size)
     shift = maxima(k.detach(), of_keys.segments, count + 1)
-    columns = (k - shift.index_select(-3, of_keys.segments)).exp2_()
-    if keys.mantissa is not None:
-        columns = columns * in_pieces(_laid(of_keys, keys.mantissa.expand_as(keys.log)), size)
+    signs = None if keys.mantissa is None else in_pieces(_laid(of_keys, keys.mantissa.expand_as(keys.log)), size)
+    columns = signed((k - shift.index_select(-3, of_keys.segments)).exp2_(), signs)
     added = columns.mT @ v
     sums = added.new_zeros(*added.shape[:-3], count + 1, *added.shape[-2:]).index_add(-3, of_keys.segments, added)
     q = in_pieces(_laid(of_queries, queries.log), size) + shift.index_select(-3, of_queries.segments)
