@@ -13,8 +13,14 @@ from bochner.nn._model_change import ModelChange
 from bochner.nn._recording import record
 from bochner.nn._report import ReportRow, _choice
 from bochner.nn._report_candidates import ModelPlans
-from bochner.nn._report_heads import MechanismRow, estimated_weights, head_samples, median_error, predicted_row_error
-from bochner.nn._report_times import Clock
+from bochner.nn._report_times import (
+    Clock,
+    MechanismRow,
+    estimated_weights,
+    head_samples,
+    median_error,
+    predicted_row_error,
+)
 from support.attention_models import ROWS, build, encoder, generator
 from support.checks import check_mean
 

@@ -8,7 +8,7 @@ import torch
 transformers = pytest.importorskip("transformers")
 
 from bochner.nn import BoundedHead, BoundedPlan, LinearCache, calibrate, replace_attention  # noqa: E402
-from bochner.nn._bounded_attention import BoundedState, Bounds, windowed  # noqa: E402
+from bochner.nn._bounded_attention import BoundedState, windowed  # noqa: E402
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
 
@@ -41,7 +41,7 @@ def simulated(x, y, v, there, bounds):
     for b in range(len(x)):
         for h in range(y.shape[1]):
             heads = range(h * group, (h + 1) * group)
-            window, kept = (max(c[i] for i in heads) for c in (bounds.windows, bounds.kept))
+            window, kept = (max(getattr(bounds.heads[i], name) for i in heads) for name in ("window", "kept"))
             anchors = [j for j in range(y.shape[2]) if there[b, j]][: bounds.anchors]
             held, used, seen = [], torch.zeros(y.shape[2], dtype=torch.float64), torch.zeros(y.shape[2])
             means = [[] for _ in range(bounds.means if kept else 0)]  # sets of positions
@@ -98,7 +98,8 @@ def padding(n, side):
 def test_the_state_is_what_a_simulation_holds(kept, side):
     """Padding that is held takes the place of a kept key only where there are no others: the window is of positions."""
     x, y, v = drawn()
-    bounds, there = Bounds((5, 5, 8, 8), kept, 1, 4, 0.8, 3), padding(70, side)
+    heads = [BoundedHead(*sizes) for sizes in zip((5, 5, 8, 8), kept, strict=True)]
+    bounds, there = BoundedPlan(heads, 1, 4, 0.8, 3), padding(70, side)
     out = BoundedState().attend(x, y, v, places(x, y, there), bounds)
     torch.testing.assert_close(out, simulated(x, y, v, there, bounds))
 
@@ -107,7 +108,8 @@ def test_the_state_is_what_a_simulation_holds(kept, side):
 @pytest.mark.parametrize("anchors", [0, 1, 3])
 def test_windows_in_blocks_are_those_of_the_state(anchors, side):
     x, y, v = drawn()
-    bounds, there = Bounds((5, 5, 70, 70), (0, 0, 0, 0), anchors, 4, 1.0), padding(70, side)
+    heads = [BoundedHead(window) for window in (5, 5, 70, 70)]
+    bounds, there = BoundedPlan(heads, anchors, 4, 1.0), padding(70, side)
     bias = places(x, y, there)
     torch.testing.assert_close(
         windowed(x, y, v, bias, bounds, True), BoundedState().attend(x, y, v, bias, bounds), rtol=1e-9, atol=1e-12
@@ -119,7 +121,7 @@ def test_windows_in_blocks_are_those_of_the_state(anchors, side):
 def test_two_sided_windows(window, side):
     x, y, v = drawn(n=150)
     there = padding(150, side)
-    out = windowed(x, y, v, places(x, y, there), Bounds((window,) * 4, (0,) * 4, 2, 4, 1.0), False)
+    out = windowed(x, y, v, places(x, y, there), BoundedPlan([BoundedHead(window)] * 4, 2, 4, 1.0), False)
     i = torch.arange(150)
     first = there & (there.cumsum(-1) <= 2)
     seen = (((i[:, None] - i).abs() < window) | first[:, None]) & there[:, None]

@@ -13,8 +13,7 @@ from bochner.maps import Frame
 from bochner.nn import KeyCodes, _coded_blocks, coded_attention
 from bochner.nn import _coded_attention as module
 from bochner.nn._coded_layout import BlockLayout, KeySelection
-from bochner.nn._coded_remainder import Remainder
-from bochner.nn._coded_sampling import draw_keys, phases_at
+from bochner.nn._coded_remainder import Remainder, draw_keys, phases_at
 from bochner.nn._drawn import DrawnFeatures
 from bochner.projections import IID, Blocks, Orthogonal, Simplex
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 from scipy import stats
 
-from bochner.nn import _feature_tree
-from bochner.nn._feature_tree import FeatureTree
+from bochner.nn import _class_sampling
+from bochner.nn._class_sampling import FeatureTree
 from support.checks import P_MIN
 
 
@@ -100,7 +100,7 @@ def test_samples_follow_the_declared_probabilities(positive, seed):
 def test_gathered_levels_equal_multiplied_ones(monkeypatch):
     queries, leaves, goals = gaussian(5, 4), gaussian(37, 4, seed=1), torch.arange(5)[:, None].expand(-1, 3)
     multiplied = FeatureTree(leaves).descend(queries, goals, goals[:, 0] + 9).log_prob
-    monkeypatch.setattr(_feature_tree, "_NODES_A_SAMPLE", 0)
+    monkeypatch.setattr(_class_sampling, "_NODES_A_SAMPLE", 0)
     gathered = FeatureTree(leaves).descend(queries, goals, goals[:, 0] + 9).log_prob
     assert torch.allclose(gathered, multiplied)
 
@@ -108,7 +108,7 @@ def test_gathered_levels_equal_multiplied_ones(monkeypatch):
 def test_chunks_change_nothing(monkeypatch):
     queries, leaves, left_out = gaussian(7, 4), gaussian(37, 4, seed=1), torch.arange(7)
     whole = probabilities(FeatureTree(leaves), queries, left_out)
-    monkeypatch.setattr(_feature_tree, "_CHUNK_NUMBERS", 1000)  # three rows a chunk
+    monkeypatch.setattr(_class_sampling, "_CHUNK_NUMBERS", 1000)  # three rows a chunk
     assert torch.allclose(probabilities(FeatureTree(leaves), queries, left_out), whole)
 
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from bochner import mechanism
 from bochner.nn import AttentionState, LayerPlan, RandomFeatureAttention, calibrate, linear_attention, replace_attention
-from bochner.nn._multihead_checks import _warn_of_dropout
+from bochner.nn._multihead_call import _warn_of_dropout
 from bochner.nn._recording import record
 from support.attention import check_close
 from support.attention_models import generator

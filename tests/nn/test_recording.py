@@ -11,7 +11,7 @@ from torch import nn
 
 from bochner.nn import attention_report
 from bochner.nn._recording import record
-from bochner.nn._report_heads import head_samples
+from bochner.nn._report_times import head_samples
 from support.attention_models import ROWS, RUNS, TOKENS, batch_of, build, converted, encoder, generator
 
 FEW = {"n_draws": 1, "costs": [9], "verbose": False}

@@ -11,20 +11,19 @@ except ImportError:
     raise ImportError('bochner.nn needs PyTorch: pip install "torch>=2.4".') from None
 
 from ._attention import linear_attention
-from ._attention_features import AttentionFeatures
+from ._attention_features import AttentionFeatures, ElementwiseFeatures
 from ._attention_plain import DenominatorWarning
 from ._attention_state import AttentionState
-from ._bounded_plan import BoundedHead, BoundedPlan
+from ._bounded_module import BoundedHead, BoundedPlan
 from ._calibration import calibrate
 from ._coded_attention import coded_attention
 from ._coded_plan import CodedHead, CodedPlan
 from ._conversion import replace_attention
 from ._distillation import distill
-from ._elementwise import ElementwiseFeatures
 from ._graph_attention import graph_attention
+from ._head_spec import LayerPlan
 from ._hugging_face import register_with_transformers as _register_with_transformers
 from ._key_codes import KeyCodes
-from ._layer_plan import LayerPlan
 from ._multihead import RandomFeatureAttention
 from ._random_feature_layer import RandomFeatures
 from ._redraw_schedule import RedrawSchedule

@@ -9,7 +9,7 @@ per block that has seen them.  What is dropped goes on in a few means: a mean of
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,47 +18,13 @@ from torch.nn.functional import pad
 from ._coded_blocks import rows_at
 from ._score_rule import softmax
 
+if TYPE_CHECKING:
+    from ._bounded_module import BoundedPlan
+
 _STEP_BYTES = 1 << 26
 """Memory of the scores of one step over blocks of a window."""
 _BLOCK = 64
 """Queries that meet their window at a time, at least."""
-
-
-class Bounds(NamedTuple):
-    """How many keys the heads hold.
-
-    Attributes
-    ----------
-    windows, kept : tuple of int
-        For each head of queries, the last keys and the most used earlier ones.
-    anchors : int
-        First keys of the sequence.
-    block : int
-        Tokens after which keys are dropped.
-    decay : float
-        Factor of the scores of keys after each block.
-    means : int
-        Means of dropped keys, in heads that keep keys.
-    """
-
-    windows: tuple[int, ...]
-    kept: tuple[int, ...]
-    anchors: int
-    block: int
-    decay: float
-    means: int = 0
-
-    def pools(self, key_heads: int) -> list[tuple[int, int, list[int]]]:
-        """Window, kept keys, and the heads of keys that hold as many."""
-        group = len(self.windows) // key_heads
-        sizes = [
-            tuple(max(counts[h * group : (h + 1) * group]) for counts in (self.windows, self.kept))
-            for h in range(key_heads)
-        ]
-        return [
-            (*size, [h for h, own in enumerate(sizes) if own == size])  # type: ignore[misc]
-            for size in dict.fromkeys(sizes)
-        ]
 
 
 class Pool(NamedTuple):
@@ -114,7 +80,7 @@ class BoundedState:
         """Everything that is held."""
         return [x for pool in self.pools for x in pool]
 
-    def attend(self, x: Tensor, y: Tensor, v: Tensor, bias: Tensor | None, bounds: Bounds) -> Tensor:
+    def attend(self, x: Tensor, y: Tensor, v: Tensor, bias: Tensor | None, plan: BoundedPlan) -> Tensor:
         """Attention of queries (batch, heads, n, d) to what is held and to their own keys, which are then held as well.
 
         Parameters
@@ -125,24 +91,24 @@ class BoundedState:
             Keys times the root of the scale, and values.
         bias : Tensor (batch, key heads, n) or None
             What is added to the scores of each key.
-        bounds : Bounds
+        plan : BoundedPlan
             How many keys are held.
         """
         key_heads, n = y.shape[1], y.shape[-2]
         queries = x.unflatten(1, (key_heads, -1))
         bias = y.new_zeros(*y.shape[:3]) if bias is None else bias
-        pools = bounds.pools(key_heads)
-        sizes = [bounds.means if kept else 0 for _, kept, _ in pools]
+        pools = plan.pools(key_heads)
+        sizes = [plan.means if kept else 0 for _, kept, _ in pools]
         self.pools = self.pools or [_empty(y[:, own], v[:, own], m) for (*_, own), m in zip(pools, sizes, strict=True)]
-        cuts = [0, *range(bounds.block - self.length % bounds.block, n, bounds.block), n]
+        cuts = [0, *range(plan.block - self.length % plan.block, n, plan.block), n]
         outs, found = x.new_empty(*queries.shape[:-1], v.shape[-1]), []
         for pool, means, (window, kept, own) in zip(self.pools, sizes, pools, strict=True):
             parts = []
             for start, stop in pairwise(cuts):
                 new = Pool(*(part[:, own, start:stop] for part in (y, v, bias, bias, bias)))
-                out, pool = _step(pool, queries[:, own, :, start:stop], new, bounds.anchors, means)
-                if (self.length + stop) % bounds.block == 0:
-                    pool = _dropped(pool, window, window + kept + bounds.anchors, means, bounds.decay)
+                out, pool = _step(pool, queries[:, own, :, start:stop], new, plan.anchors, means)
+                if (self.length + stop) % plan.block == 0:
+                    pool = _dropped(pool, window, window + kept + plan.anchors, means, plan.decay)
                 parts.append(out)
             outs = outs.index_copy(1, torch.tensor(own, device=x.device), torch.cat(parts, dim=-2))
             found.append(pool)
@@ -217,7 +183,7 @@ def _merged(pool: Pool, dropped: Pool, means: int) -> Pool:
     return pool._replace(y=mixed[0], v=mixed[1], bias=torch.cat([total.log() + top, pool.bias[..., means:]], dim=-1))
 
 
-def windowed(x: Tensor, y: Tensor, v: Tensor, bias: Tensor | None, bounds: Bounds, causal: bool) -> Tensor:
+def windowed(x: Tensor, y: Tensor, v: Tensor, bias: Tensor | None, plan: BoundedPlan, causal: bool) -> Tensor:
     """Attention to a window and the first keys, for whole sequences, in which all blocks are computed at once.
 
     With causality it is what `BoundedState` computes without kept keys; otherwise the window of w holds the keys at less
@@ -225,18 +191,20 @@ def windowed(x: Tensor, y: Tensor, v: Tensor, bias: Tensor | None, bounds: Bound
     """
     out = x.new_empty(*x.shape[:-1], v.shape[-1])
     group = x.shape[1] // y.shape[1]
-    for window, _, own in bounds.pools(y.shape[1]):
+    for window, _, own in plan.pools(y.shape[1]):
         queries = [h * group + g for h in own for g in range(group)]
         keys, values = (part[:, own].repeat_interleave(group, dim=1) for part in (y, v))
         own_bias = None if bias is None else bias[:, own].repeat_interleave(group, dim=1)
-        found = _banded(x[:, queries], keys, values, own_bias, window, bounds, causal)
+        found = _banded(x[:, queries], keys, values, own_bias, window, plan, causal)
         out = out.index_copy(1, torch.tensor(queries, device=x.device), found)
     return out
 
 
-def _banded(x: Tensor, y: Tensor, v: Tensor, bias: Tensor | None, window: int, bounds: Bounds, causal: bool) -> Tensor:
+def _banded(
+    x: Tensor, y: Tensor, v: Tensor, bias: Tensor | None, window: int, plan: BoundedPlan, causal: bool
+) -> Tensor:
     """Attention of heads with one window."""
-    n, step = x.shape[-2], bounds.block if causal else 1
+    n, step = x.shape[-2], plan.block if causal else 1
     before, after = (window, 0) if causal else (window - 1, window - 1)
     size = -(-max(window, _BLOCK) // step) * step  # queries of a block, in which the place of a query is known
     blocks, width = -(-n // size), before + size + after
@@ -246,7 +214,7 @@ def _banded(x: Tensor, y: Tensor, v: Tensor, bias: Tensor | None, window: int, b
     queries = pad(x, (0, 0, 0, blocks * size - n)).unflatten(2, (blocks, size))
     place, key = torch.arange(size, device=x.device)[:, None], torch.arange(width, device=x.device) - before
     seen = (key <= place) & (key >= place // step * step - window) if causal else (place - key).abs() < window
-    first = _first_places(there, bounds.anchors)  # (batch, anchors), the number of keys where there is none
+    first = _first_places(there, plan.anchors)  # (batch, anchors), the number of keys where there is none
     at = first.clamp(max=n - 1)[:, None].expand(-1, y.shape[1], -1)
     anchors = [rows_at(part, at) for part in (y, v)]
     anchor_bias = there.expand(*y.shape[:3]).gather(-1, at)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from .._progress import progress
-from ._bounded_attention import BoundedState, Bounds
-from ._bounded_plan import BoundedHead, BoundedPlan
+from ._bounded_attention import BoundedState
+from ._bounded_module import BoundedHead, BoundedPlan
 from ._coded_calibration import LayerWays, Way, groups, is_causal, least_error
 from ._coded_module import as_bias
 from ._recording import Recorded, record
@@ -87,17 +88,17 @@ def _ways(calls: Sequence[Recorded], state: float, anchors: int) -> LayerWays:
     for size in sorted({n for n in (*SIZES, int(state)) if n < length}):
         window = max(int(_WINDOW * size), 1)
         head = BoundedHead(window, max(size - window - anchors - block - means, 0))
-        bounds = Bounds((window,), (head.kept,), anchors, block, BoundedPlan.decay, means)
-        errors = sum(_errors(call, bounds, group) for call in calls)
+        plan = BoundedPlan([head], anchors, block)
+        errors = sum(_errors(call, plan, group) for call in calls)
         assert isinstance(errors, Tensor)
         for own, error in zip(ways, errors.tolist(), strict=True):
-            own.append(Way(BoundedPlan([head], anchors, block).size, error, head))
+            own.append(Way(plan.size, error, head))
     for own in ways:  # everything of sequences as long as these
         own.append(Way(length, 0.0, BoundedHead(length)))
     return LayerWays(len(ways), {0: ways})
 
 
-def _errors(call: Recorded, bounds: Bounds, group: int) -> Tensor:
+def _errors(call: Recorded, plan: BoundedPlan, group: int) -> Tensor:
     """Squared change of the model's output, by head of keys."""
     assert call.v is not None
     root = torch.as_tensor(call.scale).sqrt().to(call.q)
@@ -106,7 +107,7 @@ def _errors(call: Recorded, bounds: Bounds, group: int) -> Tensor:
         bias = call.bias.to(call.k) + (0 if bias is None else bias)
         bias = bias.expand(*call.k.shape[:3])
     y, v = (call.k * root)[:, ::group], call.v[:, ::group]
-    heads = Bounds(bounds.windows * call.q.shape[1], bounds.kept * call.q.shape[1], *bounds[2:])
+    heads = replace(plan, heads=[*plan.heads] * call.q.shape[1])
     found = BoundedState().attend(call.q * root, y, v, None if bias is None else bias[:, ::group], heads)
     change = found - call.weights() @ call.v
     if call.pull is not None:

@@ -18,13 +18,12 @@ from ..catalogue import as_specification
 from ..maps import DenseExponential
 from ._attention_checks import check_generator
 from ._bounded_calibration import bounded_plans
-from ._bounded_plan import BoundedPlan
+from ._bounded_module import BoundedPlan
 from ._calibration_moments import HeadMoments
 from ._coded_calibration import coded_plans, is_causal
 from ._coded_plan import CodedPlan
 from ._conversion import attention_modules, check_model, warn_of_exact
-from ._head_spec import attention_spec
-from ._layer_plan import LayerPlan
+from ._head_spec import LayerPlan, attention_spec
 from ._model_change import Loss, ModelChange
 from ._recording import Recorded, record
 

@@ -18,11 +18,9 @@ from torch import Tensor
 from .._validation import check_count, check_flag, check_instance, shown
 from ._attention_checks import borders_of, check_tensors, slices_of
 from ._attention_features import grouped
-from ._coded_blocks import attend_blocks
+from ._coded_blocks import attend_blocks, attend_compiled, is_compiled
 from ._coded_layout import STEP_BYTES, BlockLayout, KeySelection
-from ._coded_loop import attend_compiled, is_compiled
-from ._coded_remainder import Remainder
-from ._coded_sampling import attend_with_draws
+from ._coded_remainder import Remainder, attend_with_draws
 from ._key_codes import KeyCodes
 from ._score_rule import AS_THEY_ARE, ScoreRule, checked_rule
 

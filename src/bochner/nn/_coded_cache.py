@@ -19,8 +19,7 @@ from .._validation import check_instance, shown
 from ..linalg.loops import append_codes, decode_coded
 from ._attention_features import grouped
 from ._coded_module import CodedAttention, exact
-from ._coded_remainder import Gathered
-from ._coded_sampling import draw_keys, phases_at
+from ._coded_remainder import Gathered, draw_keys, phases_at
 from ._families import changes_cached
 from ._hugging_face import ATTRIBUTE, LAYER
 from ._key_codes import KeyCodes, packed

@@ -24,8 +24,7 @@ from ._calibration_moments import HeadMoments
 from ._coded_attention import used_keys
 from ._coded_layout import KeySelection
 from ._coded_plan import CodedHead, CodedPlan
-from ._coded_remainder import log_kernel
-from ._coded_sampling import attend_with_draws, phases_at
+from ._coded_remainder import attend_with_draws, log_kernel, phases_at
 from ._drawn import DrawnFeatures
 from ._key_codes import KeyCodes
 from ._model_change import Loss, ModelChange

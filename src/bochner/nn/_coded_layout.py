@@ -7,8 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ._coded_remainder import in_blocks
-from ._coded_sampling import phases_at
+from ._coded_remainder import in_blocks, phases_at
 from ._key_codes import KeyCodes
 
 STEP_BYTES = 1 << 26

@@ -16,14 +16,12 @@ from ..approximation import Approximation
 from ..catalogue import as_specification
 from ._attention_checks import check_generator
 from ._attention_plain import levels_to_the_caller
-from ._bounded_module import BoundedAttention
-from ._bounded_plan import BoundedPlan
+from ._bounded_module import BoundedAttention, BoundedPlan
 from ._coded_module import CodedAttention
 from ._coded_plan import CodedPlan
 from ._families import FAMILIES, family_of, is_cross, looks_like_attention, refusal, slides
-from ._head_spec import HeadSpec, head_spec
+from ._head_spec import HeadSpec, head_spec, near
 from ._hugging_face import ATTRIBUTE, HeadAttention, attach, make_masks_linear, reads_models
-from ._layer_plan import near
 from ._multihead import RandomFeatureAttention
 
 _OWNER = "replace_attention"

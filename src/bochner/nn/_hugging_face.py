@@ -24,7 +24,7 @@ from ._drawn import DrawnFeatures
 from ._families import is_unbiased_cross, sizes
 from ._head_spec import HeadSpec, check_heads
 from ._hugging_face_masks import key_mask, of_last_keys, read, refused
-from ._multihead_checks import warn_of_dropout
+from ._multihead_call import warn_of_dropout
 from ._score_rule import AS_THEY_ARE, ScoreRule
 
 NAME = "bochner"

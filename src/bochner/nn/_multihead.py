@@ -16,10 +16,17 @@ from ..approximation import Approximation
 from ._attention_checks import check_generator, check_state_type
 from ._attention_state import AttentionState
 from ._drawn import DrawnFeatures
-from ._head_spec import check_heads, head_spec
-from ._layer_plan import near
-from ._multihead_call import HeadCall
-from ._multihead_checks import OWNER, check_inputs, check_options, is_causal_mask, key_bias, key_mask, warn_of_dropout
+from ._head_spec import check_heads, head_spec, near
+from ._multihead_call import (
+    OWNER,
+    HeadCall,
+    check_inputs,
+    check_options,
+    is_causal_mask,
+    key_bias,
+    key_mask,
+    warn_of_dropout,
+)
 
 
 class RandomFeatureAttention(nn.Module):

@@ -22,7 +22,7 @@ from ._conversion import attention_modules, check_model, leave_fast_path, no_att
 from ._families import family_of
 from ._hugging_face import ATTRIBUTE, attach, make_masks_linear
 from ._multihead import RandomFeatureAttention
-from ._multihead_checks import is_causal_mask, key_bias, key_mask
+from ._multihead_call import is_causal_mask, key_bias, key_mask
 
 _Multihead: TypeAlias = nn.MultiheadAttention | RandomFeatureAttention
 

@@ -22,8 +22,7 @@ from ._model_change import Loss, ModelChange
 from ._multihead import RandomFeatureAttention
 from ._recording import Recorded, record
 from ._report_candidates import CODES, ModelPlans, candidates, converted, sensitivity
-from ._report_heads import HeadRow, head_row, head_samples
-from ._report_times import Clock
+from ._report_times import Clock, HeadRow, head_row, head_samples
 
 _OWNER = "attention_report"
 CALIBRATED = "calibrated"

@@ -14,13 +14,13 @@ from ..catalogue import mechanism
 from ..projections import Orthogonal
 from ._attention import linear_attention
 from ._bounded_calibration import bounded_of
-from ._bounded_plan import BoundedHead, BoundedPlan
+from ._bounded_module import BoundedHead, BoundedPlan
 from ._calibration import features_of
 from ._coded_calibration import choose, groups, is_causal, layer_ways
 from ._coded_plan import CodedPlan
 from ._conversion import built
 from ._families import family_of
-from ._layer_plan import LayerPlan, near
+from ._head_spec import LayerPlan, near
 from ._multihead import RandomFeatureAttention
 from ._recording import Recorded
 

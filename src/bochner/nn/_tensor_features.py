@@ -151,11 +151,6 @@ class Binary(NamedTuple):
     centre: Tensor | None = None
     turn: Tensor | None = None
 
-    @classmethod
-    def of(cls, *parts: Any) -> Binary:
-        """From the parts in order; the turn may be left out where no squared norm is needed."""
-        return cls(*parts)
-
     def offsets(self, X: Tensor) -> Tensor:
         """``x - o``."""
         return X if self.centre is None else X - self.centre

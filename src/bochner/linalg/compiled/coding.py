@@ -161,7 +161,7 @@ def largest_of_all(scores: np.ndarray, count: int, places: np.ndarray) -> int:
 def _chances(scores: np.ndarray, high: Any, bits: np.ndarray, chances: np.ndarray, sums: np.ndarray) -> float:
     """Chances of keys, up to a factor, as the bits of floats; sums over pieces; return the sum of all.
 
-    See `bochner.nn._coded_sampling`: a line between powers of two in place of the exponential, which needs no branch.
+    See `bochner.nn._coded_remainder`: a line between powers of two in place of the exponential, which needs no branch.
     """
     half, one, most = np.float32(0.5 / math.log(2)), np.float32(1 << 23), np.float32(126)
     total = 0.0
