@@ -73,7 +73,7 @@ class Heads(NamedTuple):
     key_constant: Tensor
 
 
-class Layout(NamedTuple):
+class FusedLayout(NamedTuple):
     """Which keys a query sees, and how many rows are processed at a time.
 
     Attributes
@@ -120,7 +120,7 @@ def _tiles(start: int, stop: int, rows: int) -> Iterator[tuple[int, int]]:
 class _Walk:
     """What both directions share: some heads of a call and their features."""
 
-    def __init__(self, heads: Heads, layout: Layout) -> None:
+    def __init__(self, heads: Heads, layout: FusedLayout) -> None:
         self.heads, self.layout = heads, layout
         self.positions = heads.q.shape[-2] // layout.group
         room = TILE // max(len(heads.q) * layout.rows * layout.group * heads.key_slope.shape[-1], 1)
@@ -196,7 +196,7 @@ class Results(NamedTuple):
 class _Forward(_Walk):
     """The forward loop; the sums over keys so far are those of no keys at first."""
 
-    def __init__(self, heads: Heads, layout: Layout, to: Results, start: tuple[Tensor, Tensor] | None) -> None:
+    def __init__(self, heads: Heads, layout: FusedLayout, to: Results, start: tuple[Tensor, Tensor] | None) -> None:
         super().__init__(heads, layout)
         self.to = to
         if start is None:
@@ -313,7 +313,7 @@ class _Backward(_Walk):
     """
 
     def __init__(
-        self, heads: Heads, layout: Layout, left: Results, given: tuple[Tensor, Tensor], to: Heads, asked: bool
+        self, heads: Heads, layout: FusedLayout, left: Results, given: tuple[Tensor, Tensor], to: Heads, asked: bool
     ) -> None:
         super().__init__(heads, layout)
         (d_out, d_log), self.left, self.to, self.asked = given, left, to, asked
@@ -395,7 +395,7 @@ class _Backward(_Walk):
             self.to.key_constant.add_(logs.sum(dim=-2, keepdim=True), alpha=_LN2)
 
 
-_INPUTS, _CALL = len(Heads._fields), len(Heads._fields) + len(Layout._fields)
+_INPUTS, _CALL = len(Heads._fields), len(Heads._fields) + len(FusedLayout._fields)
 _SCHEMA = (
     ", ".join(f"Tensor {name}" for name in Heads._fields) + ", bool causal, bool masked, int lag, int group, int rows"
 )
@@ -409,7 +409,7 @@ def _flat(x: Tensor, axes: int = 2) -> Tensor:
 
 def _room(inputs: Sequence[Any], save: bool, keep: bool) -> Results:
     """Tensors for the results of a call."""
-    heads, layout = Heads(*inputs[:_INPUTS]), Layout(*inputs[_INPUTS:_CALL])
+    heads, layout = Heads(*inputs[:_INPUTS]), FusedLayout(*inputs[_INPUTS:_CALL])
     lead, n, m, e = heads.v.shape[:-2], heads.q.shape[-2], heads.key_slope.shape[-1], heads.v.shape[-1]
     kept = m if keep or (save and not layout.causal) else 0
     steps = (n // layout.group - layout.lag + layout.rows - 1) // layout.rows if save and layout.causal else 0
@@ -424,7 +424,7 @@ def _flat_results(results: Sequence[Tensor]) -> Results:
 def _forward_here(*inputs: Any) -> tuple[Tensor, ...]:
     """The call, the ``save`` and ``keep`` of `_room`, and sums to begin with or None."""
     save, keep, sums, shift = inputs[_CALL:]
-    heads, layout = Heads(*map(_flat, inputs[:_INPUTS])), Layout(*inputs[_INPUTS:_CALL])
+    heads, layout = Heads(*map(_flat, inputs[:_INPUTS])), FusedLayout(*inputs[_INPUTS:_CALL])
     results = _room(inputs, save, keep)
     room, start = _flat_results(results), None if sums is None else (_flat(sums), _flat(shift))
 
@@ -439,7 +439,7 @@ def _forward_here(*inputs: Any) -> tuple[Tensor, ...]:
 def _backward_here(*inputs: Any) -> list[Tensor]:
     """The call, whether gradients of coefficients are asked for, the results and their gradients."""
     asked, results, *given = inputs[_CALL:]
-    heads, layout = Heads(*map(_flat, inputs[:_INPUTS])), Layout(*inputs[_INPUTS:_CALL])
+    heads, layout = Heads(*map(_flat, inputs[:_INPUTS])), FusedLayout(*inputs[_INPUTS:_CALL])
     left, given, found = _flat_results(results), [_flat(x) for x in given], _gradient_room(inputs, asked)
     to = Heads(*(_flat(x) if x.numel() else x for x in found))
 
@@ -520,12 +520,12 @@ def _plain_gradients(ctx: Any, d_out: Tensor, d_log: Tensor) -> tuple[Tensor | N
     needed = ctx.needs_input_grad
     inputs = [x.view_as(x) if ask else x for x, ask in zip(ctx.saved_tensors[:_INPUTS], needed, strict=False)]
     asked = [x for x, ask in zip(inputs, needed, strict=False) if ask]
-    results = _by_plain_operations(Heads(*inputs), Layout(*ctx.constants))
+    results = _by_plain_operations(Heads(*inputs), FusedLayout(*ctx.constants))
     found = iter(torch.autograd.grad(results, asked, (d_out, d_log), create_graph=True, allow_unused=True))
     return tuple(next(found) if ask else None for ask in needed)
 
 
-def _by_plain_operations(heads: Heads, layout: Layout) -> tuple[Tensor, Tensor]:
+def _by_plain_operations(heads: Heads, layout: FusedLayout) -> tuple[Tensor, Tensor]:
     """The output of a call and the logarithms of its denominators."""
     queries = LogFeatures(None, heads.q @ heads.query_slope + heads.query_constant)
     bias = heads.bias.clamp(min=2 * NOTHING)
@@ -555,7 +555,7 @@ def attend(
     sums: KeySums | None = None,
     keep: bool = False,
 ) -> tuple[Tensor, Tensor, KeySums | None]:
-    """Attend to all keys, or with ``causal`` to key j up to ``i - lag``, and to those in the sums; see `Layout`.
+    """Attend to all keys, or with ``causal`` to key j up to ``i - lag``, and to those in the sums; see `FusedLayout`.
 
     Gradients flow to queries, keys, values, the bias of keys (..., p) and features, but not to or from the sums.
 
@@ -587,7 +587,7 @@ def attend(
         operator = _forward
     elif not save and _here(q):  # autograd would take 60 microseconds, which a short call notices
         operator = _forward_here
-    layout = Layout(causal, key_bias is not None, lag, group, rows)
+    layout = FusedLayout(causal, key_bias is not None, lag, group, rows)
     out, log, after, top, *_ = operator(*inputs, *layout, save, keep, values, shift)
     return out, log, to_base_e(KeySums(after, top)) if keep else None
 
