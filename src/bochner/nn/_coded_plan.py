@@ -18,8 +18,10 @@ from ._families import family_of, refusal, sizes, slides
 EXACT_BELOW = 1 << 30
 """Keys below which whole sequences are exact: all of them, by default.
 
-Single queries with their own candidates are slower than exact attention.  Blocks of 128 that share 512 keys take about a
-quarter of its time at 16384 tokens, and lose: `bochner-lab bench trained` measures both."""
+Single queries with their own candidates are slower than exact attention.  Blocks of 128 that share 512, 1024, 2048 or 3072
+keys take .28, .38, .64 or .90 of its CPU time at 16384 tokens (heads of 64, causal), and lose, for want of keys: where an
+oracle shares those of the largest summed weight, the last 512 of 8192 tokens of a validation text have a loss that is
+higher by .040 +- .013 with 512 keys, and by .021 +- .008 with 1024 (SmolLM2-135M, all earlier keys and values exact)."""
 
 
 @dataclass(frozen=True)

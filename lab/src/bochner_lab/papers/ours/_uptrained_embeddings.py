@@ -29,7 +29,8 @@ def measure(p: Mapping[str, Any], seed: int) -> dict[str, Any]:
     batches = list(passages[torch.randperm(len(passages), generator=drawn)].split(p["batch"]))
     tested = tokens("test", judged, p["length"])
     exact = F.normalize(embeddings(model, tested), dim=-1)
-    cosines, neighbours = {}, {}
+    cosines: dict[str, list[float]] = {}
+    neighbours: dict[str, list[float]] = {}
 
     def judge(stage: str) -> None:
         found = F.normalize(embeddings(converted, tested), dim=-1)
