@@ -86,7 +86,7 @@ def exact_table(folder: Path = RESULTS / "bench-exact") -> str:
 
 
 def exact_benchmark(folder: Path = RESULTS / "bench-exact") -> str:
-    """The same against their goals."""
+    """The exact machine against its goals."""
     return _goals(exact.goals(exact.saved(folder)))
 
 
