@@ -110,6 +110,11 @@ def test_predicted_errors_are_those_of_the_model():
     assert all(weight.grad is None for weight in model.parameters())
 
 
+def test_an_empty_array_of_names_keeps_nothing():
+    ids = [tokens(1, 20)]
+    assert calibrate(llama(), ids, 8, keep=np.zeros(0)).keys() == calibrate(llama(), ids, 8).keys()
+
+
 def test_calibration_leaves_the_model_alone():
     model, ids = llama(), tokens(1, 48)
     before = {name: x.clone() for name, x in model.state_dict().items()}
@@ -125,6 +130,7 @@ def test_calibration_leaves_the_model_alone():
             {"cost": 16, "tolerance": 0.1},
             "and only one of them, got cost=16 and tolerance=0.1",
         ),
+        ({"cost": torch.ones(3, 2), "state": 8}, r"got cost=Tensor of shape \(3, 2\) and state=8"),
         ({"cost": 0}, "cost must be"),
         ({"cost": 16, "by_loss": True}, "leave out window, by_loss"),
         ({"cost": 16, "select": lambda name, module: False}, "there is nothing to calibrate"),

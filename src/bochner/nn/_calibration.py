@@ -165,7 +165,7 @@ def calibrate(
         if sum(value is not None for value in given.values()) > 1:
             raise ValueError(
                 f"{_OWNER}: give a cost, a tolerance or a state, and only one of them, got "
-                f"{' and '.join(f'{name}={value}' for name, value in given.items() if value is not None)}."
+                f"{' and '.join(f'{name}={shown(value)}' for name, value in given.items() if value is not None)}."
             )
         if by_loss or names is None or near[0]:
             raise ValueError(
@@ -306,7 +306,7 @@ def _checked_keep(model: nn.Module, keep: Any) -> Collection[str] | None:
     for name in keep:
         if name not in known:
             raise ValueError(f"{_OWNER}: keep names {shown(name)}, but attention is at {', '.join(known)}.")
-    return keep
+    return tuple(keep)
 
 
 def _checked_batches(batches: Any) -> Iterable[Any]:
