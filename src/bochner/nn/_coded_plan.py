@@ -21,7 +21,9 @@ EXACT_BELOW = 1 << 30
 Single queries with their own candidates are slower than exact attention.  Blocks of 128 that share 512, 1024, 2048 or 3072
 keys take .28, .38, .64 or .90 of its CPU time at 16384 tokens (heads of 64, causal), and lose, for want of keys: where an
 oracle shares those of the largest summed weight, the last 512 of 8192 tokens of a validation text have a loss that is
-higher by .040 +- .013 with 512 keys, and by .021 +- .008 with 1024 (SmolLM2-135M, all earlier keys and values exact)."""
+higher by .040 +- .013 with 512 keys, .021 +- .008 with 1024 and .014 +- .005 with 2048 (SmolLM2-135M, all earlier keys and
+values exact).  Heads differ more: where each head and block has as many keys as leave .03 of the weight to others, 876 on
+the mean, from none to over 2200, it is .006 +- .006 on 256 tokens."""
 
 
 @dataclass(frozen=True)
