@@ -104,6 +104,7 @@ def _names(path: str, module: Any) -> str:
     text = module.__doc__ or ""
     left_out = _ELSEWHERE.get(path.rpartition(".")[2], ())
     names = [name for name in module.__all__ if name not in left_out and not _repeated(path, getattr(module, name))]
+    names += _results(path, module)
     found = {name: re.search(rf"`{name}`", text) for name in names}
     ordered = sorted(names, key=lambda name: (found[name].start() if found[name] else len(text), name.lower()))
     lines = "\n   ".join(ordered)
@@ -111,6 +112,13 @@ def _names(path: str, module: Any) -> str:
         f"```{{eval-rst}}\n.. currentmodule:: {path}\n\n.. autosummary::\n   :toctree: generated\n   :nosignatures:\n\n"
         f"   {lines}\n```\n"
     )
+
+
+def _results(path: str, module: Any) -> list[str]:
+    """Classes that its functions return, which no user calls: the docstring names them, and ``__all__`` does not."""
+    said = dict.fromkeys(re.findall(r"`(\w+)`", module.__doc__ or ""))
+    others = [name for name in said if name not in (*module.__all__, *bochner.extending.__all__)]
+    return [name for name in others if getattr(vars(module).get(name), "__module__", "") == path]
 
 
 def _repeated(path: str, item: Any) -> bool:

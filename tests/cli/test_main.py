@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from bochner.cli import info, main
-from bochner.cli.self_test import self_test
+from bochner.cli.info import self_test
 
 
 def test_info_shows_every_projection_and_draws_a_picture(tmp_path, capsys):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bochner import catalogue
-from bochner.cli import main, plugins
+from bochner.cli import main
 
 MODULE = '''
 from dataclasses import dataclass
@@ -68,8 +68,8 @@ def test_its_kernels_are_choices_of_the_options(module, tmp_path, capsys):
 
 
 def test_an_entry_point_needs_no_option(module, capsys, monkeypatch):
-    point = importlib.metadata.EntryPoint("mine", "my_variants", plugins.GROUP)
-    monkeypatch.setattr(plugins, "entry_points", lambda group: [point])
+    point = importlib.metadata.EntryPoint("mine", "my_variants", "bochner.plugins")
+    monkeypatch.setattr(sys.modules["bochner.cli.main"], "entry_points", lambda group: [point])
     monkeypatch.syspath_prepend(str(module.parent))
     assert main(["info", "--dimension", "4", "--rows", "4"]) == 0
     check_listed(capsys)

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 from bochner import rotations
-from bochner.linalg import plain_coding, plain_gridding, plain_lanes
+from bochner.linalg import plain_coding, plain_lanes
 from bochner.linalg.engine import LANES
 from bochner.rotations._stages import SmallBlocks, joined
 
 compiled_coding = pytest.importorskip("bochner.linalg.compiled.coding", reason="Numba is not installed")
 
-from bochner.linalg.compiled import decoding, distances, gridding, lanes, waves  # noqa: E402
+from bochner.linalg.compiled import decoding, lanes, waves  # noqa: E402
+from bochner.linalg.compiled import points as pointwise  # noqa: E402
 
 
 @pytest.fixture(params=[np.float32, np.float64])
@@ -153,13 +154,13 @@ def test_distances(rng_and_dtype):
     rng, dtype = rng_and_dtype
     rows, points = rng.standard_normal((6, 4)).astype(dtype), rng.standard_normal((4, 9)).astype(dtype)
     for name in ("manhattan", "squared"):
-        same((name, distances), rows, points, rng.uniform(1, 2, 4).astype(dtype), np.empty((6, 9), dtype))
+        same((name, pointwise), rows, points, rng.uniform(1, 2, 4).astype(dtype), np.empty((6, 9), dtype))
 
 
 def test_sums_of_signs(rng_and_dtype):
     rng, dtype = rng_and_dtype
     rows, points = rng.integers(0, 3, (6, 4)).astype(dtype), rng.integers(0, 3, (4, 9)).astype(dtype)
-    same(("signed_sums", distances), rows, points, rng.standard_normal((6, 9)).astype(dtype), np.empty((6, 4), dtype))
+    same(("signed_sums", pointwise), rows, points, rng.standard_normal((6, 9)).astype(dtype), np.empty((6, 4), dtype))
 
 
 @pytest.mark.parametrize("widths", [(1, 1, 12), (1, 12, 12), (12, 12, 12)])
@@ -169,12 +170,12 @@ def test_grids(widths):
     cells = np.where(np.array(widths) > 1, rng.uniform(8, 30, (50, 3)), 0.0)
     values, held = rng.standard_normal((50, 2)), rng.standard_normal((*shape, 2))
     one, other = np.zeros((*shape, 2)), np.zeros((*shape, 2))
-    gridding.spread(cells, values, np.array(widths), 27.6, one)
-    plain_gridding.spread(cells, values, np.array(widths), 27.6, other)
+    pointwise.spread(cells, values, np.array(widths), 27.6, one)
+    plain_lanes.spread(cells, values, np.array(widths), 27.6, other)
     np.testing.assert_allclose(one, other, atol=1e-12)
     found, expected = np.empty((50, 2)), np.empty((50, 2))
-    gridding.interpolate(cells, held, np.array(widths), 27.6, expected)
-    plain_gridding.interpolate(cells, held, np.array(widths), 27.6, found)
+    pointwise.interpolate(cells, held, np.array(widths), 27.6, expected)
+    plain_lanes.interpolate(cells, held, np.array(widths), 27.6, found)
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 

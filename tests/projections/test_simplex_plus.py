@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bochner.geometries._simplex_plus import balance
+from bochner.geometries._geometry import balance
 from bochner.projections import Orthogonal, Simplex, SimplexPlus
 from support.checks import Z_MAX
 

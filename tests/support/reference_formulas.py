@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import xlogy
 
-from bochner.theory._rows import sine_law, sine_moment
+from bochner.theory._pairs import sine_law, sine_moment
 from bochner.theory._special_functions import log_poisson_mean, log_rising_ratio
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from bochner import theory
 from bochner.theory._coupling import conformity_gap
-from bochner.theory._rows import COUPLINGS, pair_fraction
+from bochner.theory._pairs import COUPLINGS, pair_fraction
 from support.points import GAUSSIAN2, PAIR, PAIR_S, SPREAD
 
 MECHANISMS = {

@@ -15,7 +15,7 @@ from bochner.theory._coupling import (
     trigonometric_excess,
     trigonometric_pair,
 )
-from bochner.theory._rows import sine_law, sine_moment
+from bochner.theory._pairs import sine_law, sine_moment
 from support.points import SPREAD
 from support.reference_formulas import log_hyp1f1, small_norm_factor, sum_density, sum_second_moment
 

@@ -7,7 +7,7 @@ import pytest
 
 from bochner import theory
 from bochner.theory._orthogonal_monte_carlo import haar_fourth_moment
-from bochner.theory._rows import pair_fraction
+from bochner.theory._pairs import pair_fraction
 from support.checks import check_mean
 
 X, Y = np.array([1.0, 2, 0, -1]), np.array([0.5, -1, 2, 1])

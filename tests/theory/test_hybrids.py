@@ -21,7 +21,7 @@ from bochner.theory._hybrid_errors import (
     hybrid_mse,
     normalized_gaussian_coefficient,
 )
-from bochner.theory._rows import COUPLINGS
+from bochner.theory._pairs import COUPLINGS
 from support.points import PAIR, SOFTMAX2, X, Y
 
 UNIT = theory.Pairs.of(X / np.linalg.norm(X), Y / np.linalg.norm(Y))

@@ -9,7 +9,7 @@ from bochner import Approximation, kernels, maps, mechanism, theory
 from bochner.maps import NoClosedForm
 from bochner.projections import IID, Orthogonal, Simplex, SimplexPlus
 from bochner.rotations import MultiHadamard
-from bochner.theory._orthogonal_dense import orthogonal_dense_covariance
+from bochner.theory._dense_exponential_errors import orthogonal_dense_covariance
 from support.draws import squared_errors
 
 

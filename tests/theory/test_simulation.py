@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bochner import theory
-from bochner.theory._rows import COUPLINGS, block_counts
+from bochner.theory._pairs import COUPLINGS, block_counts
 from support.checks import check_mean
 from support.points import DIAGONAL, XD, YD, X, Y
 from support.reference_formulas import sum_density

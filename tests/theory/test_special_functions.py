@@ -7,7 +7,7 @@ import pytest
 from scipy.special import hyp1f1
 
 from bochner import theory
-from bochner.theory._rows import block_counts, coupled_pairs, pair_fraction, sine_law, sine_moment
+from bochner.theory._pairs import block_counts, coupled_pairs, pair_fraction, sine_law, sine_moment
 from bochner.theory._special_functions import hyp1f1_negative
 from support.reference_formulas import chi_mean, log_hyp1f1
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import bochner_lab as lab
-from bochner.cli.plugins import load_plugins
+from bochner.cli.main import load_plugins
 from bochner.reporting import as_json, format_table, printable, seconds
 
 from ._runner import code

@@ -1,9 +1,12 @@
-"""Approximation: kernel x map x projection, from specification to plan to draw."""
+"""Approximation: kernel x map x projection, from specification to plan to draw.
+
+`Approximation.simulate_mse` returns a `SimulatedError`.
+"""
 
 from .._facts import publish
 from ..maps import NoClosedForm
 from ._feature_map import FeatureMap
-from ._simulation import SimulatedError
+from ._simulation import SimulatedError as SimulatedError
 from ._simulation import squared_errors as squared_errors
 from ._specification import Approximation
 from .files import load
@@ -16,7 +19,6 @@ __all__ = [
     "Approximation",
     "FeatureMap",
     "NoClosedForm",
-    "SimulatedError",
     "load",
 ]
 

@@ -14,8 +14,8 @@ from ..kernels import Kernel
 from ..maps import Data, Draws, ErrorCase, Layout, Map
 from ..projections import Projection
 from . import _names
-from ._compatibility import check_map, check_projection, default_map, default_projection
 from ._feature_map import FeatureMap
+from ._names import check_map, check_projection, default_map, default_projection
 from ._simulation import SimulatedError, simulate
 
 _CASE_NUMBERS = 1 << 22

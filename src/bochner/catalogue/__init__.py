@@ -2,7 +2,8 @@
 
 Each class declares its facts once (`name`, variants, references, what it serves, when it is worth trying).  This module
 collects them, and `recommend`, `compare`, the command line, the benchmarks, the tables of the documentation, the error
-messages and the common tests iterate over it.  Use `bochner.extending.register` to add your own class.
+messages and the common tests iterate over it.  A named `Mechanism` of the
+literature holds the names of its parts.  Use `bochner.extending.register` to add your own class.
 
 >>> from bochner import catalogue
 >>> sorted(catalogue.rotations())
@@ -20,13 +21,13 @@ from ..approximation._names import kernel as kernel
 from ..approximation._names import map as map
 from ..approximation._names import projection as projection
 from ..approximation._names import rotation as rotation
-from ._mechanisms import Mechanism, mechanism, mechanisms
+from ._mechanisms import Mechanism as Mechanism
+from ._mechanisms import as_projection as as_projection
 from ._mechanisms import as_specification as as_specification
-from ._parts import as_projection as as_projection
-from ._parts import candidates as candidates
+from ._mechanisms import candidates as candidates
+from ._mechanisms import mechanism, mechanisms
 
 __all__ = [
-    "Mechanism",
     "geometries",
     "kernels",
     "maps",

@@ -7,8 +7,7 @@ rotation and every radial law.
 from .._facts import publish
 from ._geometry import FastGeometry as FastGeometry
 from ._geometry import Geometry as Geometry
-from ._geometry import Orthogonal, Simplex, SimplexVertices
-from ._simplex_plus import SimplexPlus
+from ._geometry import Orthogonal, Simplex, SimplexPlus, SimplexVertices
 
 __all__ = ["Orthogonal", "Simplex", "SimplexPlus", "SimplexVertices"]
 

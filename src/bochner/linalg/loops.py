@@ -9,8 +9,6 @@ from __future__ import annotations
 try:
     from .compiled.coding import append_codes, attend_coded, decode_coded, select_for_blocks
     from .compiled.decoding import decode, decode_near
-    from .compiled.distances import manhattan, signed_sums, squared
-    from .compiled.gridding import interpolate, spread
     from .compiled.lanes import (
         add_to,
         givens_level,
@@ -25,18 +23,19 @@ try:
         store_scaled,
         walsh_levels,
     )
+    from .compiled.points import interpolate, manhattan, signed_sums, spread, squared
     from .compiled.waves import LIMIT32, LIMIT64, waves32, waves64
 
     ENGINE = "Numba"
 except ImportError:  # of numba or llvmlite
     from .plain_coding import append_codes, attend_coded, decode, decode_coded, decode_near, select_for_blocks
-    from .plain_gridding import interpolate, spread
     from .plain_lanes import (
         LIMIT32,
         LIMIT64,
         add_to,
         givens_level,
         givens_walk,
+        interpolate,
         load,
         manhattan,
         reflect,
@@ -46,6 +45,7 @@ except ImportError:  # of numba or llvmlite
         signed_walsh,
         simplex_lines,
         simplex_lines_adjoint,
+        spread,
         squared,
         store_scaled,
         walsh_levels,

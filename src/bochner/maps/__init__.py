@@ -26,15 +26,14 @@ from ._exponential import ExponentialFeatures as ExponentialFeatures
 from ._features import Features as Features
 from ._features import Quadratic as Quadratic
 from ._features import QuadraticSide as QuadraticSide
-from ._fourier_grid import FourierGrid
 from ._frame import Frame
 from ._framed import Framed
 from ._gaussian_hybrid import GaussianHybrid
 from ._generalized import GeneralizedExponential, OptimalPositive
-from ._hilbert_space import HilbertSpace
 from ._homogeneous import Identity, Pointwise, Rectified, Sign
 from ._hybrid import AngularHybrid, Hybrid
 from ._landmarks import Landmarks
+from ._low_dimensions import FourierGrid, HilbertSpace
 from ._maclaurin import Maclaurin
 from ._map import Layout as Layout
 from ._map import Map as Map

@@ -8,9 +8,10 @@ Both are also names of `bochner` itself.  Gradients of smoothed functions are in
 """
 
 from .._facts import publish
-from ._expectation import Expectation, expectation
+from ._expectation import Expectation as Expectation
+from ._expectation import expectation
 from ._haar_distance import haar_distance
 
-__all__ = ["Expectation", "expectation", "haar_distance"]
+__all__ = ["expectation", "haar_distance"]
 
 publish(globals())

@@ -13,8 +13,8 @@ from .._progress import progress
 from .._random import RNG
 from .._validation import check_count, check_flag, check_number, check_positive, shown
 from ..projections import Projection
-from ._candidates import Candidates
 from ._evaluation import EvaluationError, Evaluator
+from ._gradient import Candidates
 from ._strategy import EvolutionStrategy
 from ._update_rules import UpdateRule
 

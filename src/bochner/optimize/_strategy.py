@@ -11,9 +11,8 @@ import numpy as np
 from .._random import RNG, entropy_of, numbered_stream
 from .._validation import check_count, check_option, check_positive, shown
 from ..projections import Projection
-from ._candidates import ESTIMATORS, Candidates, GradientEstimate
 from ._evaluation import EvaluationError
-from ._gradient import as_values, as_vector, directions_of
+from ._gradient import ESTIMATORS, Candidates, GradientEstimate, as_values, as_vector, directions_of
 from ._update_rules import SHAPINGS, UpdateRule, as_rule
 
 _COUNTS = ("n_steps", "n_evaluations", "n_failed")

@@ -7,9 +7,9 @@
 
 from .._facts import publish
 from ._independence import IndependenceTest, hsic_test
-from ._result import KernelTest
+from ._result import KernelTest as KernelTest
 from ._two_sample import TwoSampleTest, mmd_test
 
-__all__ = ["IndependenceTest", "KernelTest", "TwoSampleTest", "hsic_test", "mmd_test"]
+__all__ = ["IndependenceTest", "TwoSampleTest", "hsic_test", "mmd_test"]
 
 publish(globals())

@@ -8,12 +8,14 @@ number for the Gaussian and the softmax kernel, stays finite where the error its
 where an estimator is exact.  ``..._mse`` and ``..._variance`` are the error itself.  ``m`` is the number of projections
 and ``d`` the dimension.
 
-`errata` is the table of errors in the published formulas.
+`errata` is the table of errors in the published formulas, each an `Erratum`.
 `bochner.Approximation.mse` finds the closed form of a map and fills in its constants.  The closed forms themselves, the
 constants that minimise them, their parts, and bounds are in `bochner.extending`, for the errors of other maps.
 """
 
+from .._facts import publish
 from ._bounds import log_max_angular_error_bound as log_max_angular_error_bound
+from ._bounds import log_quadrature_uniform_bound as log_quadrature_uniform_bound
 from ._complex_exponential_errors import complex_argument as complex_argument
 from ._complex_exponential_errors import complex_exponential_log_relative_mse as complex_exponential_log_relative_mse
 from ._concentration import log_orthogonal_tail_bound as log_orthogonal_tail_bound
@@ -27,7 +29,8 @@ from ._discrete_errors import geometric_log_relative_mse as geometric_log_relati
 from ._discrete_errors import optimal_geometric_p as optimal_geometric_p
 from ._discrete_errors import optimal_poisson_rate as optimal_poisson_rate
 from ._discrete_errors import poisson_log_relative_mse as poisson_log_relative_mse
-from ._errata import Erratum, errata
+from ._errata import Erratum as Erratum
+from ._errata import errata
 from ._exponential_errors import gerf_log_relative_mse as gerf_log_relative_mse
 from ._exponential_errors import hyperbolic_log_relative_mse as hyperbolic_log_relative_mse
 from ._exponential_errors import optimal_positive_log_relative_mse as optimal_positive_log_relative_mse
@@ -54,6 +57,9 @@ from ._orthogonal_monte_carlo import smoothing_gradient_mse as smoothing_gradien
 from ._orthogonal_monte_carlo import subsampled_dot_product_mse as subsampled_dot_product_mse
 from ._orthogonal_monte_carlo import tree_fourth_moment as tree_fourth_moment
 from ._orthogonal_pairs import orthogonal_pair_covariance as orthogonal_pair_covariance
+from ._other_rows import SampledBlocks as SampledBlocks
+from ._other_rows import sampled_positive_log_relative_mse as sampled_positive_log_relative_mse
+from ._other_rows import sign_rows_mse as sign_rows_mse
 from ._pairs import Pairs as Pairs
 from ._polynomial_errors import product_sketch_variance as product_sketch_variance
 from ._polynomial_errors import tensor_sketch_variance as tensor_sketch_variance
@@ -61,15 +67,12 @@ from ._quadrature import fixed_norm_bias as fixed_norm_bias
 from ._quadrature import grid_mse as grid_mse
 from ._quadrature import origin_weight as origin_weight
 from ._quadrature import spherical_radial_variance as spherical_radial_variance
-from ._quadrature_uniform import log_quadrature_uniform_bound as log_quadrature_uniform_bound
-from ._sampled_blocks import SampledBlocks as SampledBlocks
-from ._sampled_blocks import sampled_positive_log_relative_mse as sampled_positive_log_relative_mse
-from ._sign_rows import sign_rows_mse as sign_rows_mse
 from ._uniform_discrepancy import UniformDiscrepancy as UniformDiscrepancy
 from ._uniform_discrepancy import log_uniform_similarity as log_uniform_similarity
 from ._uniform_discrepancy import uniform_mmd as uniform_mmd
 
 __all__ = [
-    "Erratum",
     "errata",
 ]
+
+publish(globals())

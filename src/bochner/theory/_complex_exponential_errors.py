@@ -9,8 +9,7 @@ import numpy as np
 from bochner._validation import check_count, check_flag, check_option, shown
 
 from ._orthogonal_pairs import orthogonal_pair_covariance
-from ._pairs import check_paired_rows
-from ._rows import pair_fraction
+from ._pairs import check_paired_rows, pair_fraction
 from ._special_functions import log_signed_sum
 
 DIRECT_BELOW = 40.0  # from here on the -1 of a relative variance is below rounding

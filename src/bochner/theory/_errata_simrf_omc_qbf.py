@@ -8,9 +8,8 @@ import numpy as np
 
 from ._coupling import log_conformity, orthogonality_relative_gap, trigonometric_excess
 from ._errata import Entry
-from ._pairs import Pairs
+from ._pairs import Pairs, sine_moment
 from ._quadrature import origin_weight, second_moments, spherical_radial_variance
-from ._rows import sine_moment
 
 
 def _simplex_row_norm(d: int, slip: float) -> float:

@@ -13,8 +13,7 @@ import numpy as np
 
 from bochner._validation import check_count, check_flag, check_option
 
-from ._coupling import conformity_gap, even_excess, trigonometric_excess
-from ._norm_coupling import norm_coupled_cross
+from ._coupling import conformity_gap, even_excess, norm_coupled_cross, trigonometric_excess
 from ._optimal_positive import (
     antithetic_positive_log_relative_variance,
     check_A,
@@ -22,8 +21,7 @@ from ._optimal_positive import (
     gerf_log_relative_second_moment,
     optimal_positive_log_relative_variance,
 )
-from ._pairs import check_finite_squares, check_squares
-from ._rows import coupled_pairs
+from ._pairs import check_finite_squares, check_squares, coupled_pairs
 from ._special_functions import log_cosh_minus_one, log_expm1
 
 

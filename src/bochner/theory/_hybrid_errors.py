@@ -12,8 +12,7 @@ from bochner._validation import check_count, check_flag, check_option, check_pos
 
 from ._exponential_errors import hyperbolic_log_relative_mse, trigonometric_log_relative_mse
 from ._orthogonal_pairs import orthogonal_pair_covariance
-from ._pairs import Pairs, check_numbers, check_pairs
-from ._rows import pair_fraction
+from ._pairs import Pairs, check_numbers, check_pairs, pair_fraction
 from ._special_functions import log_expm1, log_signed_sum
 
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from bochner._validation import check_count, check_option, check_positive
 
-from ._pairs import check_numbers, check_paired_rows, check_vectors
-from ._rows import coupled_pairs
+from ._pairs import check_numbers, check_paired_rows, check_vectors, coupled_pairs
 
 
 def _moments(X: Any, Y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
