@@ -30,8 +30,6 @@ has the others.  ``docs/adding_a_variant.md`` builds a rotation, a geometry, a r
   `fixed_norm_bias`, `origin_weight`, `grid_mse`, `sign_rows_mse`), fourth moments of rotations for dot products
   (`hadamard_fourth_moment`, `kac_fourth_moment`, `tree_fourth_moment`, `rotated_fourth_moment`), and sketches of their
   powers (`product_sketch_variance`, `tensor_sketch_variance`);
-- a kernel between the nodes of a graph: derive from `NodeKernel`;
-- a rule for the steps of a search: derive from `UpdateRule`;
 - parts of computations: the Walsh-Hadamard transform (`fwht`) and the median of distances (`median_distance`);
 - layers above features: `LogFeatures` and `KeySums`, `plan_to_json` and `plan_from_json`, and `as_projection` and
   `as_specification`, which turn what a user gave into a value; parts by name (`kernel`, `projection`, `rotation`), and the
@@ -43,7 +41,6 @@ has the others.  ``docs/adding_a_variant.md`` builds a rotation, a geometry, a r
 from .approximation import KeySums, LogFeatures, plan_from_json, plan_to_json, squared_errors
 from .catalogue import as_projection, as_specification, candidates, kernel, projection, register, rotation, unregister
 from .geometries import FastGeometry, Geometry
-from .graphs import NodeKernel
 from .kernels import Kernel, Radial, ShiftInvariant, median_distance
 from .linalg import fwht
 from .maps import (
@@ -60,7 +57,6 @@ from .maps import (
     QuadraticSide,
 )
 from .maps.coefficients import Coefficient
-from .optimize import UpdateRule
 from .projections import Operator, Projection
 from .radii import RadialLaw
 from .rotations import (
@@ -155,7 +151,6 @@ __all__ = [
     "Layout",
     "LogFeatures",
     "Map",
-    "NodeKernel",
     "Nodes",
     "Operator",
     "Pairs",
@@ -171,7 +166,6 @@ __all__ = [
     "SignedWalsh",
     "Stage",
     "UniformDiscrepancy",
-    "UpdateRule",
     "angular_coefficient",
     "angular_hybrid_log_relative_mse",
     "as_projection",

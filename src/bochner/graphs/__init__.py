@@ -8,14 +8,14 @@ A graph is a symmetric sparse matrix of scipy with weights of at least zero, or 
 """
 
 from .._facts import publish
-from ._node_kernels import Diffusion, RegularizedLaplacian, Series, WalkSteps
-from ._node_kernels import NodeKernel as NodeKernel
+from ._node_kernels import Diffusion, NodeKernel, RegularizedLaplacian, Series, WalkSteps
 from ._regression import NodeRegression
 from ._walks import NodeFeatures as NodeFeatures
 from ._walks import Walks
 
 __all__ = [
     "Diffusion",
+    "NodeKernel",
     "NodeRegression",
     "RegularizedLaplacian",
     "Series",

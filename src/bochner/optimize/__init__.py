@@ -7,7 +7,7 @@ dense or fast rotations.
 - `minimize` descends along such gradients and returns a `scipy.optimize.OptimizeResult`;
 - `EvolutionStrategy` is the same search as ``ask`` and ``tell``, which can be saved and resumed bit for bit;
 - results: `Candidates` are the points that it asks for, and `GradientEstimate` is what it makes of their values;
-- `SGD`, `Momentum` and `Adam` are update rules; write your own as a subclass of `bochner.extending.UpdateRule`;
+- `SGD`, `Momentum` and `Adam` are update rules; write your own as a subclass of `UpdateRule`;
 - `ModuleParameters` turns the parameters of a torch module into a vector and back;
 - `EvaluationWarning` reports evaluations that failed, and `EvaluationError` is raised if nothing else is left.
 """
@@ -20,8 +20,7 @@ from ._gradient import smoothed_gradient
 from ._minimize import minimize
 from ._strategy import EvolutionStrategy
 from ._torch_parameters import ModuleParameters
-from ._update_rules import SGD, Adam, Momentum
-from ._update_rules import UpdateRule as UpdateRule
+from ._update_rules import SGD, Adam, Momentum, UpdateRule
 
 __all__ = [
     "SGD",
@@ -31,6 +30,7 @@ __all__ = [
     "EvolutionStrategy",
     "ModuleParameters",
     "Momentum",
+    "UpdateRule",
     "minimize",
     "smoothed_gradient",
 ]
