@@ -107,7 +107,7 @@ def conclusion(one: experiments.Experiment, result: Mapping[str, Any] | None) ->
     if result is None:
         return f"*Verdict.* Not run yet: `bochner-lab run {one.name}`."
     printed = " as printed" if result["verdict"] != experiments.HOLDS and _corrected(result) else ""
-    pieces = [f"*Verdict.* **{result['verdict'].capitalize()}{printed}.**"]
+    pieces = [f"*Verdict.* **{result['verdict'].capitalize()}{printed}.**{needed(result)}"]
     for mine in (False, True):
         rows = [
             [escape(s["sentence"]), TRUTHS[s["holds"]], escape(s["evidence"]), smallest(s["smallest"])]
@@ -132,6 +132,20 @@ def conclusion(one: experiments.Experiment, result: Mapping[str, Any] | None) ->
 def smallest(effect: float | None) -> str:
     """The smallest effect that would have been seen with probability 0.8; nothing for what is counted or computed."""
     return "" if effect is None else f"{effect:.2g}"
+
+
+def needed(result: Mapping[str, Any]) -> str:
+    """How many times as many samples, and hours, would decide an undecided verdict, from the differences that were seen."""
+    open_ones = [s["needed"] for s in result["statements"] if s["holds"] is None and not s["ours"]]
+    if result["verdict"] != experiments.UNDECIDED or None in open_ones:
+        return ""
+    times = float(f"{max(open_ones):.1g}")
+    hours = times * result["wall_seconds"] / 3600
+    time = f"{hours:.1g} hours" if hours < 100 else f"{hours / 24:.0f} days"
+    return (
+        f" If the true differences are those that were seen, about {times:,.0f} times as many samples would decide it, "
+        f"which take {time} in one process."
+    )
 
 
 def _corrected(result: Mapping[str, Any]) -> bool:

@@ -70,6 +70,24 @@ def test_the_version_has_the_digits_that_results_have(tmp_path, capsys):
     assert capsys.readouterr().out.endswith(f", code {found['code']}\n")
 
 
+def test_what_is_left_is_the_recorded_time_of_parts_that_are_not_finished(tmp_path):
+    one = Toy()
+    assert experiments.seconds_left(one, tmp_path, "smoke") == pytest.approx(0.1)
+    assert experiments.seconds_left(one, tmp_path, "smoke", jobs=2) == pytest.approx(0.05)
+    found = experiments.run(one, tmp_path, "smoke")
+    assert experiments.seconds_left(one, tmp_path, "smoke") == 0
+    assert experiments.seconds_left(one, tmp_path, "smoke", fresh=True) == pytest.approx(found["wall_seconds"])
+    for path in (tmp_path / "simrf-toy/smoke/parts").glob("a-*.json"):
+        path.unlink()
+    assert experiments.seconds_left(one, tmp_path, "smoke") == pytest.approx(found["parts"]["a"]["seconds"])
+
+
+def test_several_experiments_say_first_how_long_they_take(tmp_path, capsys):
+    arguments = ["run", "hrf-fig1", "crt-fig1", "--profile", "smoke", "--out", str(tmp_path)]
+    assert main(arguments) == 0
+    assert capsys.readouterr().out.startswith("2 experiments, about 0 s in one process of an idle machine.\n")
+
+
 def test_an_interrupted_run_continues_with_the_same_numbers(tmp_path):
     one = Toy()
     one.fail_at = "c"

@@ -86,6 +86,34 @@ def test_each_point_has_the_interval_of_its_own_samples():
     assert Estimate.stack([estimate(0, 1), estimate(0, 1)]).samples is None
 
 
+def test_undecided_statements_know_how_many_samples_would_decide_them():
+    """So many samples of the same mean decide four of five times."""
+    rng, n, mean = np.random.default_rng(0), 400, 0.05
+    needed = superior(Estimate(np.array([mean]), np.array([n**-0.5])), "").needed
+    assert needed == pytest.approx((1.959964 + 0.841621) ** 2 / mean**2 / n)
+    means = mean + rng.standard_normal(TRIES) / np.sqrt(needed * n)
+    decided = sum(superior(Estimate(np.array([m]), np.array([(needed * n) ** -0.5])), "").holds is True for m in means)
+    assert abs(decided - 0.8 * TRIES) < 5 * np.sqrt(0.16 * TRIES)
+
+
+@pytest.mark.parametrize(
+    ("judge", "means", "point"),
+    [
+        (superior, (0.5, 0.2), 1),  # true only if both are
+        (superior, (0.5, -0.2), 1),  # false if one is
+        (superior_somewhere, (0.5, 0.2), 0),
+        (superior_somewhere, (-0.5, -0.2), 1),
+        (mostly_superior, (0.5, 0.3, -0.1), 1),
+        (mostly_superior, (0.5, -0.3, -0.1), 2),
+        (lambda gap, _: equal(gap, 0.6, ""), (0.1, -0.5), 1),
+    ],
+)
+def test_the_point_that_decides_sets_the_number_of_samples(judge, means, point):
+    gap = 0.6 - abs(means[point]) if judge not in (superior, superior_somewhere, mostly_superior) else means[point]
+    found = judge(Estimate(np.array(means), np.ones(len(means))), "")
+    assert found.holds is None and found.needed == pytest.approx((1.959964 + 0.841621) ** 2 / gap**2)
+
+
 def test_conjunctions():
     found = [Finding(truth, "", 1.0) for truth in (True, None)]
     assert together(found, "").holds is None and together([*found, Finding(False, "")], "").holds is False

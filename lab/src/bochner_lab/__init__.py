@@ -29,7 +29,7 @@ from ._experiment import (
     statement,
 )
 from ._figures import draw
-from ._runner import judged_again, read_result, read_results, result_path, run
+from ._runner import judged_again, read_result, read_results, result_path, run, seconds_left
 from ._site import write_site
 from ._verdicts import (
     CANNOT_RUN,
@@ -89,6 +89,7 @@ __all__ = [
     "recorded_seconds",
     "result_path",
     "run",
+    "seconds_left",
     "statement",
     "superior",
     "superior_somewhere",

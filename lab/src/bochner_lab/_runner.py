@@ -81,6 +81,21 @@ def run(
     return result
 
 
+def seconds_left(one: Experiment, out: Path, profile: str, *, seed: int = 0, jobs: int = 1, fresh: bool = False) -> float:
+    """Time that `run` will take: that of the parts which are not finished, as an earlier result recorded or as declared.
+
+    Parts of an experiment that measures time run one after the other, whatever ``jobs`` is.
+    """
+    p = one.profiles[profile]
+    names = list(one.parts(p))
+    path = result_path(out, one.name, profile)
+    known = _json(path).get("parts", {}) if path.exists() else {}
+    finished = {} if fresh else _finished(path.parent, one, names, p, seed)
+    each = one.seconds[profile] / len(names)
+    left = [float(known.get(name, {}).get("seconds", each)) for name in names if name not in finished]
+    return sum(left) / (1 if one.timed else max(1, min(jobs, len(left))))
+
+
 def _compute(
     one: Experiment, profile: str, todo: list[str], seed: int, jobs: int
 ) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -7,6 +7,7 @@ the statement is undecided.  So noise can make a statement undecided, but neithe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -37,11 +38,15 @@ class Finding:
     smallest : float, optional
         The smallest effect that this set-up would have seen with a probability of 0.8, in the unit of the evidence; None for
         what is counted or computed and not estimated.
+    needed : float, optional
+        If it is undecided: how many times as many samples would decide it with a probability of 0.8, should the true
+        differences be those that were seen.
     """
 
     holds: bool | None
     evidence: str
     smallest: float | None = None
+    needed: float | None = None
 
 
 def superior(gain: Estimate, evidence: str, *, least: float = 0.0) -> Finding:
@@ -59,21 +64,24 @@ def superior(gain: Estimate, evidence: str, *, least: float = 0.0) -> Finding:
     low, _ = interval(gain)
     _, high = interval(gain, points=gain.mean.size)
     smallest = smallest_effect(gain) if np.any(gain.error) else None  # closed forms are not estimated
-    return Finding(_decided((low > least).all(), (high < least).any()), evidence, smallest)
+    holds = _decided((low > least).all(), (high < least).any())
+    return Finding(holds, evidence, smallest, _needed(holds, gain, gain.mean - least, gain.mean.size, 1))
 
 
 def superior_somewhere(gain: Estimate, evidence: str) -> Finding:
     """Judge that a gain is positive at one point at least; the level is divided by their number."""
     low, high = interval(gain, points=gain.mean.size)
-    return Finding(_decided((low > 0).any(), (high < 0).all()), evidence, smallest_effect(gain))
+    holds = _decided((low > 0).any(), (high < 0).all())
+    return Finding(holds, evidence, smallest_effect(gain), _needed(holds, gain, gain.mean, 1, gain.mean.size))
 
 
 def mostly_superior(gain: Estimate, evidence: str, *, share: float = 0.5) -> Finding:
     """Judge that a gain is positive at more than a share of the points; those that are undecided count for neither side."""
     low, high = interval(gain)
     n = gain.mean.size
-    more, less = (low > 0).sum(), (high < 0).sum()
-    return Finding(_decided(more > share * n, less >= (1 - share) * n), evidence, smallest_effect(gain))
+    holds = _decided((low > 0).sum() > share * n, (high < 0).sum() >= (1 - share) * n)
+    enough = (math.floor(share * n) + 1, math.ceil((1 - share) * n))
+    return Finding(holds, evidence, smallest_effect(gain), _needed(holds, gain, gain.mean, *enough))
 
 
 def equal(difference: Estimate, margin: float, evidence: str) -> Finding:
@@ -89,8 +97,10 @@ def equal(difference: Estimate, margin: float, evidence: str) -> Finding:
     low, high = interval(difference)
     far_low, far_high = interval(difference, points=difference.mean.size)
     inside = ((low > -margin) & (high < margin)).all()
+    holds = _decided(inside, ((far_low > margin) | (far_high < -margin)).any())
+    room = margin - np.abs(difference.mean)
     return Finding(
-        _decided(inside, ((far_low > margin) | (far_high < -margin)).any()), evidence, smallest_effect(difference)
+        holds, evidence, smallest_effect(difference), _needed(holds, difference, room, difference.mean.size, 1)
     )
 
 
@@ -99,9 +109,9 @@ def mostly_equal(difference: Estimate, margin: float, evidence: str, *, share: f
     low, high = interval(difference)
     n, inside = difference.mean.size, (low > -margin) & (high < margin)
     outside = (high < -margin) | (low > margin)
-    return Finding(
-        _decided(inside.sum() >= share * n, outside.sum() > (1 - share) * n), evidence, smallest_effect(difference)
-    )
+    holds = _decided(inside.sum() >= share * n, outside.sum() > (1 - share) * n)
+    enough, room = (math.ceil(share * n), math.floor((1 - share) * n) + 1), margin - np.abs(difference.mean)
+    return Finding(holds, evidence, smallest_effect(difference), _needed(holds, difference, room, *enough))
 
 
 def agreement(simulated: Estimate, exact: Any, *, margin: float = 0.1) -> Finding:
@@ -141,7 +151,8 @@ def together(findings: Iterable[Finding], evidence: str) -> Finding:
     found = list(findings)
     sizes = [one.smallest for one in found if one.smallest is not None]
     holds = _decided(all(one.holds for one in found), any(one.holds is False for one in found))
-    return Finding(holds, evidence, max(sizes, default=None))
+    needed = [one.needed for one in found if one.needed is not None]
+    return Finding(holds, evidence, max(sizes, default=None), max(needed, default=None) if holds is None else None)
 
 
 def interval(estimate: Estimate, points: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -153,6 +164,22 @@ def interval(estimate: Estimate, points: int = 1) -> tuple[np.ndarray, np.ndarra
 def smallest_effect(estimate: Estimate) -> float:
     """The effect that the interval would exclude zero for with probability `POWER`, at the worst point."""
     return float(np.max((_quantile(estimate, (1 + LEVEL) / 2) + _quantile(estimate, POWER)) * estimate.error))
+
+
+def _needed(
+    holds: bool | None, estimate: Estimate, gap: np.ndarray, points_for: int, points_against: int
+) -> float | None:
+    """Times as many samples that would decide, from the gaps to the threshold that were seen, positive where it is true."""
+    if holds is not None or not np.any(estimate.error):
+        return None
+    both = stats.norm.ppf((1 + LEVEL) / 2) + stats.norm.ppf(POWER)
+    gaps = np.ravel(gap)
+    with np.errstate(divide="ignore"):
+        times = np.square(both * np.ravel(estimate.error) / gaps)
+    for seen, points in ((np.sort(times[gaps > 0]), points_for), (np.sort(times[gaps < 0]), points_against)):
+        if len(seen) >= points:
+            return max(1.0, float(seen[points - 1]))
+    return None
 
 
 def _quantile(estimate: Estimate, level: float) -> np.ndarray:
@@ -167,7 +194,7 @@ def without_power(finding: Finding, reason: str) -> Finding:
     """Leave undecided what was estimated in a set-up that failed its power check."""
     if finding.smallest is None:
         return finding
-    return replace(finding, holds=None, evidence=f"{finding.evidence} {reason}")
+    return replace(finding, holds=None, evidence=f"{finding.evidence} {reason}", needed=None)
 
 
 def verdict_of(findings: Iterable[Finding]) -> str:

@@ -224,6 +224,8 @@ def _run(options: argparse.Namespace) -> int:
     out = _folder(options)
     _writable("--out", out)
     failed = False
+    if len(chosen) > 1:
+        _print_estimate(chosen, out, options)
     for one in chosen:
         try:
             found = lab.run(one, out, options.profile, seed=options.seed, jobs=options.jobs, fresh=options.fresh)
@@ -237,6 +239,15 @@ def _run(options: argparse.Namespace) -> int:
         _print_result(found, lab.result_path(out, one.name, options.profile))
         failed |= "missing" in found and one.name in options.names  # of a paper or all, those that can be run are run
     return 1 if failed else 0
+
+
+def _print_estimate(chosen: Sequence[lab.Experiment], out: Path, options: argparse.Namespace) -> None:
+    """Say before a long run how long it will take; parts that are finished take no time."""
+    how = {"seed": options.seed, "jobs": options.jobs, "fresh": options.fresh}
+    total = sum(lab.seconds_left(one, out, options.profile, **how) for one in chosen)
+    processes = "one process" if options.jobs == 1 else f"{options.jobs} processes"
+    text = f"{total / 3600:.1f} h" if total >= 3600 else f"{total / 60:.0f} min" if total >= 60 else f"{total:.0f} s"
+    print(f"{len(chosen)} experiments, about {text} in {processes} of an idle machine.", flush=True)
 
 
 def _print_result(found: dict[str, Any], path: Path) -> None:

@@ -31,8 +31,7 @@ class UniformError(Experiment):
     deviations = (
         "The proof of Section 12 takes the summands of a rule for independent, and the point of the steepest slope for "
         "fixed; our bound avoids both. Largest errors are those over 1200 differences, which bounds the supremum from "
-        "below, for both methods alike. The first statement was divided by radius after the run: as one, of all radii, it "
-        "is false."
+        "below, for both methods alike. The statement on short distances was written after the run, and does not count."
     )
     profiles = by_profile(
         smoke={"d": (2, 8), "radii": (1.0, 4.0), "rules": 2, "draws": 30, "epsilon": (0.2, 0.5)},
@@ -78,16 +77,16 @@ class UniformError(Experiment):
 
     @statement(
         "Section 2: at the same number of rows the largest error of quadrature is lower than that of RFF in every dimension "
-        "over distances up to two lengthscales (95 % intervals of the geometric means)."
+        "and for every radius (95 % intervals of the geometric means)."
     )
+    def lower(self, results: Results) -> Finding:
+        """Compare the logarithms."""
+        return self._lower(results, list(results.parts))
+
+    @statement("So it is over distances up to two lengthscales (95 % intervals).", ours=True)
     def lower_on_small_sets(self, results: Results) -> Finding:
         """Compare the logarithms."""
         return self._lower(results, [name for name in results.parts if float(name.split()[1]) <= 2])
-
-    @statement("So it is in every dimension over distances up to four lengthscales (95 % intervals).")
-    def lower_on_large_sets(self, results: Results) -> Finding:
-        """Compare the logarithms."""
-        return self._lower(results, [name for name in results.parts if float(name.split()[1]) > 2])
 
     @staticmethod
     def _lower(results: Results, names: list[str]) -> Finding:
