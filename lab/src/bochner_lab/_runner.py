@@ -81,7 +81,9 @@ def run(
     return result
 
 
-def seconds_left(one: Experiment, out: Path, profile: str, *, seed: int = 0, jobs: int = 1, fresh: bool = False) -> float:
+def seconds_left(
+    one: Experiment, out: Path, profile: str, *, seed: int = 0, jobs: int = 1, fresh: bool = False
+) -> float:
     """Time that `run` will take: that of the parts which are not finished, as an earlier result recorded or as declared.
 
     Parts of an experiment that measures time run one after the other, whatever ``jobs`` is.

@@ -174,7 +174,7 @@ def _needed(
         return None
     both = stats.norm.ppf((1 + LEVEL) / 2) + stats.norm.ppf(POWER)
     gaps = np.ravel(gap)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         times = np.square(both * np.ravel(estimate.error) / gaps)
     for seen, points in ((np.sort(times[gaps > 0]), points_for), (np.sort(times[gaps < 0]), points_against)):
         if len(seen) >= points:

@@ -5,13 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 
-def losses_of_counts(train: np.ndarray, test: np.ndarray, n_words: int) -> dict[str, float]:
-    """Mean cross-entropy in nats of a unigram and a bigram table on the words of a test text.
+def bigram_table(train: np.ndarray, n_words: int) -> np.ndarray:
+    """Probabilities (word, next word) from counts of a training text.
 
     Notes
     -----
     Unigrams have one count added to each word.  Bigrams are interpolated with them by Witten and Bell's rule: after a word v
     that was seen c(v) times before T(v) different words, the weight of the unigrams is T/(c + T).
+    """
+    train = np.asarray(train)
+    times = np.bincount(train[:-1] * n_words + train[1:], minlength=n_words**2).reshape(n_words, n_words)
+    followers, seen = (times > 0).sum(axis=1, keepdims=True), times.sum(axis=1, keepdims=True)
+    mixed = (times + np.maximum(followers, 1) * _unigrams(train, n_words)) / (seen + np.maximum(followers, 1))
+    return np.asarray(mixed)
+
+
+def losses_of_counts(train: np.ndarray, test: np.ndarray, n_words: int) -> dict[str, float]:
+    """Mean cross-entropy in nats of a unigram and a bigram table on the words of a test text.
 
     Examples
     --------
@@ -21,16 +31,13 @@ def losses_of_counts(train: np.ndarray, test: np.ndarray, n_words: int) -> dict[
     True
     """
     train, test = np.asarray(train), np.asarray(test)
+    unigram, bigram = _unigrams(train, n_words), bigram_table(train, n_words)
+    return {
+        "unigram": float(-np.log(unigram[test[1:]]).mean()),
+        "bigram": float(-np.log(bigram[test[:-1], test[1:]]).mean()),
+    }
+
+
+def _unigrams(train: np.ndarray, n_words: int) -> np.ndarray:
     counts = np.bincount(train, minlength=n_words) + 1.0
-    unigram = counts / counts.sum()
-    pairs, times = np.unique(train[:-1] * n_words + train[1:], return_counts=True)
-    seen = np.bincount(pairs // n_words, weights=times, minlength=n_words)
-    followers = np.bincount(pairs // n_words, minlength=n_words)
-    before, after = test[:-1], test[1:]
-    wanted = before * n_words + after
-    at = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
-    count = np.where(pairs[at] == wanted, times[at], 0)
-    total = seen[before] + followers[before]
-    mixed = (count + followers[before] * unigram[after]) / np.where(total > 0, total, 1)
-    bigram = np.where(total > 0, mixed, unigram[after])
-    return {"unigram": float(-np.log(unigram[after]).mean()), "bigram": float(-np.log(bigram).mean())}
+    return np.asarray(counts / counts.sum())

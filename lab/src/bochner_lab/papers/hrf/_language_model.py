@@ -1,9 +1,7 @@
-"""A word-level language model on WikiText-2: an LSTM whose output and input embeddings are the same vectors."""
+"""A language model on pieces of words: an LSTM whose output and input embeddings are the same vectors."""
 
 from __future__ import annotations
 
-import functools
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,37 +14,11 @@ from torch.nn import functional as F
 
 from bochner.nn import SampledSoftmax
 
-from ..._experiment import dataset
+from .._word_counts import bigram_table
+from .._word_pieces import Corpus
 
-UNKNOWN, END = "<unk>", "<eos>"
-
-
-@dataclass(frozen=True)
-class Corpus:
-    """Words as classes: the most frequent ones, numbered in the order in which they appear; the rest are one class.
-
-    Attributes
-    ----------
-    train, valid : ndarray of int64
-    n_classes : int
-    """
-
-    train: np.ndarray
-    valid: np.ndarray
-    n_classes: int
-
-
-@functools.lru_cache(maxsize=1)
-def corpus(n_classes: int, characters: int | None = None) -> Corpus:
-    """WikiText-2 with at most that many classes, the ends of lines among them; only its beginning if so asked."""
-    text = dataset("wikitext-2")
-    train, valid = (part[:characters].replace("\n", f" {END} ").split() for part in (text.train, text.valid))
-    counts = Counter(train)
-    frequent = {word for word, _ in counts.most_common(n_classes)} | {UNKNOWN}
-    number = {word: k for k, word in enumerate(word for word in counts if word in frequent)}
-    unknown = number[UNKNOWN]
-    tokens = [np.array([number.get(word, unknown) for word in words]) for words in (train, valid)]
-    return Corpus(tokens[0], tokens[1], len(number))
+VALIDATION = 30_001
+"""Pieces of the validation text on which models are compared."""
 
 
 def windows(tokens: np.ndarray, batch: int, length: int, skip: float = 0.0) -> Iterator[tuple[Tensor, Tensor]]:
@@ -68,86 +40,75 @@ class LanguageModel(nn.Module):
     Parameters
     ----------
     n_classes, width : int
-    dropout : float
-        Between the layers, and of inputs and outputs.
     scale : float
         Factor of the logits, the inverse temperature.
+    prior : Tensor (n_classes, n_classes), optional
+        Logarithms of probabilities of a word after a word, which are added to the logits: a model whose queries are zero
+        is this table.
     """
 
-    def __init__(self, n_classes: int, width: int, dropout: float, scale: float = 1.0) -> None:
+    prior: Tensor | None
+
+    def __init__(self, n_classes: int, width: int, scale: float = 1.0, prior: Tensor | None = None) -> None:
         super().__init__()
         self.keys = nn.Parameter(torch.randn(n_classes, width) / width**0.5)
-        self.lstm = nn.LSTM(width, width, 2, dropout=dropout)
-        self.dropout, self.scale = nn.Dropout(dropout), scale
+        self.lstm = nn.LSTM(width, width, 2)
+        self.scale = scale
+        self.register_buffer("prior", prior)
         self.state: tuple[Tensor, Tensor] | None = None
 
     def forward(self, words: Tensor) -> Tensor:
         """Queries (length * batch, width), after the words of the window before."""
-        queries, state = self.lstm(self.dropout(F.embedding(words, self.keys)), self.state)
+        queries, state = self.lstm(F.embedding(words, self.keys), self.state)
         self.state = (state[0].detach(), state[1].detach())
-        rows: Tensor = self.dropout(queries).flatten(0, 1)
+        rows: Tensor = queries.flatten(0, 1)
         return rows
+
+    def logits(self, words: Tensor, queries: Tensor) -> Tensor:
+        """Logits (length * batch, n_classes) of the words that follow."""
+        products: Tensor = self.scale * queries @ self.keys.T
+        return products if self.prior is None else products + self.prior[words.flatten()]
 
     @torch.no_grad()
     def loss(self, tokens: np.ndarray, batch: int = 20, length: int = 50) -> float:
         """Mean cross-entropy in nats over tokens, without sampling."""
         state, self.state = self.state, None
-        self.eval()
         steps = (len(tokens) - 1) // batch // length
         stream = windows(tokens, batch, length)
         losses = [
-            float(F.cross_entropy(self.scale * self(X) @ self.keys.T, Y.flatten()))
+            float(F.cross_entropy(self.logits(X, self(X)), Y.flatten()))
             for X, Y in (next(stream) for _ in range(steps))
         ]
-        self.train()
         self.state = state
         return float(np.mean(losses))
 
 
 def train(
     tokens: np.ndarray,
-    n_classes: int,
-    rng: np.random.Generator,
+    model: LanguageModel,
+    start: float,
     *,
-    width: int,
-    dropout: float,
-    scale: float,
     length_penalty: float,
     batch: int,
     length: int,
     steps: int,
-    negatives: int,
     rate: float,
-) -> LanguageModel:
-    """A model after so many steps of Adam, with a rate that falls to zero.
-
-    The loss is the softmax over the true words and negatives that all tokens of a window share, drawn by the frequency
-    of words and corrected by it, with the penalties of Eq. 105 on lengths that differ from one.
-    """
-    torch.manual_seed(int(rng.integers(2**31)))
-    model = LanguageModel(n_classes, width, dropout, scale)
+) -> None:
+    """Train by Adam, with a rate that falls to zero, and the penalties of Eq. 105 on lengths that differ from one."""
     optimizer = torch.optim.Adam(model.parameters(), rate, fused=True)
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, steps)
-    frequency = torch.as_tensor(np.bincount(tokens, minlength=n_classes) + 1.0)
-    frequency = (frequency / frequency.sum()).float()
-    stream = windows(tokens, batch, length, float(rng.random()))
+    stream = windows(tokens, batch, length, start)
     for _ in range(steps):
         X, Y = next(stream)
-        queries, targets = model(X), Y.flatten()
-        drawn = torch.multinomial(frequency, negatives, replacement=True)
-        keys, true = model.keys[drawn], model.keys[targets]
-        others = scale * queries @ keys.T - (negatives * frequency[drawn]).log()
-        others = others.masked_fill(drawn == targets[:, None], -torch.inf)
-        own = scale * (queries * true).sum(-1, keepdim=True)
-        loss = F.cross_entropy(torch.cat([own, others], dim=1), torch.zeros_like(targets))
+        queries = model(X)
+        loss = F.cross_entropy(model.logits(X, queries), Y.flatten())
         if length_penalty:
-            loss = loss + length_penalty * (off_unit(queries) + off_unit(keys))
+            loss = loss + length_penalty * (off_unit(queries) + off_unit(model.keys))
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()
-    return model
 
 
 def off_unit(rows: Tensor) -> Tensor:
@@ -156,25 +117,44 @@ def off_unit(rows: Tensor) -> Tensor:
     return (lengths - 1).square().mean()
 
 
-def trained_vectors(
-    words: Corpus, n_queries: int, rng: np.random.Generator, model: Mapping[str, Any]
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Queries of validation contexts and keys of all classes, both times the root of the scale, and the loss there.
+@dataclass(frozen=True)
+class Vectors:
+    """What a trained model predicts from: probabilities are proportional to ``prior * exp(queries @ keys.T)``.
 
-    The logits of the model are the dot products of what is returned.
+    Attributes
+    ----------
+    queries, keys : ndarray
+        Of contexts of the validation text, and of all classes; both times the root of the model's scale.
+    prior : ndarray (queries, classes)
+        Probabilities by the table of counts.
+    loss : float
+        Of the model on the validation text, in nats.
     """
+
+    queries: np.ndarray
+    keys: np.ndarray
+    prior: np.ndarray
+    loss: float
+
+
+def trained_vectors(
+    words: Corpus, n_queries: int, rng: np.random.Generator, *, width: int, scale: float, **training: Any
+) -> Vectors:
+    """Queries and keys of a model that starts at a table of counts of words after a word."""
     with one_thread():
-        trained = train(words.train, words.n_classes, rng, **model)
-        loss = trained.loss(words.valid[: 20 * 50 * 10 + 1])
-        trained.eval()
-        trained.state = None
+        torch.manual_seed(int(rng.integers(2**31)))
+        prior = np.log(bigram_table(words.train, words.n_classes))
+        model = LanguageModel(words.n_classes, width, scale, torch.as_tensor(prior, dtype=torch.float32))
+        train(words.train, model, float(rng.random()), **training)
+        loss = model.loss(words.valid[:VALIDATION])
+        model.state = None
         with torch.no_grad():
             stream = windows(words.valid, 20, 50)
-            queries = torch.cat([trained(next(stream)[0]) for _ in range(4)])
+            read = [(X, model(X)) for X, _ in (next(stream) for _ in range(4))]
+        before, queries = (torch.cat(found) for found in ([X.flatten() for X, _ in read], [q for _, q in read]))
         rows = rng.choice(len(queries), n_queries, replace=False)
-        root = model["scale"] ** 0.5
-        Q, K = (root * found.detach().double().numpy() for found in (queries[rows], trained.keys))
-    return Q, K, loss
+        Q, K = (scale**0.5 * found.detach().double().numpy() for found in (queries[rows], model.keys))
+    return Vectors(Q, K, np.exp(prior[before[rows].numpy()]), loss)
 
 
 @contextmanager
@@ -198,7 +178,7 @@ def sampled_training_losses(
     """
     with one_thread():
         torch.manual_seed(seed)
-        model = LanguageModel(words.n_classes, p["width"], dropout=0.0)
+        model = LanguageModel(words.n_classes, p["width"])
         loss.weight = model.keys
         optimizer = torch.optim.Adam(model.parameters(), p["rate"], fused=True)
         schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, p["steps"])

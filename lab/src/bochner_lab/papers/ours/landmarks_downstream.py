@@ -31,7 +31,10 @@ class LandmarksDownstream(Experiment):
     )
     data = tuple(TABLES.values())
     methods = MAPS
-    deviations = "Classification is by one-hot targets.  Every seed is a split, and a draw for each map."
+    deviations = (
+        'The kernel is Gaussian with the lengthscale of the rule "scale".  Classification is by one-hot targets.  '
+        "Every seed is a split, and a draw for each map."
+    )
     profiles = by_profile(
         smoke={"data": ("boston",), "rows": 100, "widths": (16,), "seeds": 2},
         full={"data": tuple(TABLES), "rows": 1500, "widths": (64, 256), "seeds": 20},

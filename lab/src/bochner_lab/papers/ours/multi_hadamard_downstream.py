@@ -39,7 +39,10 @@ class MultiHadamardDownstream(Experiment):
     )
     data = tuple(TABLES.values())
     methods = tuple(ROTATIONS)
-    deviations = "Classification is by one-hot targets.  Every seed is a split, and a draw for each rotation."
+    deviations = (
+        'The kernel is Gaussian with the lengthscale of the rule "scale".  Classification is by one-hot targets.  '
+        "Every seed is a split, and a draw for each rotation."
+    )
     profiles = by_profile(
         smoke={"data": ("boston", "wifi"), "rows": 100, "width": 16, "seeds": 2},
         full={"data": tuple(TABLES), "rows": 1500, "width": 128, "seeds": 40},

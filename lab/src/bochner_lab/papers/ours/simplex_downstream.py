@@ -29,7 +29,10 @@ class SimplexDownstream(Experiment):
     claim = "At equal width, simplex rows lower the test error of kernel averages and of ridge regression."
     data = tuple(TABLES.values())
     methods = ROWS
-    deviations = "Classification is by one-hot targets.  Every seed is a split, and a draw for each kind of rows."
+    deviations = (
+        'The kernel is Gaussian with the lengthscale of the rule "scale".  Classification is by one-hot targets.  '
+        "Every seed is a split, and a draw for each kind of rows."
+    )
     profiles = by_profile(
         smoke={"data": ("boston", "wifi"), "rows": 100, "width": 16, "seeds": 2},
         full={"data": tuple(TABLES), "rows": 1500, "width": 32, "seeds": 60},
