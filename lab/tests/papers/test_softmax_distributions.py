@@ -36,3 +36,28 @@ def test_windows_continue_each_stream_with_the_next_words():
     assert (Y - X == 1).all()
     assert next(stream)[0][0].tolist() == [5, 17]
     assert next(stream)[0][0].tolist() == [0, 12]  # twelve steps hold two windows
+
+
+def test_pieces_join_the_most_frequent_neighbours():
+    from bochner_lab.papers._corpora import UNKNOWN, spelling
+
+    counts = {"low": 90, "lowest": 60, "new": 100, "newest": 70}
+    letters = spelling(counts, ["slow"], 0)
+    assert letters["low"] == ["_l", "o", "w"] and letters["slow"] == [UNKNOWN, UNKNOWN, "o", "w"]
+    assert len({piece for found in letters.values() for piece in found}) == 8  # _l _n e o s t w and the unknown
+    found = spelling(counts, ["slow"], 13)  # five pairs: _n e, _ne w, _l o, _lo w and one of newest and lowest
+    assert found["new"] == ["_new"] and found["low"] == ["_low"]
+    assert all("".join(one) == "_" + word for word, one in found.items() if word in counts)
+
+
+def test_a_model_without_queries_is_the_table_of_counts():
+    torch = pytest.importorskip("torch")
+    from bochner_lab.papers._word_counts import bigram_table, losses_of_counts
+    from bochner_lab.papers.hrf._language_model import LanguageModel
+
+    text = np.random.default_rng(0).integers(5, size=20 * 50 * 2 + 1)
+    table = bigram_table(text, 5)
+    np.testing.assert_allclose(table.sum(axis=1), 1)
+    model = LanguageModel(5, 4, prior=torch.as_tensor(np.log(table), dtype=torch.float32))
+    torch.nn.init.zeros_(model.keys)
+    assert model.loss(text) == pytest.approx(losses_of_counts(text, text, 5)["bigram"], abs=1e-6)

@@ -36,15 +36,19 @@ class Attention(nn.Module):
         Of the draw.
     rotary : bool
         Whether queries and keys are turned by their positions.
+    unit : float, optional
+        Queries and keys are divided by their lengths, and logits are so many times their cosines.
     """
 
     features: AttentionFeatures | ElementwiseFeatures | None
 
-    def __init__(self, width: int, heads: int, kind: Kind, seed: int, *, rotary: bool = True) -> None:
+    def __init__(
+        self, width: int, heads: int, kind: Kind, seed: int, *, rotary: bool = True, unit: float | None = None
+    ) -> None:
         super().__init__()
         self.inward, self.outward = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.heads, self.kind, self.seed = heads, kind, seed
-        self.rotary = Rotary(width // heads) if rotary else None
+        self.rotary, self.unit = Rotary(width // heads) if rotary else None, unit
         self.fit_again()
 
     def fit_again(self) -> None:
@@ -65,10 +69,11 @@ class Attention(nn.Module):
             out = (weights * v).sum(-2, keepdim=True).expand_as(v)
         else:
             q, k = (q, k) if self.rotary is None else (self.rotary(q), self.rotary(k))
+            q, k = (q, k) if self.unit is None else (F.normalize(q, dim=-1), F.normalize(k, dim=-1))
             if self.features is None:
-                out = F.scaled_dot_product_attention(q, k, v, attn_mask=there[:, None, None])
+                out = F.scaled_dot_product_attention(q, k, v, attn_mask=there[:, None, None], scale=self.unit)
             else:
-                out = linear_attention(q, k, v, features=self.features, key_mask=there[:, None])
+                out = linear_attention(q, k, v, features=self.features, key_mask=there[:, None], scale=self.unit)
         return cast("Tensor", self.outward(out.transpose(1, 2).flatten(2)))
 
 
@@ -107,14 +112,15 @@ class Convolution(nn.Module):
 class Block(nn.Module):
     """Half a feed-forward layer, attention, convolution, and the other half."""
 
-    def __init__(self, shape: Shape, kernel: int, kind: Kind, seed: int) -> None:
+    def __init__(self, shape: Shape, kernel: int, kind: Kind, seed: int, unit: float | None) -> None:
         super().__init__()
         d = shape.width
         self.norms = nn.ModuleList(nn.LayerNorm(d) for _ in range(5))
         self.halves = nn.ModuleList(
             nn.Sequential(nn.Linear(d, 2 * d), nn.SiLU(), nn.Linear(2 * d, d)) for _ in range(2)
         )
-        self.attention, self.convolution = Attention(d, shape.heads, kind, seed), Convolution(d, kernel)
+        self.attention = Attention(d, shape.heads, kind, seed, unit=unit)
+        self.convolution = Convolution(d, kernel)
 
     def forward(self, x: Tensor, there: Tensor) -> Tensor:
         """One block; the order is that of Gulati et al. (2020)."""
@@ -143,16 +149,26 @@ class Conformer(nn.Module):
         As in `Attention`.
     seed : int
         Of initial weights and draws: the same for all kinds.
+    unit : float, optional
+        As in `Attention`.
     """
 
     def __init__(
-        self, n_inputs: int, stride: int, n_outputs: int, shape: Shape, kernel: int, kind: Kind, seed: int
+        self,
+        n_inputs: int,
+        stride: int,
+        n_outputs: int,
+        shape: Shape,
+        kernel: int,
+        kind: Kind,
+        seed: int,
+        unit: float | None = None,
     ) -> None:
         super().__init__()
         self.stride = stride
         with seeded(seed):
             self.embedding = nn.Linear(stride * n_inputs, shape.width)
-            self.blocks = nn.ModuleList(Block(shape, kernel, kind, seed + k) for k in range(shape.layers))
+            self.blocks = nn.ModuleList(Block(shape, kernel, kind, seed + k, unit) for k in range(shape.layers))
             self.head = nn.Linear(shape.width, n_outputs)
 
     def forward(self, frames: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:

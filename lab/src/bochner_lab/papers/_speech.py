@@ -67,7 +67,7 @@ def error_rates(kinds: Mapping[str, Approximation | str], p: Mapping[str, Any], 
     task = SpokenDigits(p["digits"], p["noise"], p["stride"], p["batch"], p["test"], seed)
     found = {}
     for name, kind in kinds.items():
-        model = Conformer(BANDS, p["stride"], 11, Shape(*p["shape"]), p["kernel"], kind, seed)
+        model = Conformer(BANDS, p["stride"], 11, Shape(*p["shape"]), p["kernel"], kind, seed, p.get("unit"))
         with warnings.catch_warnings(), torch.random.fork_rng():
             warnings.simplefilter("ignore")  # large errors of few features are what is measured
             for done in train(model, task, p["steps"], p["rate"]):

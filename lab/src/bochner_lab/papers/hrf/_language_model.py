@@ -14,8 +14,8 @@ from torch.nn import functional as F
 
 from bochner.nn import SampledSoftmax
 
+from .._corpora import Corpus
 from .._word_counts import bigram_table
-from .._word_pieces import Corpus
 
 VALIDATION = 30_001
 """Pieces of the validation text on which models are compared."""

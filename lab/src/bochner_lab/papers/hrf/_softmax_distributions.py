@@ -33,10 +33,10 @@ DEVIATIONS = (
     "are also their positions on the line for the Wasserstein distance. Logits are those of a table of counts of pieces "
     "after a piece, plus products of queries and keys: a model of so few steps is then better than the table, and its "
     "vectors are so short that estimates are not noise. Models of words without the table had perplexities of 220 to 250, "
-    "where a table has 136, and vectors at which every estimate is noise; their results decided nothing. Features estimate the "
-    "exponentials of the products, and the table is exact. Models have 128 units; queries are those of 100 contexts of the "
-    "validation text. Negative estimates count as zero in the distributions. The paper's FLOPs are matched by m n = M; by "
-    "the count of its Section L a hybrid with m n = M takes far fewer, and a statement of our own compares at equal FLOPs. "
+    "where a table has 136, and vectors at which every estimate is noise; their results decided nothing. Features estimate "
+    "the exponentials of the products, and the table is exact. Models have 128 units; queries are those of 100 contexts of "
+    "the validation text. Negative estimates count as zero in the distributions. The paper's FLOPs are matched by m n = M; "
+    "by the count of its Section L a hybrid with m n = M takes far fewer, and a statement of our own compares at equal FLOPs. "
     "FAVOR+ is that of Eq. 3."
 )
 
@@ -83,8 +83,8 @@ class SoftmaxDistributions(Experiment):
 
     def run(self, part: str, p: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         """Its loss, the lengths of queries and keys, and each metric by method and number of rows."""
+        from .._corpora import pieces
         from .._word_counts import losses_of_counts
-        from .._word_pieces import pieces
         from ._language_model import VALIDATION, trained_vectors
 
         words = pieces(p["n_classes"], p["characters"])

@@ -101,11 +101,11 @@ class SampledSoftmaxTraining(Experiment):
 
         from bochner.nn import SampledSoftmax
 
-        from .._word_pieces import pieces
+        from .._corpora import frequent_words
         from ._language_model import sampled_training_losses
 
         method, _, seed = part.partition(", seed ")
-        words = pieces(p["n_classes"], p["characters"])
+        words = frequent_words(p["n_classes"], p["characters"])
         features, negatives = (torch.Generator().manual_seed(int(s)) for s in rng.integers(2**31, size=2))
         law: dict[str, Any] = (
             {"sampler": method} if method in ("uniform", "softmax") else {"spec": self._spec(method, p)}
@@ -176,7 +176,7 @@ class SampledSoftmaxTraining(Experiment):
 
 def _counts(p: Mapping[str, Any]) -> dict[str, float]:
     """Losses of tables of counts on the words that the models are validated on."""
-    from .._word_pieces import pieces
+    from .._corpora import frequent_words
 
-    text = pieces(p["n_classes"], p["characters"])
+    text = frequent_words(p["n_classes"], p["characters"])
     return losses_of_counts(text.train, text.valid[: p["validation"]], text.n_classes)

@@ -1,4 +1,4 @@
-"""Text as pieces of words: the pairs of neighbours that are most frequent in a training text become one piece each."""
+"""WikiText-2 as classes: its most frequent words, or pieces of words that join the most frequent pairs of neighbours."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RARE = 50
 
 @dataclass(frozen=True)
 class Corpus:
-    """Pieces as classes, numbered in the order in which they appear in the training text.
+    """Numbers of classes, in the order in which they first appear in the training text.
 
     Attributes
     ----------
@@ -32,10 +32,20 @@ class Corpus:
 
 
 @functools.lru_cache(maxsize=1)
+def frequent_words(n_classes: int, characters: int | None = None) -> Corpus:
+    """WikiText-2 with at most so many words, the ends of lines among them; only its beginning if so asked."""
+    train, valid = _texts(characters)
+    counts = Counter(train)
+    frequent = {word for word, _ in counts.most_common(n_classes)} | {UNKNOWN}
+    number = {word: k for k, word in enumerate(word for word in counts if word in frequent)}
+    tokens = [np.array([number.get(word, number[UNKNOWN]) for word in words]) for words in (train, valid)]
+    return Corpus(tokens[0], tokens[1], len(number))
+
+
+@functools.lru_cache(maxsize=1)
 def pieces(n_classes: int, characters: int | None = None) -> Corpus:
     """WikiText-2 in at most so many pieces, the ends of lines among them; only its beginning if so asked."""
-    text = dataset("wikitext-2")
-    train, valid = (part[:characters].replace("\n", f" {END} ").split() for part in (text.train, text.valid))
+    train, valid = _texts(characters)
     spelt = spelling(Counter(train), set(valid), n_classes)
     number: dict[str, int] = {}
     for word in dict.fromkeys(train):
@@ -48,10 +58,16 @@ def pieces(n_classes: int, characters: int | None = None) -> Corpus:
     return Corpus(tokens[0], tokens[1], len(number))
 
 
+def _texts(characters: int | None) -> list[list[str]]:
+    text = dataset("wikitext-2")
+    return [part[:characters].replace("\n", f" {END} ").split() for part in (text.train, text.valid)]
+
+
 def spelling(counts: Mapping[str, int], others: Iterable[str], n_pieces: int) -> dict[str, list[str]]:
     """Pieces of every word of ``counts``, and of ``others``, which do not influence what the pieces are.
 
-    Byte-pair encoding (Sennrich et al., 2016) on characters.  The first piece of a word starts with an underscore, so that a text of pieces can be read as words again.
+    Byte-pair encoding (Sennrich et al., 2016) on characters.  The first piece of a word
+    starts with an underscore, so that a text of pieces can be read as words again.
 
     Examples
     --------
