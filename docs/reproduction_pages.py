@@ -140,7 +140,8 @@ def needed(result: Mapping[str, Any]) -> str:
     if result["verdict"] != experiments.UNDECIDED or None in open_ones:
         return ""
     times = float(f"{max(open_ones):.1g}")
-    hours = times * result["wall_seconds"] / 3600
+    one = experiments.experiment(result["experiment"])
+    hours = times * experiments.recorded_seconds(one, result) / 3600
     time = f"{hours:.1g} hours" if hours < 100 else f"{hours / 24:.0f} days"
     return (
         f" If the true differences are those that were seen, about {times:,.0f} times as many samples would decide it, "
@@ -215,7 +216,11 @@ def version_table() -> str:
     found = results()
     rows = []
     for version in sorted({result["environment"]["bochner"] for result in found.values()}):
-        times = [r["wall_seconds"] for r in found.values() if r["environment"]["bochner"] == version]
+        times = [
+            experiments.recorded_seconds(experiments.experiment(name), result)
+            for name, result in found.items()
+            if result["environment"]["bochner"] == version
+        ]
         rows.append([version, str(len(times)), f"{sum(times) / 3600:.1f} h", f"{sum(times) / 7200:.1f} h"])
     return table("version | results | in one process | in two (`--jobs 2`)", rows)
 

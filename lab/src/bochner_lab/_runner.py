@@ -84,7 +84,7 @@ def run(
 def seconds_left(
     one: Experiment, out: Path, profile: str, *, seed: int = 0, jobs: int = 1, fresh: bool = False
 ) -> float:
-    """Time that `run` will take: that of the parts which are not finished, as an earlier result recorded or as declared.
+    """Time that `run` will take: of the parts that are not finished, as a result recorded it, but at most as declared.
 
     Parts of an experiment that measures time run one after the other, whatever ``jobs`` is.
     """
@@ -94,7 +94,9 @@ def seconds_left(
     known = _json(path).get("parts", {}) if path.exists() else {}
     finished = {} if fresh else _finished(path.parent, one, names, p, seed)
     each = one.seconds[profile] / len(names)
-    left = [float(known.get(name, {}).get("seconds", each)) for name in names if name not in finished]
+    seconds = {name: float(known.get(name, {}).get("seconds", each)) for name in names}
+    beside = max(1.0, sum(seconds.values()) / one.seconds[profile])  # recorded while other work ran
+    left = [seconds[name] / beside for name in names if name not in finished]
     return sum(left) / (1 if one.timed else max(1, min(jobs, len(left))))
 
 

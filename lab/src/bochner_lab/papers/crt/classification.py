@@ -72,7 +72,7 @@ class Classification(Experiment):
             "draws": 3,
         },
     )
-    seconds = by_profile(smoke=3, full=150)
+    seconds = by_profile(smoke=3, full=1100)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per data set and mechanism."""

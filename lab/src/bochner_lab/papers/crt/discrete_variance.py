@@ -40,7 +40,7 @@ class DiscreteVariance(Experiment):
         smoke={"rates": (0.2, 0.4, 1.0), "successes": (0.5, 0.75), "draws": 20_000},
         full={"rates": (0.1, 0.2, 0.4, 1.0, 2.0), "successes": (0.3, 0.5, 0.75, 0.9), "draws": 4_000_000},
     )
-    seconds = by_profile(smoke=0.5, full=20)
+    seconds = by_profile(smoke=0.5, full=9.6)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per constant, and the curves."""

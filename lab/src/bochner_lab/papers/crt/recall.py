@@ -54,7 +54,7 @@ class RecallTraining(Experiment):
             "refit": 50, "rate": 1e-2,
         },
     )  # fmt: skip
-    seconds = by_profile(smoke=0.5, full=80)
+    seconds = by_profile(smoke=0.5, full=810)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per seed."""

@@ -48,7 +48,7 @@ class FewFeaturesSpeech(Experiment):
         "M = 16."
     )
     profiles = by_profile(smoke=SMOKE, full=FULL)
-    seconds = by_profile(smoke=1, full=200)
+    seconds = by_profile(smoke=1, full=970)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per seed."""

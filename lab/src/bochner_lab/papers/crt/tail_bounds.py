@@ -50,7 +50,7 @@ class TailBounds(Experiment):
             "draws": 4000,
         },
     )
-    seconds = by_profile(smoke=1, full=30)
+    seconds = by_profile(smoke=1, full=88)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per dimension and constant, and one per case with orthogonal rows."""

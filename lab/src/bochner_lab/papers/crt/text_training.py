@@ -46,7 +46,7 @@ class TextTraining(Experiment):
             "words": 300_000, "test": 10_000, "steps": 150, "uptraining": 50, "evaluations": 4,
         },
     )  # fmt: skip
-    seconds = by_profile(smoke=2, full=80)
+    seconds = by_profile(smoke=2, full=220)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per seed, and the counts of words."""

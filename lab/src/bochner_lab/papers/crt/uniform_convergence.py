@@ -51,7 +51,7 @@ class UniformConvergence(Experiment):
             "draws": 40,
         },
     )
-    seconds = by_profile(smoke=1, full=60)
+    seconds = by_profile(smoke=1, full=16)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per case."""

@@ -48,7 +48,7 @@ class VarianceTheorems(Experiment):
             "grid": 8001,
         },
     )
-    seconds = by_profile(smoke=0.5, full=30)
+    seconds = by_profile(smoke=0.5, full=4)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per constant and sign, one for the optimum, one for orthogonal rows."""

@@ -29,15 +29,15 @@ COIN = 0.4
 EQUAL = "at equal FLOPs"
 COUNTS = "counts"
 DEVIATIONS = (
-    " Classes are about 1000 pieces of words, made from the training text, in the order in which they first appear, which "
-    "are also their positions on the line for the Wasserstein distance. Logits are those of a table of counts of pieces "
-    "after a piece, plus products of queries and keys: a model of so few steps is then better than the table, and its "
-    "vectors are so short that estimates are not noise. Models of words without the table had perplexities of 220 to 250, "
-    "where a table has 136, and vectors at which every estimate is noise; their results decided nothing. Features estimate "
-    "the exponentials of the products, and the table is exact. Models have 128 units; queries are those of 100 contexts of "
-    "the validation text. Negative estimates count as zero in the distributions. The paper's FLOPs are matched by m n = M; "
-    "by the count of its Section L a hybrid with m n = M takes far fewer, and a statement of our own compares at equal FLOPs. "
-    "FAVOR+ is that of Eq. 3."
+    " Classes are about 1000 pieces of words, made from the training text, in the order in which they first appear, "
+    "which are also their positions on the line for the Wasserstein distance. Logits are those of a table of counts of "
+    "pieces after a piece, plus products of queries and keys: a model of so few steps is then better than the table, "
+    "and its vectors are so short that estimates are not noise. Models of words without the table had perplexities of "
+    "220 to 250, where a table has 136, and vectors at which every estimate is noise; their results decided nothing. "
+    "Features estimate the exponentials of the products, and the table is exact. Models have 128 units; queries are "
+    "those of 100 contexts of the validation text. Negative estimates count as zero in the distributions. The paper's "
+    "FLOPs are matched by m n = M; by the count of its Section L a hybrid with m n = M takes far fewer, and a statement "
+    "of our own compares at equal FLOPs. FAVOR+ is that of Eq. 3."
 )
 
 

@@ -48,7 +48,7 @@ class AttentionPolicy(Experiment):
         smoke={"seeds": (0, 1), "steps": 2, "directions": 6, "horizon": 20, "tests": 3},
         full={"seeds": (0, 1, 2, 3), "steps": 16, "directions": 40, "horizon": 200, "tests": 20},
     )
-    seconds = by_profile(smoke=1, full=90)
+    seconds = by_profile(smoke=1, full=270)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per method and seed."""

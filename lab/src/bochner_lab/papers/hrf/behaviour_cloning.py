@@ -45,7 +45,7 @@ class BehaviourCloning(Experiment):
         smoke={"repeats": 2, "demonstrations": 8, "episodes": 5, "scale": 4.0},
         full={"repeats": 24, "demonstrations": 30, "episodes": 50, "scale": 4.0},
     )
-    seconds = by_profile(smoke=1, full=40)
+    seconds = by_profile(smoke=1, full=56)
 
     def parts(self, p: Mapping[str, Any]) -> tuple[str, ...]:
         """One per method."""

@@ -60,7 +60,7 @@ class Clusters(Experiment):
         smoke={"d": 50, "points": 200, "evaluated": 50, "m": (20, 100), "repetitions": 10},
         full={"d": 50, "points": 1000, "evaluated": 400, "m": (20, 50, 80, 100, 120, 150, 200), "repetitions": 400},
     )
-    seconds = by_profile(smoke=2, full=120)
+    seconds = by_profile(smoke=2, full=72)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per data set and method."""

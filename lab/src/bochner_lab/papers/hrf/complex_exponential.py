@@ -61,7 +61,7 @@ class ComplexExponentials(Experiment):
         "entries. Gaussian hybrids use trigonometric features for their coefficients, and the base with A^T A = M^-1."
     )
     profiles = by_profile(smoke={"m": 4, "draws": 150}, full={"m": 4, "draws": 12_000})
-    seconds = by_profile(smoke=2, full=45)
+    seconds = by_profile(smoke=2, full=120)
 
     def parts(self, p: Mapping[str, Any]) -> tuple[str, ...]:
         """One per estimator."""

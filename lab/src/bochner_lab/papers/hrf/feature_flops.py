@@ -38,7 +38,7 @@ class FeatureFLOPs(Experiment):
         smoke={"d": (16, 64), "rows": 50, "repeats": 3},
         full={"d": (16, 64, 256, 1024), "rows": 1000, "repeats": 7},
     )
-    seconds = by_profile(smoke=0.5, full=60)
+    seconds = by_profile(smoke=0.5, full=18)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per dimension and configuration."""

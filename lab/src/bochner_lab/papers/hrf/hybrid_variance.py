@@ -45,7 +45,7 @@ class HybridVariance(Experiment):
     )
     methods = tuple(MAPS)
     profiles = by_profile(smoke={"d": 4, "draws": 500}, full={"d": 4, "draws": 30_000})
-    seconds = by_profile(smoke=3, full=200)
+    seconds = by_profile(smoke=3, full=110)
 
     def parts(self, p: Mapping[str, Any]) -> tuple[str, ...]:
         """One per hybrid."""

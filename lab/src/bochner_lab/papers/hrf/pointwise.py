@@ -64,7 +64,7 @@ class Pointwise(Experiment):
             "samples": 10_000,
         },
     )
-    seconds = by_profile(smoke=1, full=130)
+    seconds = by_profile(smoke=1, full=440)
 
     def parts(self, p: Mapping[str, Any]) -> tuple[str, ...]:
         """One per method, and the closed forms."""

@@ -31,7 +31,7 @@ class RelativeErrorBound(Experiment):
         smoke={"m": 1, "n": (1, 2, 8), "radii": (1.0, 8.0, 15), "angles": 4001},
         full={"m": 1, "n": (1, 2, 4, 8, 50), "radii": (1.0, 12.0, 111), "angles": 40_001},
     )
-    seconds = by_profile(smoke=0.2, full=4)
+    seconds = by_profile(smoke=0.2, full=7.8)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per number of signs."""

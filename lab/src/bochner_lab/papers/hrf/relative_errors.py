@@ -42,7 +42,7 @@ class RelativeErrors(Experiment):
         smoke={"d": 6, "m": 4, "draws": 400, "angles": 7, "lengths": (0.5, 1.0, 2.0), "nodes": 200},
         full={"d": 6, "m": 4, "draws": 20_000, "angles": 25, "lengths": (0.5, 1.0, 1.5, 2.0), "nodes": 200},
     )
-    seconds = by_profile(smoke=0.5, full=25)
+    seconds = by_profile(smoke=0.5, full=15)
 
     def parts(self, p: Mapping[str, Any]) -> tuple[str, ...]:
         """One per estimator."""

@@ -87,7 +87,7 @@ class SampledSoftmaxTraining(Experiment):
             "seeds": 3,
         },
     )
-    seconds = by_profile(smoke=3, full=400)
+    seconds = by_profile(smoke=3, full=1500)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per sampler and seed, and the counts of words."""

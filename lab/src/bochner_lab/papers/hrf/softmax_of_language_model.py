@@ -24,7 +24,7 @@ class SoftmaxOfLanguageModel(SoftmaxDistributions):
     )
     deviations = "WikiText-2 stands in for the Penn Treebank." + DEVIATIONS
     profiles = language_model_profiles(scale=1.0, length_penalty=0.0)
-    seconds = by_profile(smoke=2, full=300)
+    seconds = by_profile(smoke=2, full=360)
 
     @statement(
         "Both hybrids have a smaller fraction of negative estimates than trigonometric features, at every size for all "

@@ -30,7 +30,7 @@ class SoftmaxOfUnitLengths(SoftmaxDistributions):
         "the Kolmogorov-Smirnov distance is one of the values of probabilities; here all methods estimate one kernel."
     )
     profiles = language_model_profiles(scale=3.0, length_penalty=2.0)
-    seconds = by_profile(smoke=2, full=300)
+    seconds = by_profile(smoke=2, full=360)
 
     @statement(
         "The penalties keep the median lengths of queries and of keys within 10% of one, for all models.", ours=True

@@ -52,7 +52,7 @@ class KernelErrors(Experiment):
         smoke={"data": ("boston", "wine"), "points": 40, "blocks": (1, 2), "draws": 30},
         full={"data": tuple(DATA), "points": 100, "blocks": (1, 2, 3, 4, 6, 8), "draws": 200},
     )
-    seconds = by_profile(smoke=2, full=200)
+    seconds = by_profile(smoke=2, full=750)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per data set and method, and one per data set for dot products in fewer rows than dimensions."""

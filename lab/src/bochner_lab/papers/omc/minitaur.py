@@ -36,7 +36,7 @@ class MinitaurWalk(PolicySearch):
         smoke=SEARCH | {"seeds": (0, 1), "steps": 1, "horizon": 2},
         full=SEARCH | {"seeds": (0, 1, 2), "steps": 10, "horizon": 75},
     )
-    seconds = by_profile(smoke=1, full=80)
+    seconds = by_profile(smoke=1, full=460)
 
     def run(self, part: str, p: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         """The learning curve of one seed."""

@@ -42,7 +42,7 @@ class Quadruped(PolicySearch):
         smoke=SEARCH | {"seeds": (0, 1), "steps": 1, "horizon": 4},
         full=SEARCH | {"seeds": (0, 1, 2), "steps": 20, "horizon": 80},
     )
-    seconds = by_profile(smoke=1, full=100)
+    seconds = by_profile(smoke=1, full=710)
 
     def run(self, part: str, p: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         """The learning curve of one method and seed."""

@@ -47,7 +47,7 @@ class Swimmer(PolicySearch):
         smoke=SEARCH | {"directions": 64, "seeds": (0, 1), "steps": 1, "horizon": 8, "episode": 50},
         full=SEARCH | {"seeds": (0, 1, 2, 3), "steps": 16, "horizon": 200, "episode": 1000},
     )
-    seconds = by_profile(smoke=2, full=250)
+    seconds = by_profile(smoke=2, full=2200)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per method and seed, and one per method for gradients at one policy."""

@@ -54,7 +54,7 @@ class Theorems(Experiment):
             "distances": (0.5, 1.0, 1.5, 2.0),
         },
     )
-    seconds = by_profile(smoke=3, full=250)
+    seconds = by_profile(smoke=3, full=140)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """Fourth moments, then Kac's walk for the Gaussian kernel by constant; C = inf is the Haar measure."""

@@ -58,7 +58,7 @@ class AttentionConversion(Experiment):
             "steps": 400, "batches": 4, "images": 32, "draws": 3, "splits": 40, "points": 500, "features": 256,
         },
     )  # fmt: skip
-    seconds = by_profile(smoke=3, full=150)
+    seconds = by_profile(smoke=3, full=820)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per trained model, and one for the table."""

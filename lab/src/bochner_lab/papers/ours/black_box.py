@@ -49,7 +49,7 @@ class BlackBox(Experiment):
             "instances": 5, "slow": 3, "target": 0.1, "largest_dense": 200,
         },
     )  # fmt: skip
-    seconds = by_profile(smoke=2, full=600)
+    seconds = by_profile(smoke=2, full=1700)
     deviations = (
         "Functions are shifted, start at the origin, and are relative to their value there; the condition number of the "
         "ellipsoid is 1000.  A value counts whether a method saw it at a sample or at its centre, which every method "

@@ -43,7 +43,7 @@ class ComplexConstant(Experiment):
         "The range of A grows with V / d, so that the best real A is inside it; searches from random starts replace "
         "those of `optimal_gerf`, which start near the best real A, and have the tolerance of the grid."
     )
-    seconds = by_profile(smoke=1, full=60)
+    seconds = by_profile(smoke=1, full=93)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per dimension and sign."""

@@ -75,7 +75,7 @@ class DenseConstants(Experiment):
             "draws": 100,
         },
     )
-    seconds = by_profile(smoke=1, full=60)
+    seconds = by_profile(smoke=1, full=83)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """The widest regime of data sets where dense features are worse, all regimes of the others, and a closed form."""

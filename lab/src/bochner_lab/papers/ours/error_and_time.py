@@ -42,7 +42,7 @@ class ErrorAndTime(Experiment):
         smoke={"rows": 500, "evaluated": 100, "widths": (128, 512), "draws": 3},
         full={"rows": 8000, "evaluated": 500, "widths": (256, 512, 1024), "draws": 5},
     )
-    seconds = by_profile(smoke=3, full=120)
+    seconds = by_profile(smoke=3, full=19)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per method and width."""

@@ -42,7 +42,7 @@ class FixedState(Experiment):
         smoke={"small": True, "state": 32, "fit": 1, "parts": {"48 tokens": (48, 2)}},
         full={"small": False, "state": 128, "fit": 2, "parts": {"512 tokens": (512, 6), "1024 tokens": (1024, 8)}},
     )
-    seconds = by_profile(smoke=5, full=600)
+    seconds = by_profile(smoke=5, full=1100)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per length."""

@@ -73,7 +73,7 @@ class LongContext(Experiment):
             "word windows": (0, 16, 32, 64), "tolerance": 0.02,
         },
     )  # fmt: skip
-    seconds = by_profile(smoke=4, full=700)
+    seconds = by_profile(smoke=4, full=3000)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per model."""

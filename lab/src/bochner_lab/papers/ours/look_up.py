@@ -49,7 +49,7 @@ class LookUp(Experiment):
             "stages": ((8, 64, 32, 400), (64, 512, 8, 400)),
         },
     )  # fmt: skip
-    seconds = by_profile(smoke=3, full=600)
+    seconds = by_profile(smoke=3, full=140)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per model."""

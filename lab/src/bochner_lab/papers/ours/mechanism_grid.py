@@ -92,7 +92,7 @@ class MechanismGrid(Experiment):
             "rival_draws": 100,
         },
     )
-    seconds = by_profile(smoke=3, full=480)
+    seconds = by_profile(smoke=3, full=1400)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per data set, kernel and regime."""

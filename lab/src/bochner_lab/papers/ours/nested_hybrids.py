@@ -50,7 +50,7 @@ class NestedHybrids(Experiment):
         smoke={"widths": (1024,), "lengths": (1.0,), "angles": 41, "draws": 200},
         full={"widths": (256, 1024, 4096), "lengths": (0.75, 1.0, 1.5, 2.0), "angles": 201, "draws": 5000},
     )
-    seconds = by_profile(smoke=1, full=40)
+    seconds = by_profile(smoke=1, full=62)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per width and length, and a simulation of each nested construction."""

@@ -52,7 +52,7 @@ class PhaseDiagram(Experiment):
             "model": (4.47, 1.40),
         },
     )
-    seconds = by_profile(smoke=0.2, full=20)
+    seconds = by_profile(smoke=0.2, full=1)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per number of rows."""

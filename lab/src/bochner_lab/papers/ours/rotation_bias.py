@@ -49,7 +49,7 @@ class RotationBias(Experiment):
         smoke={"d": 16, "distances": (1.0, 2.0), "draws": 300},
         full={"d": 16, "distances": (0.5, 1.0, 1.5, 2.0), "draws": 10_000},
     )
-    seconds = by_profile(smoke=4, full=200)
+    seconds = by_profile(smoke=4, full=210)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per rotation."""

@@ -42,7 +42,7 @@ class Slicing(Experiment):
         smoke={"rows": 60, "directions": (288,), "draws": 4},
         full={"rows": 150, "directions": (288, 576, 1152), "draws": 8},
     )
-    seconds = by_profile(smoke=6, full=120)
+    seconds = by_profile(smoke=6, full=540)
     deviations = (
         "Radii for free, sequence and design have eight radii on each direction, a Gauss rule that is exact to rounding, "
         "and as many directions as SORF has rows: eight times as many features, counted as if they cost nothing.  Methods "

@@ -92,7 +92,7 @@ class TestPower(Experiment):
         smoke={"simulations": 20, "permutations": 19},
         full={"simulations": 2000, "permutations": 199},
     )
-    seconds = by_profile(smoke=2, full=900)
+    seconds = by_profile(smoke=2, full=4000)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per alternative."""

@@ -62,7 +62,7 @@ class TrainedModels(Experiment):
             },
         },
     )  # fmt: skip
-    seconds = by_profile(smoke=5, full=600)
+    seconds = by_profile(smoke=5, full=1500)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per model and length."""

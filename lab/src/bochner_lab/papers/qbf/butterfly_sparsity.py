@@ -25,7 +25,7 @@ class ButterflySparsity(Experiment):
     claim = "For d = 15 a butterfly matrix has columns with zeros, which the product BPBPBP does not have."
     methods = ("B", "BPBPBP")
     profiles = by_profile(smoke={"d": (15, 16), "draws": 10}, full={"d": (15, 16), "draws": 1000})
-    seconds = by_profile(smoke=0.2, full=3)
+    seconds = by_profile(smoke=0.2, full=1)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per dimension."""

@@ -38,7 +38,7 @@ class Downstream(Experiment):
         smoke={"data": {"Powerplant": (300, 3), "LETTER": (300, 3)}, "n": (1, 3)},
         full={"data": {"Powerplant": (9568, 12), "LETTER": (1000, 4), "USPS": (600, 4)}, "n": (1, 2, 3)},
     )
-    seconds = by_profile(smoke=2, full=150)
+    seconds = by_profile(smoke=2, full=600)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per data set and kernel."""

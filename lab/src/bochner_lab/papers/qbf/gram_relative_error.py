@@ -63,7 +63,7 @@ class GramRelativeError(Experiment):
             "n": (1, 2, 3, 4, 5),
         },
     )
-    seconds = by_profile(smoke=2, full=150)
+    seconds = by_profile(smoke=2, full=710)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per data set and kernel; on LEUKEMIA the Gaussian only."""

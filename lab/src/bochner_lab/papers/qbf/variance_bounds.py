@@ -34,7 +34,7 @@ class VarianceBounds(Experiment):
         smoke={"d": (8, 64), "l": (0.05, 2.0, 30), "draws": 1500, "simulated": (0.5, 1.0)},
         full={"d": (4, 8, 16, 64, 256), "l": (0.02, 3.0, 200), "draws": 20_000, "simulated": (0.25, 0.5, 1.0)},
     )
-    seconds = by_profile(smoke=1, full=60)
+    seconds = by_profile(smoke=1, full=13)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per dimension, and a simulation in eight."""

@@ -47,7 +47,7 @@ class AccuracyByWidth(Experiment):
             "draws": 3000,
         },
     )
-    seconds = by_profile(smoke=1, full=900)
+    seconds = by_profile(smoke=1, full=2100)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per data set."""

@@ -38,7 +38,7 @@ class Complexity(Experiment):
         smoke={"d": (32, 64, 128), "rows": 16, "repeats": 3},
         full={"d": (128, 256, 512, 1024, 2048), "rows": 64, "repeats": 5},
     )
-    seconds = by_profile(smoke=0.3, full=90)
+    seconds = by_profile(smoke=0.3, full=24)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per mechanism."""

@@ -37,7 +37,7 @@ class Conformity(Experiment):
         smoke={"d": 6, "v": 1.0, "draws": 6, "couplings": 100, "starts": 2},
         full={"d": 6, "v": 1.0, "draws": 200, "couplings": 100, "starts": 6},
     )
-    seconds = by_profile(smoke=1, full=60)
+    seconds = by_profile(smoke=1, full=35)
 
     def run(self, part: str, p: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         """Conformity of every coupling for every draw of the lengths, (draws,) each."""

@@ -39,7 +39,7 @@ class FastRotations(Experiment):
         "for ORFs, and 20 times for SimRFs, on the data set with the widest interval."
     )
     profiles = TABLES
-    seconds = by_profile(smoke=1, full=300)
+    seconds = by_profile(smoke=1, full=360)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per data set."""

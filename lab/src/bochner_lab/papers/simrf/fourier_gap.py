@@ -45,7 +45,7 @@ class FourierGap(Experiment):
             "draws": 40_000,
         },
     )
-    seconds = by_profile(smoke=1, full=60)
+    seconds = by_profile(smoke=1, full=30)
 
     def parts(self, p: Mapping[str, Any]) -> tuple[str, str]:
         """The closed forms, and a simulation in eight dimensions."""

@@ -30,7 +30,7 @@ class MSERatios(Experiment):
         smoke={"d": 64, "v": (0.02, 3.0, 30), "simulated": (0.5, 1.0), "draws": 60},
         full={"d": 64, "v": (0.02, 5.0, 200), "simulated": (0.25, 0.5, 1.0, 1.5), "draws": 25_000},
     )
-    seconds = by_profile(smoke=0.3, full=5)
+    seconds = by_profile(smoke=0.3, full=45)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """The closed forms, and a simulation of each coupling."""

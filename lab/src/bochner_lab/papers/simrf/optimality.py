@@ -28,7 +28,7 @@ class Optimality(Experiment):
         smoke={"cases": ((3, 1.0), (6, 1.0)), "random": 200, "starts": 2},
         full={"cases": ((3, 0.5), (3, 2.0), (4, 1.0), (6, 1.0), (6, 2.0), (8, 1.0)), "random": 5000, "starts": 20},
     )
-    seconds = by_profile(smoke=2, full=120)
+    seconds = by_profile(smoke=2, full=27)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per dimension and v."""

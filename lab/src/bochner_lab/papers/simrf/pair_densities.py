@@ -31,7 +31,7 @@ class PairDensities(Experiment):
     methods = COUPLINGS
     deviations = REJUDGED
     profiles = by_profile(smoke={"d": 6, "blocks": 3000}, full={"d": 6, "blocks": 200_000})
-    seconds = by_profile(smoke=0.5, full=15)
+    seconds = by_profile(smoke=0.5, full=4.3)
 
     def parts(self, p: Mapping[str, Any]) -> tuple[str, ...]:
         """One per coupling."""

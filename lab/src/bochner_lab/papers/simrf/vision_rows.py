@@ -47,7 +47,7 @@ class VisionRows(Experiment):
             "test": 2000, "batch": 32, "steps": 400, "evaluations": 4,
         },
     )  # fmt: skip
-    seconds = by_profile(smoke=2, full=140)
+    seconds = by_profile(smoke=2, full=470)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per data set and seed, and the trivial rivals of each data set."""

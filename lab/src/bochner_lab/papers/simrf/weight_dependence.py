@@ -32,7 +32,7 @@ class WeightDependence(Experiment):
     methods = COMPARED
     deviations = OWN_SPLIT
     profiles = TABLES
-    seconds = by_profile(smoke=1, full=200)
+    seconds = by_profile(smoke=1, full=230)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per data set."""
