@@ -26,7 +26,7 @@ LANGUAGE = "language model"
 
 
 class PhaseDiagram(Experiment):
-    """Two vectors of one length at every angle, and the lengths of the language model of hrf-fig3, at equal FLOPs."""
+    """Two vectors of one length at every angle, and the lengths of a language model of words, at equal FLOPs."""
 
     name = "ours-phase-diagram"
     paper = "ours"
@@ -39,7 +39,7 @@ class PhaseDiagram(Experiment):
     deviations = (
         "Independent rows for every estimator, d = 64. Hybrids have n = 8 coefficients, as HRF has, and the most rows whose "
         "features take no more FLOPs than M trigonometric rows (HRF Section L, counted). The lengths of the language model, "
-        "4.47 and 1.40, are medians measured in the model of hrf-fig3."
+        "4.47 and 1.40, are medians measured in a model of words, which hrf-fig3 had before."
     )
     profiles = by_profile(
         smoke={"d": 64, "n": 8, "rows": (64, 512), "lengths": (0.5, 3.0, 4), "angles": 7, "model": (4.47, 1.40)},
