@@ -60,8 +60,8 @@ class SpeechHybrids(Experiment):
         "and neither hybrids nor trigonometric features trained (88 to 97 % of the words wrong). With logits of twice "
         "the cosines HRF-A did not train either. This was found with softmax and HRF-A on another seed. A mechanism "
         "must do better than no attention to be compared; this condition came after the previous run. HRF-C and "
-        "trigonometric features now train, and HRF-A with four rows, whose relative error at a right angle is near one, "
-        "does so for some seeds only. To decide it takes its 16 rows, and as many more of the others."
+        "trigonometric features now train on five of six seeds; HRF-A with four rows, whose relative error at a right "
+        "angle is near one, on one. To decide it takes its 16 rows, and as many more of the others."
     )  # fmt: skip
     profiles = by_profile(
         smoke=SMOKE | {"unit": 1.0, "hybrid": (2, 2), "cluster": 2, "rows": 4},
