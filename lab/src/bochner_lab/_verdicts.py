@@ -172,7 +172,7 @@ def _needed(
     """Times as many samples that would decide, from the gaps to the threshold that were seen, positive where it is true."""
     if holds is not None or not np.any(estimate.error):
         return None
-    both = stats.norm.ppf((1 + LEVEL) / 2) + stats.norm.ppf(POWER)
+    both = ndtri((1 + LEVEL) / 2) + ndtri(POWER)
     gaps = np.ravel(gap)
     with np.errstate(divide="ignore", invalid="ignore"):
         times = np.square(both * np.ravel(estimate.error) / gaps)
