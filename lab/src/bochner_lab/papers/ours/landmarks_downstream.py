@@ -39,7 +39,7 @@ class LandmarksDownstream(Experiment):
         smoke={"data": ("boston",), "rows": 100, "widths": (16,), "seeds": 2},
         full={"data": tuple(TABLES), "rows": 1500, "widths": (64, 256), "seeds": 20},
     )
-    seconds = by_profile(smoke=3, full=310)
+    seconds = by_profile(smoke=0.5, full=310)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per table and width."""

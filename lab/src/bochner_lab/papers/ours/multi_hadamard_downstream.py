@@ -47,7 +47,7 @@ class MultiHadamardDownstream(Experiment):
         smoke={"data": ("boston", "wifi"), "rows": 100, "width": 16, "seeds": 2},
         full={"data": tuple(TABLES), "rows": 1500, "width": 128, "seeds": 40},
     )
-    seconds = by_profile(smoke=2, full=39)
+    seconds = by_profile(smoke=0.5, full=39)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per table."""

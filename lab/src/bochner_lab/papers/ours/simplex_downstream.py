@@ -37,7 +37,7 @@ class SimplexDownstream(Experiment):
         smoke={"data": ("boston", "wifi"), "rows": 100, "width": 16, "seeds": 2},
         full={"data": tuple(TABLES), "rows": 1500, "width": 32, "seeds": 60},
     )
-    seconds = by_profile(smoke=2, full=30)
+    seconds = by_profile(smoke=0.5, full=30)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per table and method."""
