@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from bochner_lab.benchmarks import exact, processes
+from bochner_lab.benchmarks import exact, many_rows, processes
 from bochner_lab.benchmarks._bench import kept_cell
 from bochner_lab.benchmarks._tables import TABLES
 
@@ -31,12 +31,22 @@ def test_lines_of_the_exact_machine_follow_from_numbers():
         "krkopt": {"rows": 10, "threads": 2, "ours": ours, "theirs": ours | {"seconds": 10.0}},
         "kin40k": {"rows": 10, "threads": 2, "ours": ours, "coverage": 0.9},
         "100000 x 20": {"rows": 10, "threads": 2, "ours": ours},
+        "500000 x 20 ridge": {
+            "rows": 10,
+            "columns": 2,
+            "width": 5,
+            "memory": 2e9,
+            "error": 0.1,
+            "cpu_seconds": 3.0,
+            "bars": [],
+        },
     }
     found = {result.case: result for result in exact.goals(cells)}
     assert found["krkopt: wrong classes of map='exact' over SVC's"].met
     assert found["krkopt: seconds of map='exact' over SVC's"].value == 3.0
     assert not found["kin40k, published split 0: RMSE of map='exact'"].met
     assert found["default fit of 100,000 x 20"].met
+    assert not found["ridge on random features, 10 x 2 float32: memory beyond the rows"].met
     with pytest.raises(ValueError, match=r"--data must be one of 'krkopt'.* got 'nothing'"):
         list(exact.run(["nothing"]))
 
@@ -55,6 +65,18 @@ def test_processes_are_measured_in_the_same_units(monkeypatch):
 
 def test_published_figures_are_compared():
     numbers = {"rmse": 0.3, "nll": 0.5, "coverage": 0.95, "cpu_seconds": 3.0}
-    cell = {"table": "elevators", "rows": 10, "width": 5, "ours": numbers}
+    cell = {"table": "elevators", "split": 0, "rows": 10, "width": 5, "ours": numbers}
     found = {result.case: result for result in processes.goals([], [cell])}
     assert found["elevators, published split 0: RMSE"].met and not found["elevators, published split 0: NLL"].met
+    other = cell | {"split": 1, "ours": numbers | {"rmse": 0.5, "coverage": 0.99}}
+    found = {result.case: result for result in processes.goals([], [cell, other])}
+    assert not found["elevators, published splits 0, 1: RMSE"].met
+    assert found["elevators, published splits 0, 1: 95 % intervals cover"].met
+
+
+def test_half_a_million_rows_are_measured_in_the_precision_of_the_rows(monkeypatch):
+    monkeypatch.setattr(many_rows, "ROWS", 2000)
+    monkeypatch.setattr(many_rows, "NEW_ROWS", 500)
+    monkeypatch.setattr(many_rows, "WIDTH", 256)
+    found = many_rows.ridge()
+    assert found["type"] == "float32" and found["width"] == 256 and found["error"] < 1

@@ -6,11 +6,9 @@ rows to float64 and decompose them.  Ratios are of CPU times, which other work o
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,7 @@ import numpy as np
 from bochner.learn import FeatureRidgeClassifier
 from bochner.reporting import seconds
 
-from ._bench import Result, at_least, at_most, in_process, measured, peak_memory
+from ._bench import Result, at_least, at_most, in_process, measured, peak_memory, resident_memory
 
 SIZES = ((3000, 3000), (20_000, 2000))
 """Rows and features on which both run."""
@@ -87,18 +85,11 @@ def theirs(n: float, width: float) -> dict[str, float]:
 def _measured(model: Any, n: int, width: int) -> dict[str, float]:
     X, y = data(n + TESTED, width)
     model.fit(X[:300, :50], y[:300])  # imports, and is not counted
-    before, start, cpu = _resident(), time.perf_counter(), time.process_time()
+    before, start, cpu = resident_memory(), time.perf_counter(), time.process_time()
     model.fit(X[:n], y[:n])
     spent, used, memory = time.perf_counter() - start, time.process_time() - cpu, peak_memory() - before
     accuracy = float(model.score(X[n:], y[n:]))
     return {"time": spent, "cpu": used, "memory": memory, "accuracy": accuracy, "alpha": float(model.alpha_)}
-
-
-def _resident() -> float:
-    """Memory of this process now, in bytes, where Linux says so; otherwise the largest one so far."""
-    status = Path("/proc/self/status")
-    found = re.search(r"VmRSS:\s+(\d+) kB", status.read_text()) if status.exists() else None
-    return 1024.0 * int(found[1]) if found else peak_memory()
 
 
 if __name__ == "__main__":
