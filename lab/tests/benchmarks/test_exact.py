@@ -27,8 +27,14 @@ def test_a_case_is_measured_once(tmp_path):
 
 def test_lines_of_the_exact_machine_follow_from_numbers():
     ours = {"error": 0.2, "seconds": 30.0, "cpu_seconds": 20.0}
+    fast = ours | {"cpu_seconds": 5.0}
     cells = {
-        "krkopt": {"rows": 10, "threads": 2, "ours": ours, "theirs": ours | {"seconds": 10.0}},
+        "krkopt": {
+            "rows": 10,
+            "threads": 2,
+            "ours": {"given": ours, "open": ours},
+            "theirs": {"given": fast, "open": ours},
+        },
         "kin40k": {"rows": 10, "threads": 2, "ours": ours, "coverage": 0.9},
         "100000 x 20": {"rows": 10, "threads": 2, "ours": ours},
         "500000 x 20 ridge": {
@@ -42,8 +48,9 @@ def test_lines_of_the_exact_machine_follow_from_numbers():
         },
     }
     found = {result.case: result for result in exact.goals(cells)}
-    assert found["krkopt: wrong classes of map='exact' over SVC's"].met
-    assert found["krkopt: seconds of map='exact' over SVC's"].value == 3.0
+    assert found["krkopt, parameters given: wrong classes of map='exact' over SVC's"].met
+    assert found["krkopt, parameters left open: time of map='exact' over SVC's"].met
+    assert found["krkopt, ours left open, theirs given: time of map='exact' over SVC's"].value == 4.0
     assert not found["kin40k, published split 0: RMSE of map='exact'"].met
     assert found["default fit of 100,000 x 20"].met
     assert not found["ridge on random features, 10 x 2 float32: memory beyond the rows"].met

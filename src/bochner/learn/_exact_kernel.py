@@ -18,7 +18,7 @@ from ._changed_rows import in_coordinates
 from ._chooser import is_auto
 from ._coordinates import Coordinates
 from ._feature_parameters import FeatureParameters, resolved_kernel
-from ._linear.kernel_equations import solve_kernel
+from ._linear.kernel_equations import far_above_rounding, solve_kernel
 from ._linear.leave_one_out import GramFit, Judged, Score
 from ._linear.ridge import Ridge, RidgeModel, Solution
 from ._row_source import RowSource
@@ -29,6 +29,8 @@ EXACT = "exact"
 SOLVERS = ("auto", "dual", "cg")
 _TRIED_ROWS, _FEWEST = 4096, 1600
 """Rows of each half on which bandwidth and alpha are tried again, and rows of all from which that is worth it."""
+_OF_CLASSES = 10.0
+"""Tolerances of conjugate gradients for classes: wrong ones of krkopt stand still at a hundred times as many."""
 _WORTH = 0.01
 """Share of the error for which a walk goes on."""
 _MOST_TRIALS = 6
@@ -200,7 +202,7 @@ def fit_exact(
     numbers = None if kept is None else rows.places_of(kept.X)  # type: ignore[attr-defined]
     found = solve_kernel(
         owner, kernel, Z, Y, weights, alpha, intercept=machine.fit_intercept, solver=machine.solver, left_out=numbers,
-        verbose=machine.verbose,
+        enough=_OF_CLASSES if classes else 1.0, verbose=machine.verbose,
     )  # fmt: skip
     options = Ridge(owner, alpha, machine.alphas, machine.fit_intercept, machine.solver)
     model = RidgeModel(options, None, found=Solution(found.coefficients, found.intercept, alpha))
@@ -243,8 +245,10 @@ def _tried_again(
     own = None if weights is None else weights[train]
 
     def error(at: Kernel, strength: float) -> tuple[float, float]:
-        c, b, _ = solve_kernel("", at, Z[train], Y[train], own, strength, intercept=intercept)
-        gaps = judged.targets - (ExactKernel.of(at, Z[train]).queries(Z[test]) @ c + b)
+        single = far_above_rounding(at, Z[train], strength)
+        rows, new = (Z[some].astype(np.float32 if single else np.float64) for some in (train, test))
+        c, b, _ = solve_kernel("", at, rows, Y[train], own, strength, intercept=intercept, single=single)
+        gaps = judged.targets - (ExactKernel.of(at, rows).queries(new) @ c.astype(rows.dtype) + b)
         losses = judged.losses(gaps)
         return float(judged.mean(losses)), float(judged.spread(losses))
 
