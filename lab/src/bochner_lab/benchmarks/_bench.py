@@ -81,13 +81,14 @@ SUITES = {
         "processes",
         "projections",
         "tables",
+        "text",
         "trained",
         "without_numba",
     )
 }
 
 
-KEEPING = ("exact", "processes")
+KEEPING = ("exact", "processes", "text")
 """Suites of cases that take minutes each, which are kept as files; beside tables, which has more to choose."""
 
 
@@ -105,7 +106,10 @@ def register(commands: Any) -> None:
         "--profile", choices=("smoke", "quick", "full"), help="size of the suite tables (default quick)"
     )
     parser.add_argument(
-        "--results", type=Path, metavar="FOLDER", help="keep and continue the cells of tables, exact or processes here"
+        "--results",
+        type=Path,
+        metavar="FOLDER",
+        help="keep and continue the cells of tables, exact, processes or text here",
     )
     parser.add_argument("--split", type=int, action="append", metavar="K", help="only this split of the suite tables")
     parser.add_argument(
