@@ -61,7 +61,14 @@ from reproduction_pages import (  # noqa: E402
     version_table,
 )
 from speed_pages import benchmark_page, cases, speed_page, speed_picture, times_faster  # noqa: E402
-from table_pages import exact_benchmark, exact_table, judged_benchmark, judged_section, process_table  # noqa: E402
+from table_pages import (  # noqa: E402
+    exact_benchmark,
+    exact_table,
+    judged_benchmark,
+    judged_section,
+    process_table,
+    text_table,
+)
 
 
 def yes(fact: bool) -> str:
@@ -328,6 +335,7 @@ def learn_page() -> str:
     """The guide to kernel machines, with what was measured."""
     page = insert((DOCS / "learn.md").read_text(), "metrics", metric_table(saved_accuracy()))
     page = insert(page, "exact rows", exact_table())
+    page = insert(page, "text rows", text_table())
     page = insert(page, "components", saved_table("beyond", cases_with("KernelPCA")))
     page = insert(page, "given features", saved_table("features"))
     page = insert(page, "hashing", saved_table("hashing", cases_with("recall", "kneighbors")))

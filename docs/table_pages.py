@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from reproduction_pages import table
 
-from bochner_lab.benchmarks import exact, processes, tables
+from bochner_lab.benchmarks import exact, processes, tables, text
 from bochner_lab.benchmarks._bench import Result
 from bochner_lab.benchmarks._table_methods import OURS
 from bochner_lab.benchmarks._tables import JUDGING
@@ -88,6 +88,11 @@ def exact_table(folder: Path = RESULTS / "bench-exact") -> str:
 def exact_benchmark(folder: Path = RESULTS / "bench-exact") -> str:
     """The exact machine against its goals."""
     return _goals(exact.goals(exact.saved(folder)))
+
+
+def text_table(folder: Path = RESULTS / "bench-text") -> str:
+    """Classes of text against logistic regression."""
+    return _goals(text.goals(text.saved(folder)))
 
 
 def process_table(folder: Path = RESULTS / "bench-processes") -> str:

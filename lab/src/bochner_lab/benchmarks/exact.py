@@ -111,7 +111,13 @@ def _krkopt() -> dict[str, Any]:
     _measured(small, X[train[:500]], y[train[:500]], X[test[:50]], y[test[:50]])  # compiles, and is not counted
     model = KernelClassifier(map="exact", random_state=0)
     ours = {"open": _measured(model, *parts)}
-    given = {"kernel": model.kernel_, "gamma": None, "alpha": float(model.alpha_), "metric": None, "standardize": True}
+    given: dict[str, Any] = {
+        "kernel": model.kernel_,
+        "gamma": None,
+        "alpha": float(model.alpha_),
+        "metric": None,
+        "standardize": True,
+    }
     ours["given"] = _measured(KernelClassifier(map="exact", random_state=0, **given), *parts)
     theirs = {"given": _vectors(VECTORS, *parts), "open": _vectors(None, *parts)}
     return {"rows": len(train), "threads": _threads(), "ours": ours, "theirs": theirs}
