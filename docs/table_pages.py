@@ -79,10 +79,13 @@ def _goals(found: Iterable[Result], last: str = "details") -> str:
     return table(f"case | measured | goal | met | {last}", rows)
 
 
+def _measured(found: Iterable[Result]) -> str:
+    return table("case | measured | details", [[r.case, f"{r.value:.3g} {r.unit}".strip(), r.details] for r in found])
+
+
 def exact_table(folder: Path = RESULTS / "bench-exact") -> str:
     """The exact machine, and the default on many rows."""
-    found = exact.goals(exact.saved(folder))
-    return table("case | measured | details", [[r.case, f"{r.value:.3g} {r.unit}".strip(), r.details] for r in found])
+    return _measured(exact.goals(exact.saved(folder)))
 
 
 def exact_benchmark(folder: Path = RESULTS / "bench-exact") -> str:
@@ -92,7 +95,7 @@ def exact_benchmark(folder: Path = RESULTS / "bench-exact") -> str:
 
 def text_table(folder: Path = RESULTS / "bench-text") -> str:
     """Classes of text against logistic regression."""
-    return _goals(text.goals(text.saved(folder)))
+    return _measured(text.goals(text.saved(folder)))
 
 
 def process_table(folder: Path = RESULTS / "bench-processes") -> str:
