@@ -36,7 +36,7 @@ PUBLISHED = {
 LEVEL, LEAST, MOST = 1.96, 0.93, 0.97
 """Deviations of a normal law that contain 95 %, and what must be contained."""
 PUBLISHED_SPLITS = 3
-"""Of the ten published splits of each table, how many are measured, from the first on."""
+"""Published splits of each table that are measured, of ten."""
 
 Numbers = dict[str, float]
 
