@@ -220,6 +220,21 @@ def test_autocast():
     assert out.dtype == torch.bfloat16 and out.isfinite().all()
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_gradients_may_be_taken_within_autocast(causal):
+    attention, gradients = module(), []
+    for inside in (False, True):
+        x = inputs().requires_grad_()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = attention(x, x, x, need_weights=False, is_causal=causal)[0].float().square().sum()
+            if inside:
+                loss.backward()
+        if not inside:
+            loss.backward()
+        gradients.append(x.grad)
+    check_close(gradients[1], gradients[0], 0.02)  # outside of attention, products are in bfloat16
+
+
 @pytest.mark.parametrize("rotary", [None, Rotary(8)], ids=["plain", "rotary"])
 def test_decoding_equals_the_parallel_result(rotary):
     attention, x, state = module(rotary=rotary), inputs(), AttentionState()

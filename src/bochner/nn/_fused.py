@@ -493,9 +493,9 @@ class _Attention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, d_out: Tensor, d_log: Tensor, *_: Any) -> Any:
-        if torch.is_grad_enabled():  # a gradient that can be differentiated again
-            return _plain_gradients(ctx, d_out, d_log)
-        return _gradients(ctx, d_out, d_log)
+        gradients = _plain_gradients if torch.is_grad_enabled() else _gradients  # the first can be differentiated again
+        with torch.autocast(d_out.device.type, enabled=False):  # products into tensors of one dtype, as in forward
+            return gradients(ctx, d_out, d_log)
 
 
 def _gradients(ctx: Any, d_out: Tensor, d_log: Tensor) -> tuple[Tensor | None, ...]:
