@@ -56,11 +56,11 @@ def numbered_stream(entropy: tuple[int, ...], number: int) -> np.random.Generato
 
 
 def opposite_gamma(shape: float, values: np.ndarray) -> np.ndarray:
-    """Gamma numbers of the opposite ranks, F^-1(1 - F(values)): of the same law, small where the values are large.
+    """Gamma variates of the opposite ranks, F^-1(1 - F(values)): of the same law, small where the values are large.
 
     Examples
     --------
-    >>> np.exp(-opposite_gamma(1.0, np.log([2.0, 4.0]))).round(12).tolist()     # exponential numbers: ranks 1/2 and 3/4
+    >>> np.exp(-opposite_gamma(1.0, np.log([2.0, 4.0]))).round(12).tolist()     # exponential variates: ranks 1/2 and 3/4
     [0.5, 0.75]
     """
     from scipy.special import gammainc, gammaincc, gammainccinv, gammaincinv

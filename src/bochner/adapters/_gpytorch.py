@@ -17,7 +17,7 @@ from ..nn import RandomFeatures
 class FeatureKernel(Kernel):
     r"""A GPyTorch kernel :math:`k(x, y) = \phi(x/\ell)\cdot\phi(y/\ell)` of drawn features, with a learned lengthscale.
 
-    Use it in the place of ``gpytorch.kernels.RFFKernel``: for orthogonal or simplex directions, for Matern and other
+    Use it in place of ``gpytorch.kernels.RFFKernel``: for orthogonal or simplex directions, for Matern and other
     kernels, and for landmarks.  Training and prediction take time linear in the number of rows.
 
     Parameters

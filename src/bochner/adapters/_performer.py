@@ -18,8 +18,8 @@ from ..projections import IID, Orthogonal
 class PerformerAttention(nn.Module):
     r"""FAVOR+ attention of performer-pytorch: its ``FastAttention``, with the same ``state_dict`` and arguments.
 
-    Put it in the place of ``FastAttention`` in a trained model: it needs no compiled extension for causal attention, decodes
-    with a state, and adds no constant to the features.
+    Use it in place of ``FastAttention`` in a trained model: it needs no compiled extension for causal attention,
+    decodes with a state, and adds no constant to the features.
 
     Parameters
     ----------
@@ -28,15 +28,15 @@ class PerformerAttention(nn.Module):
     nb_features : int
         Number m of features.
     causal : bool
-        Whether a position sees itself and earlier ones only.
+        Whether a position attends only to itself and earlier positions.
 
     Notes
     -----
     Features are :math:`e^{Wx' - |x'|^2/2}/\sqrt m` with :math:`x' = d^{-1/4}x` and the rows W of ``projection_matrix``.
     performer-pytorch adds :math:`10^{-4}` to them after a stabilisation, which biases the weights towards equal ones, and
-    :math:`10^{-6}` to causal denominators.  Both are left out here, so a trained model gives other outputs: for queries and
-    keys of small norms hardly, for large ones by a good part of the values.  Compare before you rely on it, or train on.
-    Generalised attention and ``no_projection`` are not FAVOR+, and have no place here.
+    :math:`10^{-6}` to causal denominators.  Both are left out here, so the outputs of a trained model change: very
+    little for queries and keys of small norm, substantially for those of large norm.  Compare the outputs before you
+    rely on it, or fine-tune.  Generalised attention and ``no_projection`` are not FAVOR+ and are not supported.
 
     Examples
     --------

@@ -86,22 +86,22 @@ def verdict(result: Result, other: Result) -> str:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Estimators judged on the same folds, the recommended one first; print it for the table and its sentences.
+    """Result of `compare`: estimators evaluated on the same folds; print it to see the table.
 
     Attributes
     ----------
     results : tuple of Result
-        All that was judged: the recommended one, then the others by mean error.
+        All evaluated estimators: the recommended one first, then the others in order of mean error.
     task : {"regression", "classification"}
         What was predicted.
     n_rows, n_used : int
         Rows of the data, and rows that were used.
     n_folds : int
-        Folds on which every result was judged.
+        Folds on which every estimator was evaluated.
     left_out : dict of str to str
-        Estimators that were not judged, and why.
+        Estimators that were not evaluated, and why.
     notes : tuple of str
-        Sentences on what was done differently from what was asked.
+        Deviations from what was requested, each in one sentence.
     seconds : float
         Time of the comparison.
     """

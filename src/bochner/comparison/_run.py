@@ -51,12 +51,12 @@ def compare(
     rng: RNG = 0,
     verbose: bool = False,
 ) -> Comparison:
-    """Cross-validate kernel machines next to linear models, trees and others on a table, and recommend one.
+    """Cross-validate kernel machines and common baselines on a table, and recommend one of them.
 
-    The machines are `bochner.learn.KernelRidge` or `KernelClassifier` as they come, a narrower one, and a Gaussian
-    process.  The others are a constant, a linear model, boosted trees, extra trees, ridge regression on the features of
-    scikit-learn's RBFSampler and Nystroem, and support vectors, each with its main settings searched for on training
-    rows.  All are judged by the same cross-validation, with scikit-learn's splitters.
+    The kernel machines are `bochner.learn.KernelRidge` or `KernelClassifier` with default parameters, a narrower one,
+    and a Gaussian process.  The baselines are a constant, a linear model, boosted trees, extra trees, ridge regression
+    on the features of scikit-learn's RBFSampler and Nystroem, and support vector machines, each with its main settings
+    tuned on the training rows.  All are evaluated by the same cross-validation, with scikit-learn's splitters.
 
     Parameters
     ----------
@@ -69,14 +69,15 @@ def compare(
     candidates : dict of str to estimator, optional
         Further estimators, by the names that the table shows.
     budget : float
-        Seconds.  Times of fits are predicted from trials on few rows; where all would take longer, fewer rows are used,
-        down to 2000, then the slowest estimators are left out, and fewer rows again.  ``notes`` and ``left_out`` say so.
+        Time budget in seconds.  Fit times are predicted from trials on few rows; if all fits would take longer, fewer
+        rows are used, down to 2000, then the slowest estimators are left out, then fewer rows again.  ``notes`` and
+        ``left_out`` record it.
     n_folds : int
         Number of folds, at least 3.
     impute : bool
         Whether missing numbers are allowed, and replaced by the median of their column in the training rows.
     rng : int, numpy.random.Generator or None
-        Source of randomness for the folds and the sample of rows; estimators have ``random_state=0``, as the code has.
+        Source of randomness for the folds and the sample of rows; estimators have ``random_state=0``, as in ``.code``.
     verbose : bool
         Whether to show a progress bar.
 

@@ -116,7 +116,7 @@ def _summed(estimator: Any, work: Any, X: Any, y: Any, sample_weight: Any) -> An
 
 
 def _residuals(chunks: Iterator[Chunk], *, predict: Any, n_targets: int) -> Moments:
-    """Moments with residuals in the place of features."""
+    """Moments with residuals in place of features."""
     parts = []
     for X, y, weights in chunks:
         Y = np.reshape(y, (len(X), n_targets)).astype(np.float64)
@@ -183,8 +183,8 @@ class KernelRidge(RegressionOnDask, learn.KernelRidge):
     -----
     ``fit`` adds the statistics of all blocks in a tree and solves once, on the client: the result is that of one
     machine, up to rounding.  ``alpha="loo"`` makes a second pass over the rows; ``solver="dual"``, which needs all rows
-    in one place, is refused.  ``solver="cg"`` makes some tens of passes, each of them a tree reduction: persist the rows
-    in the memory of the workers before.  It is never chosen automatically.
+    in one place, is refused.  ``solver="cg"`` makes some tens of passes, each of them a tree reduction: persist the
+    rows in the memory of the workers first.  It is never chosen automatically.
 
     Examples
     --------

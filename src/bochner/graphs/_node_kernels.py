@@ -51,9 +51,9 @@ class NodeKernel(ABC):
 
 @dataclass(frozen=True)
 class Diffusion(NodeKernel):
-    r"""The diffusion or heat kernel :math:`e^{-tL}`: the heat that reaches a node from another after a time.
+    r"""The diffusion (heat) kernel :math:`e^{-tL}`: the heat that flows from one node to another in time t.
 
-    Use it first, where labels spread along edges.
+    A good first choice where neighbouring nodes have similar values.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Diffusion(NodeKernel):
 class RegularizedLaplacian(NodeKernel):
     r"""The regularised Laplacian :math:`(I + \sigma^2 L)^{-p}`, the Matern kernel of a graph.
 
-    Use it for rougher functions than `Diffusion` has, which still depend on nodes far away.
+    Use it for rougher functions than those of `Diffusion` that still depend on distant nodes.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class RegularizedLaplacian(NodeKernel):
 class WalkSteps(NodeKernel):
     r"""The kernel :math:`(a I - L)^{2p}` of walks of at most 2p steps.
 
-    Use it where only neighbours of a few steps count.
+    Use it where only nodes within a few steps matter.
 
     Parameters
     ----------
@@ -187,9 +187,9 @@ class WalkSteps(NodeKernel):
 
 @dataclass(frozen=True)
 class Series(NodeKernel):
-    r"""Any kernel by its power series :math:`\sum_r a_r S^r`.
+    r"""A kernel given by its power series :math:`\sum_r a_r S^r`.
 
-    Use it for any other function of the graph whose coefficients you know.
+    Use it for any other kernel whose coefficients you know.
 
     Parameters
     ----------

@@ -21,11 +21,11 @@ class NodeRegression:
     Parameters
     ----------
     walks : Walks
-        The features, ``Walks(Diffusion(10.0))``.
+        The features, for example ``Walks(Diffusion(10.0))``.
     noise : float, default 0.1
         Variance of the noise, relative to the kernel: the regularisation.
     tolerance : float, default 1e-6
-        Relative residual at which conjugate gradients end.
+        Relative residual at which conjugate gradients stop.
     rng : int, numpy.random.Generator or None
         Source of randomness.
 
@@ -34,7 +34,8 @@ class NodeRegression:
     features_ : NodeFeatures
         The drawn features, symmetric.
     amplitude_ : float
-        Variance s of the process, of the largest likelihood: :math:`(y-\bar y)^T(\Phi\Phi^T+\lambda I)^{-1}(y-\bar y)/n`.
+        Variance s of the process that maximises the likelihood,
+        :math:`(y-\bar y)^T(\Phi\Phi^T+\lambda I)^{-1}(y-\bar y)/n`.
     n_iterations_ : int
         Iterations of conjugate gradients.
 

@@ -21,7 +21,8 @@ DIRECTIONS = ("repelling", "independent")
 class Walks:
     r"""Graph random features: unbiased estimates of a kernel between nodes, from walks that end at random.
 
-    Use it from about ten thousand nodes on, where the matrix of all pairs no longer fits; `NodeKernel.matrix` is exact.
+    Use it from about ten thousand nodes, where the matrix of all pairs no longer fits in memory; on smaller graphs
+    `NodeKernel.matrix` is exact.
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ class Walks:
     n_walks : int, default 16
         Walks from each node.
     halting : float, default 0.2
-        Probability that a walk ends before a step.
+        Probability that a walk ends before each step.
     lengths : {"stratified", "antithetic", "independent"}
         How the lengths of the walks of a node are coupled.  "antithetic": in pairs whose two uniform numbers for ending are
         half apart at every step, so that they never end together if ``halting`` is below one half.  "stratified": the

@@ -53,7 +53,7 @@ class _RatesOfBetaLaw(PowerOfDistance):
 
     @abstractmethod
     def _log_rates(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Logarithms of rates from Gamma numbers of the shapes alpha and beta."""
+        """Logarithms of rates from Gamma variates of the shapes alpha and beta."""
 
     @staticmethod
     @abstractmethod
@@ -61,7 +61,7 @@ class _RatesOfBetaLaw(PowerOfDistance):
         """The law of the rates as weights and rates."""
 
     def sample_scales(self, shape: int | tuple[int, ...], rng: RNG) -> np.ndarray:
-        """Draw s from two Gamma numbers and a positive stable number of index power / 2."""
+        """Draw s from two Gamma variates and a positive stable variate of index power / 2."""
         rng = as_generator(rng)
         a, b = (np.maximum(rng.standard_gamma(k, shape), SMALLEST_GAMMA) for k in (self.alpha, self.beta))
         return scales_from_log_rates(self._log_rates(a, b), self.power / 2, shape, rng)
@@ -72,7 +72,7 @@ class _RatesOfBetaLaw(PowerOfDistance):
 
 @dataclass(frozen=True)
 class Kummer(_RatesOfBetaLaw):
-    r"""The Kummer kernel, a mixture of exponential powers with rates between zero and one, and with a tail of a power.
+    r"""The Kummer kernel, a mixture of exponential powers with rates between zero and one and a power-law tail.
 
     Use it for smooth functions with correlations over very long distances: it is as smooth as the exponential power it is
     made of, and decays as :math:`r^{-p\alpha}` only.
@@ -131,7 +131,7 @@ class Kummer(_RatesOfBetaLaw):
 
 @dataclass(frozen=True)
 class Tricomi(_RatesOfBetaLaw):
-    r"""The Tricomi kernel, whose roughness and tail are chosen apart; also called confluent hypergeometric.
+    r"""The Tricomi (confluent hypergeometric) kernel, with separate parameters for roughness and tail.
 
     Use it in place of `Matern` where correlations do not die out exponentially: with ``power=2`` it is a mixture of Matern
     kernels of order :math:`\beta` over lengthscales, as rough as they are, with a tail of :math:`r^{-2\alpha}`.
@@ -158,7 +158,7 @@ class Tricomi(_RatesOfBetaLaw):
     Tricomi's function U, the Laplace transform of the Beta prime law.  With ``power=2`` it is the covariance of ma2022.
 
     Law of the rows at :math:`\ell = 1`: :math:`\omega = s\,g` with :math:`g \sim N(0, I)` and
-    :math:`s^2 = 2 (\Gamma_\alpha/\Gamma_\beta)^{2/p} S`, with two Gamma numbers and S positive stable of index p/2.
+    :math:`s^2 = 2 (\Gamma_\alpha/\Gamma_\beta)^{2/p} S`, with two Gamma variates and S positive stable of index p/2.
 
     References
     ----------
@@ -194,9 +194,9 @@ class Tricomi(_RatesOfBetaLaw):
 
 @dataclass(frozen=True)
 class Beta(_RatesOfBetaLaw):
-    r"""The Beta kernel, a ratio of Beta functions, whose rates are minus the logarithms of Beta numbers.
+    r"""The Beta kernel, a ratio of Beta functions, whose rates are minus the logarithms of Beta variates.
 
-    Use it for tails of a power that only begin at several lengthscales: the kernel is about exponential in :math:`r^p`
+    Use it for power-law tails that begin only at several lengthscales: the kernel is about exponential in :math:`r^p`
     before :math:`r^p = \alpha`, and decays as :math:`r^{-p\beta}` beyond.
 
     Parameters
@@ -215,7 +215,7 @@ class Beta(_RatesOfBetaLaw):
     Notes
     -----
     Kernel: :math:`k(x, y) = B(\alpha + (|x - y|/\ell)^p, \beta)/B(\alpha, \beta)`, with the Beta function B: the mean of a
-    Beta number to the power :math:`(|x - y|/\ell)^p`.
+    Beta variate to the power :math:`(|x - y|/\ell)^p`.
 
     Law of the rows at :math:`\ell = 1`: :math:`\omega = s\,g` with :math:`g \sim N(0, I)` and
     :math:`s^2 = 2 (-\log B)^{2/p} S`, B of the law Beta(:math:`\alpha, \beta`) and S positive stable of index p/2.

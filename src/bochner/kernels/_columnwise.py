@@ -93,10 +93,10 @@ class Columns(Composite):
 
 @dataclass(frozen=True)
 class Additive(Composite):
-    r"""The mean over all sets of columns of one size of products of one-dimensional kernels: additive and ANOVA kernels.
+    r"""Additive (ANOVA) kernel: the mean over all sets of p columns of products of one-dimensional kernels.
 
     Use it for tables where the effects of columns add up: ``order=1`` is a generalised additive model, ``order=2`` has all
-    interactions of two columns.  It does not suffer from many dimensions as a kernel of the distance does.
+    interactions of two columns.  Unlike a kernel of the distance, it does not degrade as the number of columns grows.
 
     Parameters
     ----------

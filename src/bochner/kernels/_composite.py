@@ -43,7 +43,7 @@ class Composite(ShiftInvariant):
 class Periodic(Composite):
     r"""The periodic kernel, whose functions repeat after a period.
 
-    Use it for seasons, hours, angles and other quantities that return.
+    Use it for seasons, hours, angles and other periodic quantities.
 
     Parameters
     ----------
@@ -55,17 +55,17 @@ class Periodic(Composite):
 
     See Also
     --------
-    Product : Times another kernel it is locally periodic, a pattern that changes slowly.
+    Product : Its product with another kernel is locally periodic: a pattern that changes slowly.
 
     Notes
     -----
     Kernel: :math:`k(x, y) = \exp(-\sum_i 2\sin^2(\pi(x_i - y_i)/p_i)/\ell_i^2)`.
 
-    Law of the rows at unit period: independent entries :math:`2\pi(N - N')` with Poisson numbers N, N' of mean
+    Law of the rows at unit period: independent entries :math:`2\pi(N - N')` with Poisson variates N, N' of mean
     :math:`1/(2\ell^2)`.  Their difference is j with probability :math:`e^{-\kappa} I_j(\kappa)`, :math:`\kappa = 1/\ell^2`,
     the Fourier coefficients of :math:`e^{\kappa(\cos\theta - 1)}`.  Features are therefore exactly periodic.
 
-    The bandwidth is the period.  No rule chooses it from the spread of the data: it stays as it is given.
+    The bandwidth is the period.  No rule chooses it from the spread of the data; it stays as given.
 
     References
     ----------
@@ -144,7 +144,7 @@ class Periodic(Composite):
 
 @dataclass(frozen=True)
 class Product(Composite):
-    r"""The product of kernels: two points are close only if every factor says so.
+    r"""The product of kernels: two points are similar only if every factor is large.
 
     Use it to let a pattern change slowly (`Periodic` times `Gaussian`: locally periodic), or for kernels of different
     kinds on different columns (`Columns`).
@@ -158,7 +158,7 @@ class Product(Composite):
 
     See Also
     --------
-    Sum : Two points are close if any term says so.
+    Sum : Two points are similar if any term is large.
 
     Notes
     -----

@@ -122,7 +122,7 @@ class Linear(Kernel):
 class Angular(Kernel):
     r"""The angular kernel, a linear function of the angle between two vectors, which sign features estimate.
 
-    Use it where only directions count and not lengths, as for embeddings, and where codes of single bits should do.
+    Use it where only directions matter, as for embeddings, and for codes of one bit per direction.
 
     Notes
     -----
@@ -157,8 +157,8 @@ class Angular(Kernel):
 class ArcCosine(Kernel):
     r"""The arc-cosine kernels of infinitely wide layers of rectified units.
 
-    Use it where a network of rectified units would do well: it grows with the norms of the rows, and does not decay with
-    their distance.
+    Use it where a ReLU network would do well: it grows with the norms of the rows and does not decay with their
+    distance.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 r"""The Matern kernels, and finite mixtures of Gaussian kernels, by which those of any order are computed.
 
-A mixture is :math:`\kappa(q) = \sum_i w_i e^{-a_i q}`.  With :math:`\nu e^t` a Gamma number of shape :math:`\nu`, the
+A mixture is :math:`\kappa(q) = \sum_i w_i e^{-a_i q}`.  With :math:`\nu e^t` a Gamma variate of shape :math:`\nu`, the
 Matern kernel is :math:`\mathrm{E} \exp(-q\,e^{-t}/2)`.  In t the density is analytic and decays fast on both sides, so
 the trapezoidal rule converges exponentially.  Compared with the Bessel function :math:`K_\nu` this has no underflow
 times overflow at small q or large :math:`\nu`, is exactly one at q = 0, is positive definite as it stands, and runs in
@@ -62,7 +62,7 @@ class Matern(Radial):
     :math:`\nu` grows.
 
     Law of the rows at :math:`\ell = 1`: :math:`\omega = s\,g` with :math:`g \sim N(0, I)` and
-    :math:`s^2 = \nu/\Gamma_\nu`, :math:`\Gamma_\nu` a Gamma number of shape :math:`\nu`: the multivariate t law with
+    :math:`s^2 = \nu/\Gamma_\nu`, :math:`\Gamma_\nu` a Gamma variate of shape :math:`\nu`: the multivariate t law with
     :math:`2\nu` degrees of freedom.
 
     Gradients at x = y are zero, also for :math:`\nu \le 1/2` where the kernel has a cusp.
@@ -100,7 +100,7 @@ class Matern(Radial):
         return {"matern-1/2": cls(0.5), "matern-3/2": cls(1.5), "matern-5/2": cls(2.5)}
 
     def sample_scales(self, shape: int | tuple[int, ...], rng: RNG) -> np.ndarray:
-        """Draw s, the root of nu over a Gamma number of shape nu."""
+        """Draw s, the root of nu over a Gamma variate of shape nu."""
         gamma = as_generator(rng).standard_gamma(self.nu, shape)
         return np.sqrt(self.nu / np.maximum(gamma, SMALLEST_GAMMA))
 
@@ -112,7 +112,7 @@ class Matern(Radial):
         return np.asarray(np.exp(log_constant - (self.nu + half) * np.log1p((w**2).sum(axis=-1) / (2 * self.nu))))
 
     def opposite_scales(self, scales: np.ndarray) -> np.ndarray:
-        """Return the scales of opposite Gamma numbers."""
+        """Return the scales of opposite Gamma variates."""
         gamma = np.maximum(opposite_gamma(self.nu, self.nu / scales**2), SMALLEST_GAMMA)
         return np.asarray(np.sqrt(self.nu / gamma))
 
@@ -127,7 +127,7 @@ class Matern(Radial):
         return (1 + z + z * z / 3) * xp.exp(-z)
 
     def columns(self, points: np.ndarray) -> Callable[[Any], np.ndarray]:
-        """Return the profile at the distances to the points, computed in the place of these distances."""
+        """Return the profile at the distances to the points, computed in place of these distances."""
         if self.nu not in (0.5, 1.5, 2.5):
             return super().columns(points)
         distances = DistancesTo(points, self.lengthscale)

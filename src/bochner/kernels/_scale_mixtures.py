@@ -1,6 +1,6 @@
-r"""Kernels of a power of the distance, whose scales are positive stable numbers: exponential power and its mixtures.
+r"""Kernels of a power of the distance, whose scales are positive stable variates: exponential power and its mixtures.
 
-A positive stable number S of index :math:`a \in (0, 1)` has :math:`\mathrm{E}\,e^{-tS} = e^{-t^a}`.  So a mixture
+A positive stable variate S of index :math:`a \in (0, 1)` has :math:`\mathrm{E}\,e^{-tS} = e^{-t^a}`.  So a mixture
 :math:`\mathrm{E}\,e^{-c\,q^a}` over a random rate c is one of Gaussian kernels, :math:`\mathrm{E}\,e^{-c^{1/a} S q}`, with
 scales :math:`s^2 = 2\,c^{1/a} S`: exact, in every dimension.
 """
@@ -33,7 +33,7 @@ def check_power(owner: str, name: str, value: Any, largest: float = 2.0) -> floa
 
 
 def log_positive_stable(a: float, shape: Any, rng: np.random.Generator) -> np.ndarray:
-    r"""Draw logarithms of positive stable numbers of index ``a``, by Kanter's product; zeros for a = 1.
+    r"""Draw logarithms of positive stable variates of index ``a``, by Kanter's product; zeros for a = 1.
 
     With U uniform on :math:`(0, \pi)` and E standard exponential,
     :math:`S = \sin(aU)\,\sin(U)^{-1/a}\,(\sin((1-a)U)/E)^{(1-a)/a}`.
@@ -89,8 +89,7 @@ class ExponentialPower(PowerOfDistance):
 
     See Also
     --------
-    LpExponential : The same of an Lp distance in place of the Euclidean one.
-    GeneralizedCauchy : Heavier tails.
+    LpExponential : An Lp distance in place of the Euclidean one.  GeneralizedCauchy : Heavier tails.
 
     Notes
     -----
@@ -128,7 +127,7 @@ class ExponentialPower(PowerOfDistance):
         return {"exponential-power-1/2": cls(0.5), "exponential-power-3/2": cls(1.5)}
 
     def sample_scales(self, shape: int | tuple[int, ...], rng: RNG) -> np.ndarray:
-        """Draw s, the root of twice a positive stable number of index power / 2."""
+        """Draw s, the root of twice a positive stable variate of index power / 2."""
         return scales_from_log_rates(0.0, self.power / 2, shape, as_generator(rng))
 
     def profile(self, xp: Any, q: Any) -> Any:
@@ -137,10 +136,10 @@ class ExponentialPower(PowerOfDistance):
 
 @dataclass(frozen=True)
 class GeneralizedCauchy(PowerOfDistance):
-    r"""The generalised Cauchy kernel, whose roughness and tails are set apart.
+    r"""The generalised Cauchy kernel, with separate parameters for roughness and tail.
 
-    Use it where far rows still matter: it decays like a power of the distance, as the rational quadratic kernel does, and is
-    as rough as the exponential power kernel at short distances.
+    Use it where distant rows still matter: it decays like a power of the distance, as the rational quadratic kernel
+    does, and is as rough as the exponential power kernel at short distances.
 
     Parameters
     ----------
@@ -161,7 +160,7 @@ class GeneralizedCauchy(PowerOfDistance):
     Kernel: :math:`k(x, y) = (1 + (|x - y|/\ell)^p)^{-\beta/p}`.  ``power=2, decay=2`` is the Cauchy kernel.
 
     Law of the rows at :math:`\ell = 1`: :math:`\omega = s\,g` with :math:`g \sim N(0, I)` and
-    :math:`s^2 = 2\,\Gamma^{2/p} S`, :math:`\Gamma` a Gamma number of shape :math:`\beta/p` and S positive stable of index
+    :math:`s^2 = 2\,\Gamma^{2/p} S`, :math:`\Gamma` a Gamma variate of shape :math:`\beta/p` and S positive stable of index
     p/2, since :math:`\mathrm{E}\,e^{-\Gamma t} = (1 + t)^{-\beta/p}`.
 
     References
@@ -192,7 +191,7 @@ class GeneralizedCauchy(PowerOfDistance):
         return {"generalized-cauchy": cls(1.0, 1.0)}
 
     def sample_scales(self, shape: int | tuple[int, ...], rng: RNG) -> np.ndarray:
-        """Draw s from a Gamma number of shape decay / power and a positive stable number of index power / 2."""
+        """Draw s from a Gamma variate of shape decay / power and a positive stable variate of index power / 2."""
         rng = as_generator(rng)
         gamma = np.maximum(rng.standard_gamma(self.decay / self.power, shape), np.finfo(np.float64).tiny)
         return scales_from_log_rates(np.log(gamma), self.power / 2, shape, rng)
@@ -203,9 +202,10 @@ class GeneralizedCauchy(PowerOfDistance):
 
 @dataclass(frozen=True)
 class GeneralizedMatern(PowerOfDistance):
-    r"""The Matern kernel at a power of the distance: rough at short distances, with tails of an exponential power.
+    r"""The Matern kernel of a power of the distance: rough at short distances, with exponential-power tails.
 
-    Use it where functions are rougher than those of a `Matern` kernel with the same tails, or the same with lighter tails.
+    Use it where functions are rougher than those of a `Matern` kernel with the same tails, or equally rough functions
+    with lighter tails.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ class GeneralizedMatern(PowerOfDistance):
     distance r and unit lengthscale.
 
     Law of the rows at :math:`\ell = 1`: :math:`\omega = s\,g` with :math:`g \sim N(0, I)` and
-    :math:`s^2 = 2\,(\nu/(2\Gamma_\nu))^{2/p} S`, :math:`\Gamma_\nu` a Gamma number of shape :math:`\nu` and S positive
+    :math:`s^2 = 2\,(\nu/(2\Gamma_\nu))^{2/p} S`, :math:`\Gamma_\nu` a Gamma variate of shape :math:`\nu` and S positive
     stable of index p/2: the Matern kernel is :math:`\mathrm{E}\,e^{-\nu r^2/(2\Gamma_\nu)}`, with :math:`r^2` in the
     place of :math:`|x-y|^p`.
 
@@ -258,7 +258,7 @@ class GeneralizedMatern(PowerOfDistance):
         return {"generalized-matern": cls(1.5, 1.0)}
 
     def sample_scales(self, shape: int | tuple[int, ...], rng: RNG) -> np.ndarray:
-        """Draw s from a Gamma number of shape nu and a positive stable number of index power / 2."""
+        """Draw s from a Gamma variate of shape nu and a positive stable variate of index power / 2."""
         rng = as_generator(rng)
         gamma = np.maximum(rng.standard_gamma(self.nu, shape), SMALLEST_GAMMA)
         return scales_from_log_rates(np.log(self.nu / 2 / gamma), self.power / 2, shape, rng)
@@ -271,8 +271,7 @@ class GeneralizedMatern(PowerOfDistance):
 class LpExponential(ShiftInvariant):
     r"""The exponential of a power of the Lp distance, the kernel :math:`K_{p,q}` of xRFM for tables.
 
-    Use it where columns have meanings of their own, so that a rotation of them makes no sense; ``norm=1`` does not mix
-    columns at all.
+    Use it for heterogeneous columns, for which rotations are meaningless; ``norm=1`` does not mix columns at all.
 
     Parameters
     ----------

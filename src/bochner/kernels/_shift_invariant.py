@@ -207,7 +207,7 @@ class Gaussian(Radial):
         return xp.exp(-0.5 * q)
 
     def columns(self, points: np.ndarray) -> Callable[[Any], np.ndarray]:
-        """Return the profile at the distances to the points, in the place of these distances."""
+        """Return the profile at the distances to the points, in place of these distances."""
         distances = DistancesTo(points, self.lengthscale)
 
         def values(X: Any) -> np.ndarray:
@@ -223,7 +223,7 @@ class Gaussian(Radial):
 class Cauchy(Radial):
     r"""The Cauchy kernel, with heavy tails in x - y and exponential tails in frequency.
 
-    Use it where far rows should still have some weight, and smooth functions are expected.
+    Use it for smooth functions where distant rows should still have some weight.
 
     Parameters
     ----------
@@ -260,11 +260,11 @@ class Cauchy(Radial):
         return self.with_bandwidth(check_positive("Cauchy", "gamma", gamma) ** -0.5)
 
     def sample_scales(self, shape: int | tuple[int, ...], rng: RNG) -> np.ndarray:
-        """Draw s, the root of twice a standard exponential number."""
+        """Draw s, the root of twice a standard exponential variate."""
         return np.sqrt(2 * as_generator(rng).standard_exponential(shape))
 
     def opposite_scales(self, scales: np.ndarray) -> np.ndarray:
-        """Return the scales of opposite exponential numbers."""
+        """Return the scales of opposite exponential variates."""
         return np.asarray(np.sqrt(2 * opposite_gamma(1.0, scales**2 / 2)))
 
     def profile(self, xp: Any, q: Any) -> Any:
@@ -275,7 +275,7 @@ class Cauchy(Radial):
 class RationalQuadratic(Radial):
     r"""The rational quadratic kernel, a mixture of Gaussian kernels of many lengthscales with Gamma weights.
 
-    Use it where functions vary over long and short lengths at once, and you do not know which.
+    Use it where functions vary on several lengthscales at once, and you do not know which.
 
     Parameters
     ----------
@@ -290,7 +290,7 @@ class RationalQuadratic(Radial):
     :math:`\alpha` grows.
 
     Law of the rows at :math:`\ell = 1`: :math:`\omega = s\,g` with :math:`g \sim N(0, I)` and
-    :math:`s^2 = \Gamma_\alpha/\alpha`, :math:`\Gamma_\alpha` a Gamma number of shape :math:`\alpha`, since
+    :math:`s^2 = \Gamma_\alpha/\alpha`, :math:`\Gamma_\alpha` a Gamma variate of shape :math:`\alpha`, since
     :math:`\mathrm{E}\,e^{-t\,\Gamma_\alpha} = (1 + t)^{-\alpha}`.
 
     References
@@ -320,11 +320,11 @@ class RationalQuadratic(Radial):
         return {"rational-quadratic": cls(1.0)}
 
     def sample_scales(self, shape: int | tuple[int, ...], rng: RNG) -> np.ndarray:
-        """Draw s, the root of a Gamma number of shape and rate alpha."""
+        """Draw s, the root of a Gamma variate of shape and rate alpha."""
         return np.sqrt(as_generator(rng).standard_gamma(self.alpha, shape) / self.alpha)
 
     def opposite_scales(self, scales: np.ndarray) -> np.ndarray:
-        """Return the scales of opposite Gamma numbers."""
+        """Return the scales of opposite Gamma variates."""
         return np.asarray(np.sqrt(opposite_gamma(self.alpha, self.alpha * scales**2) / self.alpha))
 
     def profile(self, xp: Any, q: Any) -> Any:

@@ -27,7 +27,7 @@ class AngularHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstimato
     r"""Approximate nearest neighbours by angle, from hashes of randomly rotated rows.
 
     Use it to search many vectors by cosine similarity, such as embeddings.  Codes are short and rotations are fast; the
-    neighbours that codes suggest are ranked again by their exact angles.
+    candidates that the codes find are re-ranked by their exact angles.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class AngularHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstimato
     n_candidates : int, default 200
         Candidates whose exact angles are computed, per query.
     n_probes : int, default 4
-        Buckets that are looked at, per query and table.
+        Buckets probed per query and table.
     random_state : int, RandomState, Generator or None
         Source of randomness.
     n_jobs : int or None

@@ -207,7 +207,7 @@ def _product(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 class MovedFeatures:
-    """Features of rows in other coordinates, in the place of a `FeatureMap`."""
+    """Features of rows in other coordinates, in place of a `FeatureMap`."""
 
     def __init__(self, coordinates: Coordinates, features: FeatureMap, n_features_in: int) -> None:
         self.coordinates, self.inner, self.n_features_in = coordinates, features, n_features_in

@@ -44,7 +44,7 @@ def is_exact(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class ExactKernel:
-    """The kernel with the rows of a fit, in the place of drawn features.
+    """The kernel with the rows of a fit, in place of drawn features.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ _CLEAR = 100.0
 
 
 class GivenFeatures:
-    """Rows that are features themselves, in the place of a `FeatureMap`."""
+    """Rows that are features themselves, in place of a `FeatureMap`."""
 
     symmetric = True
     spec = SimpleNamespace(kernel=Linear(), map=SimpleNamespace(uses_rows=False))
@@ -245,8 +245,8 @@ class FeatureRidge(OnGivenFeatures, KernelRidge):
     r"""Ridge regression on given features, with the regularisation chosen by leave-one-out errors in closed form.
 
     Use it where the columns are features already: embeddings of a network, random convolutions, the output of
-    `RandomFeatures`.  It takes the place of scikit-learn's ``RidgeCV`` where that runs out of memory or time: it needs one
-    pass over the rows, and memory for half of the matrix of all pairs of features, twice.
+    `RandomFeatures`.  It replaces scikit-learn's ``RidgeCV`` where that runs out of memory or time: it makes one pass
+    over the rows and stores two triangles of the Gram matrix of the features.
 
     Parameters
     ----------
@@ -271,8 +271,8 @@ class FeatureRidge(OnGivenFeatures, KernelRidge):
     coef_, intercept_, alpha_ : arrays or numbers
         The fit; after `partial_fit` it is solved on first access.
     best_score_ : float
-        Negative mean squared error of rows that are left out, if alpha was chosen; several targets count in units of their
-        standard deviations, and the result is in that of their mean variance.
+        Negative mean squared leave-one-out error, if alpha was chosen; with several targets, each counts in units of
+        its standard deviation, and the result is in units of their mean variance.
     selection_ : Selection or None
         The chosen alpha with its error; None if it was given.
     statistics_ : Moments
@@ -281,7 +281,7 @@ class FeatureRidge(OnGivenFeatures, KernelRidge):
     See Also
     --------
     FeatureRidgeClassifier : The same for classes.
-    KernelRidge : Draws features of a kernel before.
+    KernelRidge : Draws the features of a kernel first.
 
     Notes
     -----
@@ -289,11 +289,11 @@ class FeatureRidge(OnGivenFeatures, KernelRidge):
     only means and products of features are kept, in float64.  Within a chunk, products of float32 rows are computed in
     float32 if the estimated rounding error of all of them is below 1 % of the regularisation, and otherwise in float64.
 
-    A row that is left out has the error :math:`e_i/(1-h_i)`, with its residual and its leverage in the fit to all rows.
-    The residuals of all rows have a sum of squares in closed form, and 1024 rows tell how leverages change it.  The search
+    The leave-one-out error of a row is :math:`e_i/(1-h_i)`, with its residual and its leverage in the fit to all rows.
+    The sum of all squared residuals has a closed form, and 1024 rows estimate the effect of the leverages.  The search
     for alpha begins at the best one of a fit to some rows alone, and goes downhill along the grid with one Cholesky
-    factorisation for each value; usually three to five are enough.  Up to 512 features it tries them all.
-    Equal rows are merged before, so that they are left out together.
+    factorisation for each value; usually three to five are enough.  Up to 512 features it tries them all.  Equal rows
+    are merged first, so that they are left out together.
 
     Examples
     --------
@@ -328,8 +328,8 @@ class FeatureRidge(OnGivenFeatures, KernelRidge):
 class FeatureRidgeClassifier(OnGivenFeatures, KernelClassifier):
     """Ridge classification on given features, with the regularisation chosen by leave-one-out errors in closed form.
 
-    Use it in the place of scikit-learn's ``RidgeClassifierCV``, for wide features, many rows, rows in batches
-    (`partial_fit`), and for probabilities (`predict_proba`), which cost no other fit.
+    Use it in place of scikit-learn's ``RidgeClassifierCV`` for wide features, many rows, rows in batches
+    (`partial_fit`), and probabilities (`predict_proba`), which need no second fit.
 
     Parameters
     ----------
@@ -345,14 +345,14 @@ class FeatureRidgeClassifier(OnGivenFeatures, KernelClassifier):
     coef_, intercept_, alpha_ : arrays or numbers
         The fit, one row per class, or a single row for two classes.
     best_score_ : float
-        Negative mean squared error of rows that are left out, for targets of 1 and -1, if alpha was chosen.
+        Negative mean squared leave-one-out error for targets of 1 and -1, if alpha was chosen.
     selection_ : Selection or None
         The chosen alpha with its error; None if it was given.
 
     See Also
     --------
     FeatureRidge : The same for regression.
-    KernelClassifier : Draws features of a kernel before.
+    KernelClassifier : Draws the features of a kernel first.
 
     Notes
     -----

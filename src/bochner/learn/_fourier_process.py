@@ -62,7 +62,7 @@ class FourierProcess(RegressorMixin, RowEstimator):
     optimize : bool, default True
         Whether lengthscales, noise and amplitude are chosen by the exact marginal likelihood of at most 1000 rows.
     tolerance : float, default 1e-3
-        Error of the mean that is aimed at, in standard deviations of the prior; it decides the number of features.
+        Target error of the mean, in standard deviations of the prior; it decides the number of features.
     box : pair of sequences of float, optional
         Lowest and highest corner of the region of all rows and predictions; by default that of the rows of the first call.
     fit_intercept : bool, default True
@@ -106,9 +106,9 @@ class FourierProcess(RegressorMixin, RowEstimator):
     of fast Fourier transforms: :math:`O(n + M\log M)` in all for M frequencies (greengard2022).  These sums add up over
     rows, and `partial_fit` continues them.
 
-    Standard deviations are estimated from 64 functions of the posterior, with a relative error of about 9 %; they are drawn
-    when they are asked for the first time, which takes several times as long as the mean.  Their noise is drawn on a
-    histogram of the rows, eight cells (four in three columns) for each frequency.
+    Standard deviations are estimated from 64 functions of the posterior, with a relative error of about 9 %; they are
+    drawn on first request, which takes several times as long as the mean.  Their noise is drawn on a histogram of the
+    rows, eight cells (four in three columns) for each frequency.
 
     Beyond ``box`` the features repeat themselves, so predictions there are refused.  The number of features is such that
     those left out have, in the posterior mean of a function of the prior, a root mean square of 0.3 ``tolerance``; in a

@@ -20,7 +20,7 @@ from ._row_source import RowSource
 
 
 class GaussianProcess(RegressorMixin, GaussianRegression):
-    r"""Gaussian process regression in time linear in the number of rows, which chooses its kernel by itself.
+    r"""Gaussian process regression with an automatic choice of kernel, in time linear in the number of rows.
 
     Use it for predictions with standard deviations, and to choose lengthscales, noise and amplitude by the marginal
     likelihood in place of cross-validation.  Up to 3000 rows the process is exact.
@@ -84,7 +84,7 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
     noise_, amplitude_ : float
         Variances of the noise and of the function, times ``widening_`` squared.
     widening_ : float
-        Factor of all standard deviations: up to 1000 rows what overfitted lengthscales miss, 1 otherwise.
+        Factor of all standard deviations: up to 1000 rows it corrects for overfitted lengthscales; 1 otherwise.
     features_ : FeatureMap
         The drawn features.
     posterior_ : Posterior
@@ -92,7 +92,7 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
     statistics_ : RegressionStatistics
         Sums over all rows seen.
     scaling_ : Scaling
-        What is subtracted from the targets, and what they are divided by.
+        Offset and scale of the targets.
     log_marginal_likelihood_value_ : float
         Log marginal likelihood of the fit; with ``solver="cg"`` an estimate, see Notes.
     n_features_in_ : int
@@ -111,7 +111,7 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
     .. math:: w \mid y \sim N(B^{-1}\Phi^Ty,\; \sigma^2B^{-1}),
 
     which is exactly the Gaussian process of the kernel matrix :math:`a\Phi\Phi^T`, in O(n D^2 + D^3) time and O(D^2)
-    memory.  Here y has lost its mean.  The posterior and the log marginal likelihood are functions of the sums
+    memory.  Here y is centred.  The posterior and the log marginal likelihood are functions of the sums
     :math:`\Phi^T\Phi`, :math:`\Phi^Ty`, :math:`y^Ty` and n, so rows can be added in batches (`partial_fit`) and by
     many machines (`bochner.distributed`).
 
@@ -120,10 +120,10 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
     rows, with gradients through the features (analytic for trigonometric features and landmarks, finite differences for
     other maps).
 
-    Hyperparameters of the highest marginal likelihood fit few rows too well, and intervals of new rows are then too short.
-    Where kernel, noise and amplitude are chosen from at most 1000 rows in memory, the lengthscales are found again without
-    each third of them, and both variances are multiplied by the mean square of the standardised errors of the rows that are
-    left out (at least 1, at most 1.25 squared).  The mean does not change.
+    On few rows, hyperparameters that maximise the marginal likelihood overfit, and intervals for new rows are too
+    short.  Where kernel, noise and amplitude are chosen from at most 1000 rows in memory, the lengthscales are fitted
+    again without each third of the rows, and both variances are multiplied by the mean square of the standardised
+    errors of the left-out rows (at least 1, at most 1.25 squared).  The mean does not change.
 
     ``solver="cg"`` forms no D x D matrix: passes over the rows compute the features again and need O(n D) time each, so that
     tens of thousands of features fit in memory.  Noise and amplitude maximise an estimate of the marginal likelihood of all

@@ -26,7 +26,7 @@ from ._uncertainty import Calibration, left_out_gaps
 class KernelClassifier(ClassifierMixin, KernelMachine):
     r"""Kernel classification on random features or landmarks, by ridge regression on the classes or by weighted votes.
 
-    Without arguments it chooses kernel, metric, features and regularisation by itself, as `KernelRidge` does.  Use ridge
+    By default it chooses kernel, metric, features and regularisation automatically, as `KernelRidge` does.  Use ridge
     regression, the default, for accuracy, and votes for a fit without tuning parameters.
 
     Parameters
@@ -61,9 +61,9 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     Notes
     -----
     ``method="ridge"`` regresses targets of 1 for a class and -1 for the others, all classes at once from one
-    decomposition, as ``RidgeClassifier`` does; the largest score wins.  The automatic mode is judged by wrong
-    classes of rows that are left out, and by a tenth of the squared errors of these targets, which tells choices apart
-    that err as often; with ``class_weight`` rows are left out whole, whatever their weight.
+    decomposition, as ``RidgeClassifier`` does; the largest score wins.  The automatic mode minimises the leave-one-out
+    error rate plus a tenth of the squared error of these targets, which separates choices with equal error rates; with
+    ``class_weight`` rows are left out whole, whatever their weight.
 
     ``method="nadaraya-watson"`` is the estimator of CRT 5.2 and SimRF 5.3: the share of each class in
     :math:`\sum_i k(x, x_i)`.  It is fitted in one pass and has no parameters to tune.  Stabilisers that cancel exactly
@@ -251,7 +251,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
         A class belongs to the set of a row if its probability is at least as high as that which a share ``coverage`` of
         the left-out rows give to their own classes (split conformal prediction, with at most 2048 rows that are left out
-        in closed form in the place of a calibration set).  Nothing is fitted again.
+        in closed form in place of a calibration set).  Nothing is fitted again.
 
         Parameters
         ----------

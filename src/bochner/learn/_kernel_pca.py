@@ -22,7 +22,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureEstima
     r"""Kernel principal components from random features, in time linear in the number of rows.
 
     A replacement for ``sklearn.decomposition.KernelPCA`` where the matrix of all pairs does not fit, with `partial_fit` for
-    rows that come in parts.  Use it to look at data, to denoise them (`inverse_transform`), and as a step before a model.
+    rows that come in parts.  Use it to visualise data, to denoise them (`inverse_transform`), and as a preprocessing
+    step.
 
     Parameters
     ----------

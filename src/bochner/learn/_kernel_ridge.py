@@ -25,9 +25,9 @@ from ._uncertainty import KEPT_ROWS, Intervals, left_out_gaps
 class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
     r"""Kernel ridge regression on random features or landmarks, in time linear in the number of rows.
 
-    Without arguments it chooses the kernel, the metric, the features and the regularisation by itself, and says in
-    ``selection_`` what it chose and why.  Millions of rows are processed in bounded memory, and rows can be added in
-    batches (`partial_fit`).
+    By default it chooses the kernel, the metric, the features and the regularisation automatically, and reports its
+    choices and their reasons in ``selection_``.  Millions of rows are processed in bounded memory, and rows can be
+    added in batches (`partial_fit`).
 
     Parameters
     ----------
@@ -35,9 +35,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         ``"auto"`` chooses among the Gaussian, the Matern-3/2, the Laplacian and the exponential kernel; see
         `RandomFeatures` for others.
     gamma : "auto", "scale", "median", float or None
-        Bandwidth, see `RandomFeatures`.  ``"auto"`` searches for it from the median distance, if the kernel is a name or
-        has the bandwidth one; another bandwidth of a kernel stays.  None leaves every kernel as it is.  With a number,
-        ``kernel="auto"`` means the Gaussian one.
+        Bandwidth, see `RandomFeatures`.  ``"auto"`` searches for it, starting from the median distance, if the kernel
+        is a name or has unit bandwidth; any other bandwidth of a kernel is kept.  None leaves every kernel as it is.
+        With a number, ``kernel="auto"`` means the Gaussian one.
     map : "auto", Map, str or None
         Features, see `RandomFeatures`.  ``"auto"`` takes the exact kernel, landmarks at all rows, up to 3000 rows, and
         otherwise chooses between random features (the default map of the kernel) and `maps.Landmarks`; with a
@@ -51,20 +51,20 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
     standardize : "auto", bool or "robust"
         Whether columns are brought to mean zero and variance one before the features, so that no unit of measurement
         decides which columns matter; sparse rows are only scaled, and stay sparse.  ``"robust"`` takes medians and
-        quartiles, and clips columns at five deviations.  In `partial_fit` all of these are of the first call.
+        quartiles, and clips columns at five deviations.  In `partial_fit` all of these are those of the first call.
         ``"auto"`` lets the search for a bandwidth decide, and prefers standardised columns; where no bandwidth is
-        searched for, it means no.
+        searched for, it means False.
     metric : "auto", None, "columns", "learned", array (d,) or (d, d)
         Metric M of the distance :math:`(x-y)^TM(x-y)` between rows, after standardisation; (d,) is a diagonal.
         ``"columns"`` learns a scale of each column, and ``"learned"`` a matrix, by the gradients of the prediction on at
-        most 1024 rows, so that columns, and then directions, along which it changes count more.  Rows that are held out
-        judge it, and there is none if it does not clearly lower their error.  ``"auto"`` tries both; it means None where
-        the bandwidth is given.
+        most 1024 rows, so that columns, and then directions, along which it changes count more.  It is evaluated on
+        held-out rows, and used only if it clearly lowers their error.  ``"auto"`` tries both; it means None where the
+        bandwidth is given.
     alpha : "auto", float, array (t,), "loo" or "gcv"
         Regularisation, or one value per target.  ``"auto"`` chooses it by the leave-one-out errors of at most 2048
-        rows, from the fit of all; ``"loo"`` by those of all rows, among ``alphas``.  Rows that are landmarks do not count.
-        ``"gcv"``, generalised cross-validation, needs no rows but replaces their leverages by the mean: a few outliers make
-        it choose far too little regularisation.
+        rows, from the fit of all; ``"loo"`` by those of all rows, among ``alphas``.  Rows that are landmarks are left
+        out of this estimate.  ``"gcv"``, generalised cross-validation, needs no rows but replaces their leverages by
+        the mean: a few outliers make it choose far too little regularisation.
     alphas : array or None
         Values of alpha to choose among; None for half decades.
     fit_intercept : bool, default True
@@ -76,8 +76,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
     method : {"ridge", "nadaraya-watson"}
         Ridge regression, or the kernel average of the targets.
     loss : {"squared", "huber", "quantile"}
-        Squares for the mean; Huber's loss, in which a few bad targets count little; or the loss of a conditional quantile.
-        The last two keep no statistics: they refuse `partial_fit`, Dask collections and prediction intervals.
+        Squares for the mean; Huber's loss, which limits the influence of outliers; or the loss of a conditional
+        quantile. The last two keep no statistics, so they do not support `partial_fit`, Dask collections or prediction
+        intervals.
     epsilon : float, default 1.35
         Residuals above this many standard deviations, estimated robustly, count linearly in Huber's loss.
     quantile : float, default 0.5
@@ -128,12 +129,12 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
     estimator unchanged.
 
     The automatic mode tries some thirty to fifty candidates on a sample of at most 8192 rows.  Kernel, columns and
-    bandwidth (from 1/512 to 32 times the median distance) are judged by leave-one-out errors of the exact kernel on 800
-    rows, metrics by rows that they were not learned from, map and width by leave-one-out errors of features on 4096 rows
-    or more.  Errors are squares in units of the variance of the targets, in float64.  Equal rows are merged before, with
-    the mean of their targets and the sum of their weights, so that they are left out together.  A stream decides on the
-    rows of its first call, so make it a large one.  Warnings say where the fit explains nothing, or where the bandwidth
-    is at the lower limit of the search.  ``docs/learn.md`` has the algorithm on a page.
+    bandwidth (from 1/512 to 32 times the median distance) are compared by leave-one-out errors of the exact kernel on
+    800 rows, metrics by rows that they were not learned from, map and width by leave-one-out errors of features on 4096
+    rows or more.  Errors are squares in units of the variance of the targets, in float64.  Equal rows are merged first,
+    with the mean of their targets and the sum of their weights, so that they are left out together.  In `partial_fit`
+    the first batch decides, so make it a large one.  A warning is issued if the fit explains nothing, or if the
+    bandwidth is at the lower limit of the search.  ``docs/learn.md`` has the algorithm on a page.
 
     With another loss the model minimises :math:`\sum_i w_i\ell(y_i - b - B^T\phi(x_i)) + \alpha|B|^2`.  With the scale s
     of the residuals, ``scale_``, Huber's loss is :math:`r^2` for :math:`|r|\le c=\epsilon s` and :math:`2c|r|-c^2` beyond;

@@ -26,10 +26,9 @@ from ._map import Coupling, Layout, Map
 class DenseExponential(InFrame):
     r"""Positive features with a constant for each coordinate of a centred, balanced frame.
 
-    The default for the softmax kernel.  These positive features have the smallest mean log second moment among all frames
-    and constants.  Use them for attention, softmax sampling and Nadaraya-Watson averages.  `Approximation.plan` fits the
-    frame and the constants.
-    Use it for attention, softmax sampling and Nadaraya-Watson averages, if there are data to fit it to.
+    The default for the softmax kernel.  These positive features have the smallest mean log second moment among all
+    frames and constants.  `Approximation.plan` fits the frame and the constants.  Use it for attention, softmax
+    sampling and Nadaraya-Watson averages, if there are data to fit it to.
 
     Parameters
     ----------

@@ -182,7 +182,7 @@ class Frame:
         return array_namespace(X).sum(shifted * like(slope, X), axis=-1, keepdims=True) - constant
 
     def effect(self, sum2: float) -> str:
-        """What the frame did, in words, to points whose sums x + y have this mean square; empty if nothing."""
+        """Sentence on what the frame did to points whose sums x + y have this mean square; empty if nothing."""
         moved = self.query_center + self.key_center + 2 * self.origin
         share = min(float(moved @ moved) / sum2, 1.0) if sum2 > 0 else 0.0
         stretch = np.linalg.svd(self.matrix, compute_uv=False)

@@ -138,9 +138,9 @@ class Framed(InFrame):
     r"""A map in a frame: centred and balanced coordinates of queries and keys, fitted to data.
 
     An exact change of coordinates that keeps the estimate unbiased and positive features positive, and makes the vectors
-    whose length determines the error, :math:`x + y` for positive features, as short as possible.  It costs :math:`O(d^2)`
-    per row, and is worthwhile for positive features if the data are not centred, or if queries and keys differ in scale.
-    Use it for positive features of data that are not centred, or whose queries and keys differ in scale.
+    whose length determines the error, :math:`x + y` for positive features, as short as possible.  It costs
+    :math:`O(d^2)` per row.  Use it for positive features of data that are not centred, or whose queries and keys differ
+    in scale.
 
     Parameters
     ----------

@@ -162,7 +162,7 @@ class OptimalPositive(ExponentialMap):
     r"""Optimal positive features (OPRF), the features of FAVOR++: positive features of smallest variance for the data.
 
     The default for Nadaraya-Watson averages of the Gaussian kernel.  `Approximation.plan` chooses A from the data.
-    Use it for attention and averages where O(d) per row matters more than the last part of the error.
+    Use it for attention and averages where a cost of O(d) per row matters more than the lowest error.
 
     Parameters
     ----------

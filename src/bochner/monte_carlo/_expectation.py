@@ -58,7 +58,7 @@ def expectation(
     max_blocks: int = 10_000,
     rng: RNG = None,
 ) -> Expectation:
-    r"""Estimate E f(X) for a random vector of isotropic law, by coupled points.
+    r"""Estimate E f(X) for a random vector X of isotropic law, by averages over coupled points.
 
     Orthogonal points are less redundant than independent ones, so the same number of evaluations usually gives a
     smaller error; the result says how large it is.
@@ -85,7 +85,7 @@ def expectation(
     tolerance : float, optional
         Add blocks until the standard error, the largest one of an array, is at most this.
     max_blocks : int
-        Most blocks that ``tolerance`` may add up to; a RuntimeWarning says when they do not suffice.
+        Largest number of blocks with ``tolerance``; a RuntimeWarning is issued if they do not suffice.
     rng : int, numpy.random.Generator or None
         Source of randomness.
 

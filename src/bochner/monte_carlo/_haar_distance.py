@@ -59,8 +59,9 @@ def haar_distance(
 
     Notes
     -----
-    A value near zero for one v does not prove that rows are uniform: structured Givens products with uniform angles are not
-    told from Haar at d = 16 and a few thousand matrices, while their kernel estimates along an axis are biased by 0.2.
+    A value near zero for one v does not prove that rows are uniform: structured Givens products with uniform angles
+    cannot be distinguished from Haar at d = 16 with a few thousand matrices, while their kernel estimates along an axis
+    are biased by 0.2.
 
     References
     ----------

@@ -19,7 +19,7 @@ from ._tensor_features import TensorFeatures
 
 
 class AttentionFeatures:
-    r"""Features for `linear_attention` that are fitted and drawn at the first call, and kept for all others.
+    r"""Features for `linear_attention` that are fitted and drawn at the first call, and reused in later ones.
 
     Pass the same object to repeated calls, so that they share their constants and rows.  A module keeps its draw in a
     checkpoint: use `RandomFeatureAttention` in models.

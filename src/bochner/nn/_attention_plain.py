@@ -57,7 +57,7 @@ _REMEDY = (
 
 
 class DenominatorWarning(UserWarning):
-    """Warning that some rows of attention have a denominator that is not positive, and a meaningless estimate."""
+    """Warning that some rows of attention have a denominator that is not positive: their output is meaningless."""
 
 
 class Part(NamedTuple):

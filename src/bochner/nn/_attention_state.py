@@ -23,7 +23,7 @@ class AttentionState:
     sums : KeySums or None
         Sums over the keys; None while there are none.
     near : NearKeys or None
-        Keys that are met exactly, with ``window`` and ``anchors``; the shapes are the same from the first call on.
+        Keys with exact weights, those of ``window`` and ``anchors``; the shapes are the same from the first call on.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class AttentionState:
         return tuple(self.sums.values.shape[:-2]), self.sums.values.shape[-1] - 1
 
     def update(self, sums: KeySums | None, added: int, near: NearKeys | None = None) -> None:
-        """Replace the sums and the keys that are met exactly, ``added`` positions later."""
+        """Replace the sums and the keys with exact weights, ``added`` positions later."""
         self.sums, self.near, self.length = sums, near, self.length + added
 
     def take(self, other: AttentionState) -> None:

@@ -19,14 +19,14 @@ from ._hugging_face import HeadAttention
 
 @dataclass(frozen=True)
 class BoundedHead:
-    """What one head holds beside the first keys.
+    """Keys that one head holds in addition to the first ones.
 
     Parameters
     ----------
     window : int
         Last keys, which are always held.
     kept : int
-        Earlier keys that stay because they were attended to most; 0 for the window alone.
+        Earlier keys that are kept because they received the most attention; 0 for the window alone.
     """
 
     window: int = 64
@@ -54,16 +54,16 @@ class BoundedPlan:
     block : int
         Tokens after which keys are dropped.  A query sees what was held when its block began, and its own block.
     decay : float
-        Factor of the accumulated weight of a key after each block: how fast it is forgotten that a key was used.
+        Factor of the accumulated weight of a key after each block: how fast the use of a key is forgotten.
     means : int
-        Means of keys that were dropped, in heads that keep keys; 0 forgets what is dropped.
+        Number of means of dropped keys, in heads that keep keys; 0 discards dropped keys.
 
     Notes
     -----
     Kept are the keys whose weights, summed over the queries so far and multiplied by the norm of their value, are largest
     per block that has seen them.  A dropped key joins the nearest of a few means: n keys with mean y and mean value
-    v count as :math:`n e^{x\cdot y}` with value v, which is where broad attention finds them.  A single key does not come
-    back: where a model looks up what nobody asked for before, use a `CodedPlan`, whose memory grows.
+    v count as :math:`n e^{x\cdot y}` with value v, which is where broad attention finds them.  A single dropped key
+    cannot be recovered: where a model looks up keys that no earlier query used, use a `CodedPlan`, whose memory grows.
 
     Examples
     --------
@@ -116,7 +116,7 @@ class BoundedPlan:
         return [(*size, [h for h, own in enumerate(sizes) if own == size]) for size in dict.fromkeys(sizes)]
 
     def cost(self, *, causal: bool) -> float:
-        """Mean number of keys that a query meets in a long sequence, over the heads."""
+        """Mean number of keys that a query attends to in a long sequence, over the heads."""
         if not causal:
             return sum(2 * head.window - 1 for head in self.heads) / len(self.heads) + self.anchors
         return self.size - (self.block - 1) / 2

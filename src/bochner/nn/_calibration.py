@@ -76,17 +76,17 @@ def calibrate(
         Cross-attention has no window.  With a cost, a tolerance or a state the window is chosen, and there is one anchor by
         default; otherwise there is one by default where there is a window and attention is causal.
     cost : float, optional
-        Exact keys and rows of features that a query may use, on the mean over all heads.
+        Exact keys and rows of features that a query may use, averaged over all heads.
     tolerance : float, optional
         Relative change of the loss on the batches that is allowed; the least cost that keeps to it is chosen, out of
         ten from 24 to 512.
     state : float, optional
-        Keys that a head of a decoder may hold, on the mean over all heads.
+        Keys that a head of a decoder may hold, averaged over all heads.
     bits : int
         Length of the codes of keys, with a cost or a tolerance.
     keep : names of attention, or int
-        What stays exact: the attention of these names, or as many as this number, those whose conversion changes the
-        loss most.
+        Attention that stays exact: these names, or this number of modules, those whose conversion changes the loss
+        most.
     by_loss : bool
         Whether attention whose conversion changes the loss more is given more rows.
     loss : callable, optional

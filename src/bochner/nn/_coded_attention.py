@@ -71,9 +71,9 @@ def coded_attention(
     candidates : int or sequence of int, optional
         Keys that codes propose, of which the ``kept`` ones have the largest exact scores; by default three times ``kept``.
     sampled : int or sequence of int
-        Draws from the keys that are left out then, in all heads or in each.  A key that is drawn is weighted by one over its
-        chance, so that the sums of softmax attention are estimated without bias; where attention is broad, as in encoders,
-        a few draws are worth many more kept keys.
+        Draws from the keys that are left out then, in all heads or in each.  A key that is drawn is weighted by one
+        over its probability, so that the sums of softmax attention are estimated without bias; where attention is
+        broad, as in encoders, a few draws are worth many more kept keys.
     block : int
         Number of neighbouring queries that share their candidates and their window, which then reaches from the first of
         them: faster for long inputs, and another result.  With ``causal`` a query still sees no later key, but which
@@ -111,8 +111,8 @@ def coded_attention(
     Notes
     -----
     Codes cost as many bits per key, and two numbers, in place of d numbers.  Their estimates serve to choose and to draw
-    keys only; gradients flow through the weights and values of the keys that were chosen or drawn.  Key j is drawn with a
-    chance :math:`c_j \propto e^{\hat s_j/2}` from its estimated score, by systematic sampling, and counts
+    keys only; gradients flow through the weights and values of the keys that were chosen or drawn.  Key j is drawn with
+    probability :math:`c_j \propto e^{\hat s_j/2}` from its estimated score, by systematic sampling, and counts
     :math:`1/(sc_j)` times for s draws.
 
     Examples

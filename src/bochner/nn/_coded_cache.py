@@ -37,11 +37,12 @@ _SHARED = 4096
 
 
 class CodedCache(Cache):
-    r"""A cache for ``generate`` of models with coded attention, whose steps read codes and few keys.
+    r"""A cache for ``generate`` of models with coded attention, which reads codes and few keys per step.
 
-    ``generate`` makes one by itself once a model is converted by a `CodedPlan`.  Layers with coded attention hold keys,
-    values, and the codes of keys; all other layers hold what they do in ``transformers.DynamicCache``.  Greedy decoding,
-    sampling, beams, padding on either side, prompts in several parts and removal of tokens work as with other caches.
+    ``generate`` creates one automatically for a model converted by a `CodedPlan`.  Layers with coded attention hold
+    keys, values, and the codes of keys; all other layers behave as in ``transformers.DynamicCache``.  Greedy
+    decoding, sampling, beams, padding on either side, prompts in several parts and removal of tokens work as with other
+    caches.
 
     Parameters
     ----------
@@ -55,8 +56,8 @@ class CodedCache(Cache):
     Notes
     -----
     A step costs 8 bytes and two numbers per key and head of keys with codes of 64 bits, and the few keys that it uses;
-    memory grows in doublings, so that a step does not copy what is held.  On CPUs a compiled loop does a step in float32 or
-    float64; elsewhere, and in half precisions, torch operations do.
+    memory grows in doublings, so that a step does not copy what is held.  On CPUs a step in float32 or float64 is a
+    compiled loop; elsewhere, and in half precisions, it uses torch operations.
 
     Examples
     --------

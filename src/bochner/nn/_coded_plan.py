@@ -28,7 +28,7 @@ the mean, from none to over 2200, it is .006 +- .006 on 256 tokens."""
 
 @dataclass(frozen=True)
 class CodedHead:
-    """What one head does beyond its window and the first keys.
+    """Keys that one head uses beyond its window and the first keys.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class CodedHead:
     candidates : int, optional
         Keys that codes propose, of which those with the largest scores are kept; by default three times ``kept``.
     sampled : int
-        Keys that are drawn from those left out, and weighted by one over their chance.
+        Keys that are drawn from those left out, and weighted by one over their probability.
     features : Approximation, optional
         Planned features of the keys that are left out, in place of draws.
     gate : float
@@ -86,7 +86,7 @@ def _as_it_is(d: int) -> Frame:
 
 @dataclass(frozen=True)
 class CodedPlan:
-    r"""The plan of one attention layer for `coded_attention`: window, anchors, and what each head does beyond them.
+    r"""The plan of one attention layer for `coded_attention`: window, anchors, and the settings of each head.
 
     `calibrate` chooses it for a cost or a tolerance, and `replace_attention` converts a model by it.  A plan in which no
     head keeps keys or has features is attention to a window and the first keys.

@@ -41,9 +41,9 @@ def distill(
 ) -> nn.Module:
     r"""Train the constants of a converted model's features to match the softmax attention of its teacher.
 
-    Use it after `calibrate` and `replace_attention`, where converted attention is not accurate enough yet.  No weight of
-    the model is changed, nothing is propagated through its layers, and no labels are needed, so that it takes a small
-    part of the time of fine-tuning.
+    Use it after `calibrate` and `replace_attention`, if the converted model is not accurate enough yet.  No weight of
+    the model is changed, nothing is propagated through its layers, and no labels are needed, so that it takes a
+    fraction of the time of fine-tuning.
 
     Parameters
     ----------

@@ -34,8 +34,8 @@ def graph_attention(
 ) -> Tensor:
     r"""Attention between the nodes of a graph whose weights are multiplied by a graph kernel, in linear time.
 
-    Tokens are nodes, and a token attends to others the more, the closer they are in the graph: a topological mask, such as
-    the diffusion kernel, for which no N x N matrix is formed.
+    Tokens are nodes, and attend more to nodes that are closer in the graph: a topological mask, such as the diffusion
+    kernel, for which no N x N matrix is formed.
 
     Parameters
     ----------

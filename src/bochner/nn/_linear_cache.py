@@ -24,11 +24,11 @@ from ._linear_layer import OWNER, BoundedLayer, LinearLayer
 class LinearCache(Cache):
     r"""A cache for ``generate`` of converted models, whose size and time per token do not grow with the context.
 
-    ``generate`` makes one by itself for a converted model; pass your own as ``past_key_values`` to go on with it later.
-    Each converted layer holds an `AttentionState`: sums over keys, and with a window or anchors those few keys; all other
-    layers hold what they do in ``transformers.DynamicCache``, so that sliding windows stay sliding windows.  Greedy
-    decoding, sampling, beams, batches with padding on either side, prompts in several parts, and several prompts that
-    share a beginning work as with other caches.
+    ``generate`` creates one automatically for a converted model; pass your own as ``past_key_values`` to continue with
+    it later.  Each converted layer holds an `AttentionState`: sums over keys, and with a window or anchors those few
+    keys; all other layers behave as in ``transformers.DynamicCache``, so that sliding windows stay sliding windows.
+    Greedy decoding, sampling, beams, batches with padding on either side, prompts in several parts, and several prompts
+    that share a beginning work as with other caches.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ class LinearCache(Cache):
     verifies candidates (``prompt_lookup_num_tokens``, an assistant) says so through ``activate_past_recording``, and a layer
     then keeps the keys that may be removed until the next `crop`.
 
-    All shapes stay the same from token to token, so that ``torch.compile(model, fullgraph=True)`` makes one graph for all
-    steps.
+    All shapes stay the same from token to token, so that ``torch.compile(model, fullgraph=True)`` compiles one graph
+    for all steps.
 
     Examples
     --------

@@ -33,7 +33,7 @@ class RandomFeatureAttention(nn.Module):
     r"""Multi-head attention in linear time, with the interface of ``torch.nn.MultiheadAttention``.
 
     Use it in place of exact attention in models for long sequences.  Parameters have the names and shapes of
-    ``nn.MultiheadAttention``, whose ``state_dict`` it loads and keeps its own draw; heads are computed by
+    ``nn.MultiheadAttention``, whose ``state_dict`` it loads while keeping its own draw; heads are computed by
     `linear_attention`.  Pass ``need_weights=False`` for linear time: with ``need_weights=True``, the default as in
     ``nn.MultiheadAttention``, attention weights are formed in quadratic time and memory.
 
@@ -61,8 +61,8 @@ class RandomFeatureAttention(nn.Module):
         Whether queries and keys are divided by their lengths first, as in `linear_attention`.
     constants : {"first", "input"}
         Whether constants that a map chooses from data are those of the first batch, or are chosen again from the queries and
-        keys of every call, as FAVOR++ does (CRT Section 4); then without causal masks and states, which would see the
-        future, or other constants, through them.
+        keys of every call, as FAVOR++ does (CRT Section 4); the latter supports neither causal masks nor states, which
+        would see the future, or other constants, through them.
     rotary : callable, optional
         Position embedding such as `Rotary`: ``rotary(x, start)`` rotates queries and keys x (batch, heads, length, d)
         at positions from ``start`` on, without changing their lengths.
@@ -262,7 +262,7 @@ class RandomFeatureAttention(nn.Module):
         average_attn_weights : bool
             Whether weights are averaged over heads.
         is_causal : bool
-            Whether a position sees itself and earlier ones only.
+            Whether a position attends only to itself and earlier positions.
         state : AttentionState, optional
             Keys of earlier calls, for decoding; the keys of this one are added.
 

@@ -18,7 +18,7 @@ _OWNER = "RedrawSchedule"
 
 
 class RedrawSchedule:
-    r"""Redraw the features of all attention of a model at regular steps of training.
+    r"""Redraw the features of a model's attention at regular training steps.
 
     A model that is trained with one draw learns to rely on it; occasional redraws make it learn attention instead.
     Call `step` after each step of the optimizer.  Constants that were chosen from data are kept.

@@ -81,20 +81,20 @@ class AttentionReport:
     rows : list of ReportRow
         Ways to convert the model.
     tolerance : float
-        Relative change of the loss that the recommendation keeps to.
+        Largest relative change of the loss that the recommendation may cause.
     recommended : dict
         A plan for each attention that is worth converting, by name, for ``replace_attention(model, recommended)``; empty
         if nothing within the tolerance is faster than exact attention at this length.
     change : float
         Relative change of the loss on held-out data when the recommendation is applied.
     chosen : ReportRow or None
-        The way that is recommended.
+        The recommended conversion.
     kept : list of str
-        Attention that it leaves exact.
+        Names of attention that it leaves exact.
     heads : list of HeadRow
         Errors of each head, if ``mechanisms`` were given.
     measure : str
-        What changes are of: "loss", or "output" where the model has no loss.
+        Quantity whose change is reported: "loss", or "output" where the model has no loss.
     """
 
     model: str
@@ -212,12 +212,12 @@ def attention_report(
     generator: torch.Generator | None = None,
     verbose: bool = True,
 ) -> AttentionReport:
-    r"""Measure what converting a model's attention loses in accuracy and gains in time, and say what to do.
+    r"""Measure what converting a model's attention loses in accuracy and gains in time, and recommend a conversion.
 
-    Compared at equal costs are a window alone, kept keys in a state of fixed size, keys found by random codes, and
-    calibrated features beside a short window.  Constants are chosen on ``batches``, and losses measured on ``held_out``.
-    The report recommends nothing that is slower than exact attention at the length of the sequences given, as a whole or
-    in decoding, and says from which length on something else pays.
+    It compares, at equal cost, a window alone, kept keys in a state of fixed size, keys found by random codes, and
+    calibrated features beside a short window.  Constants are chosen on ``batches``, and losses measured on
+    ``held_out``.  The report recommends nothing that is slower than exact attention at the length of the sequences
+    given, as a whole or in decoding, and states from which length a conversion pays off.
 
     Parameters
     ----------
@@ -232,12 +232,12 @@ def attention_report(
         ``loss(model, batch)`` returns the loss.  By default it is the ``loss`` of the model's output if there is one; where
         there is none, the relative change of the output takes the place of that of the loss.
     costs : sequence of int, optional
-        Exact keys and rows of features per query, on the mean over heads, at which ways are compared; those that are not
-        smaller than the length are left out.  By default 64 and 128, or half of a length that is not larger.
+        Exact keys and rows of features per query, averaged over heads, at which conversions are compared; costs that
+        are not smaller than the length are left out.  By default 64 and 128, or half of a length that is not larger.
     anchors : int
         Number of exact keys at the start of the sequence.
     tolerance : float
-        Relative change of the loss that the recommendation keeps to.
+        Largest relative change of the loss that the recommendation may cause.
     mechanisms : mapping from names to Approximation or names of mechanisms, optional
         Features whose errors are measured on each head beside those of calibrated ones, such as ``{"favor+": "favor+"}``.
     n_draws : int
@@ -259,9 +259,9 @@ def attention_report(
     Notes
     -----
     The model runs once per batch with exact attention and gradients, which gives the queries, keys and values from which
-    all constants are chosen, and once per way, cost and draw to measure the loss.  Where that exceeds the tolerance, layers
-    are left exact, those first whose conversion changes the model's output most to first order, and the loss is
-    measured again.  Attention of ``torch.nn.MultiheadAttention`` is converted to features only.
+    all constants are chosen, and once per conversion, cost and draw to measure the loss.  Where that exceeds the
+    tolerance, layers are left exact, those first whose conversion changes the model's output most to first order, and
+    the loss is measured again.  Attention of ``torch.nn.MultiheadAttention`` is converted to features only.
 
     Times are of one layer with the shapes of the data, the shortest of three, on the device of the model and with the
     present number of threads; other lengths have random numbers.  Codes serve decoding only: by default whole sequences

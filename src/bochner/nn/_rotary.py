@@ -10,7 +10,7 @@ from ._attention_checks import check_floating
 
 
 class Rotary(nn.Module):
-    r"""Rotary position embedding of queries and keys, for `RandomFeatureAttention` and by itself.
+    r"""Rotary position embedding of queries and keys, for `RandomFeatureAttention` or standalone use.
 
     Parameters
     ----------

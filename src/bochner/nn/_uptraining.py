@@ -40,11 +40,11 @@ def uptrain(
     generator: torch.Generator | None = None,
     verbose: bool = True,
 ) -> nn.Module:
-    r"""Train a converted model to have the hidden states and logits of the model that it was made from.
+    r"""Train a converted model to match the hidden states and logits of the original model.
 
-    Use it where a conversion loses too much: after `calibrate`, `replace_attention` and maybe `distill`.  No labels are
-    needed.  Only changes of low rank are trained in the linear layers of blocks with converted attention, and added to
-    their weights at the end, so that the model has no other modules or parameters than before.
+    Use it where a conversion loses too much accuracy: after `calibrate`, `replace_attention` and optionally `distill`.
+    No labels are needed.  Only changes of low rank are trained in the linear layers of blocks with converted attention,
+    and added to their weights at the end, so that the model has the same modules and parameters as before.
 
     Parameters
     ----------
@@ -81,8 +81,8 @@ def uptrain(
 
     .. math:: \frac1n\sum_l \frac{|h_l - t_l|^2}{|t_l - \bar t_l|^2} + \mathrm{KL}(p_t \,\|\, p),
 
-    where the second term, per token, is there for models with logits.  For others it is :math:`5(1 - \cos)` of the means of
-    the last states over tokens, which are the embeddings of sentence encoders.  A change of rank r of a weight is
+    where the second term, per token, is used for models with logits.  For others it is :math:`5(1 - \cos)` of the means
+    of the last states over tokens, which are the embeddings of sentence encoders.  A change of rank r of a weight is
     :math:`W + BA`, where B starts at zero; A and B are trained, and gradients do not reach the features.
 
     In a ``with torch.autocast(...)`` block the forward passes are in half precision, which takes half of the time on

@@ -214,8 +214,8 @@ def smoothed_gradient(
 ) -> GradientEstimate:
     r"""Estimate the gradient of the Gaussian smoothing of a black box from its values.
 
-    Use it where f has no gradient, or a useless one: simulators, policies, functions with steps or noise.  In a loop of
-    descent steps, use `minimize` or `EvolutionStrategy`.
+    Use it where f has no useful gradient: simulators, policies, functions with steps or noise.  In a loop of descent
+    steps, use `minimize` or `EvolutionStrategy`.
 
     Parameters
     ----------
@@ -238,8 +238,8 @@ def smoothed_gradient(
     batched : bool
         Whether f takes matrices.
     map : callable or Dask client, optional
-        What evaluates f over a list of points, called as the built-in ``map``: ``pool.map`` of threads or processes.
-        The result does not depend on the number of workers.
+        Function that evaluates f over a list of points, called as the built-in ``map``: ``pool.map`` of threads or
+        processes.  The result does not depend on the number of workers.
 
     Returns
     -------

@@ -137,7 +137,7 @@ def minimize(
 
     See Also
     --------
-    EvolutionStrategy : the same search with the loop in your hands, which can be saved and resumed.
+    EvolutionStrategy : the same search in your own loop, which can be saved and resumed.
 
     Notes
     -----

@@ -41,9 +41,9 @@ class EvolutionStrategy:
     optimizer : {"adam", "momentum", "sgd"} or UpdateRule
         How gradients become steps.
     shaping : {"raw", "standardized", "ranks"}
-        What is done to the values of a step first: nothing, mean zero and deviation one, or ranks from -1/2 to 1/2.
-        The last two make the search invariant under scaling f, or under any increasing function of it; the gradient is
-        then that of the shaped values.
+        How the values of a step are transformed first: not at all, to mean zero and deviation one, or to ranks from
+        -1/2 to 1/2.  The last two make the search invariant under scaling f, or under any increasing function of it;
+        the gradient is then that of the shaped values.
     rng : int, numpy.random.Generator or None
         Source of randomness.
 

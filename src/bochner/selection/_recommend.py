@@ -48,8 +48,8 @@ def recommend(
 
     All mechanisms for the kernel are compared at the same number of features.  Their relative Frobenius error
     :math:`\sqrt{E|\hat K - K|_F^2}/|K|_F` is predicted on sampled pairs, in closed form if there is one and by
-    simulation otherwise, and their time is measured.  Landmarks are chosen from up to 2000 other rows than those they are
-    judged on; they are not considered if there are fewer such rows than features, nor with a tolerance.
+    simulation otherwise, and their time is measured.  Landmarks are chosen from up to 2000 rows other than those they
+    are evaluated on; they are not considered if there are fewer such rows than features, nor with a tolerance.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """Mechanisms in the order of recommendation; print it to see a table.
+    """Result of `recommend`: mechanisms in the order of recommendation; print it to see a table.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class Recommendation:
     warnings : tuple of str
         Problems that no mechanism can solve.
     tolerance : float or None
-        The tolerance that was asked for.
+        The requested tolerance.
     facts : Facts
         Statistics of the data at the kernel's scale.
     """

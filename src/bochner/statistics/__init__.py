@@ -1,4 +1,4 @@
-"""Kernel tests in linear time, with exact size, of whether two samples are alike and two variables independent.
+"""Kernel two-sample and independence tests in linear time, with exact size.
 
 - `mmd_test`: two samples, by the maximum mean discrepancy; `TwoSampleTest` is the same on streams;
 - `hsic_test`: two variables, by the Hilbert-Schmidt independence criterion; `IndependenceTest` is the same on streams;

@@ -105,9 +105,9 @@ def hsic_test(
 
 
 class IndependenceTest:
-    """The independence test of `hsic_test` for rows that come in parts: streams, files, several machines.
+    """The independence test of `hsic_test` for rows that arrive in parts: streams, files, several machines.
 
-    Use it for rows that do not fit in memory, or that several machines have.
+    Use it for rows that do not fit in memory or are spread over several machines.
 
     Parameters
     ----------

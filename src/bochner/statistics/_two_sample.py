@@ -35,7 +35,7 @@ def mmd_test(
 ) -> KernelTest:
     r"""Test whether two samples come from the same distribution, in time linear in the number of rows.
 
-    Use it for drift, A/B tests and generated data, where you do not know in which way the samples may differ.
+    Use it for drift, A/B tests and generated data, where the kind of difference is not known in advance.
 
     Parameters
     ----------
@@ -104,9 +104,9 @@ def mmd_test(
 
 
 class TwoSampleTest:
-    """The two-sample test of `mmd_test` for rows that come in parts: streams, files, several machines.
+    """The two-sample test of `mmd_test` for rows that arrive in parts: streams, files, several machines.
 
-    Use it for rows that do not fit in memory, or that several machines have.
+    Use it for rows that do not fit in memory or are spread over several machines.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from ._quadrature import origin_weight, second_moments, spherical_radial_varianc
 
 
 def _simplex_row_norm(d: int, slip: float) -> float:
-    """|s_1|^2 of the simplex matrix with ``slip`` in the place of sqrt(d) + 1."""
+    """|s_1|^2 of the simplex matrix with ``slip`` in place of sqrt(d) + 1."""
     row = np.full(d - 1, -slip / (d - 1) ** 1.5)
     row[0] += math.sqrt(d / (d - 1))
     return float(row @ row)
