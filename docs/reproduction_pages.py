@@ -175,7 +175,7 @@ def ours(row: Mapping[str, Any]) -> str:
 def lacking(one: experiments.Absent) -> str:
     """What cannot be run, and what stands in for it."""
     stand_in = f" In its place: {one.stand_in}" if one.stand_in else ""
-    return f"### {one.item}\n\n*Claim.* {escape(one.claim)}\n\n*Cannot be run here.* {one.missing}{stand_in}"
+    return f"### {one.item}\n\n*Claim.* {escape(one.claim)}\n\n*Not run.* {one.missing}{stand_in}"
 
 
 def escape(text: str) -> str:
