@@ -9,7 +9,6 @@ import pytest
 
 import bochner_lab
 from bochner import catalogue
-from bochner.cli import plugins
 from bochner_lab import _experiment
 from bochner_lab.command_line import known_verdicts, main
 
@@ -39,8 +38,8 @@ def test_an_idea_gets_table_figure_and_verdict(idea, capsys):
 
 def test_the_experiment_of_an_installed_plugin_needs_no_option(idea, capsys, monkeypatch):
     monkeypatch.syspath_prepend(idea.parent)
-    point = importlib.metadata.EntryPoint("mine", "some_idea", plugins.GROUP)
-    monkeypatch.setattr(plugins, "entry_points", lambda group: [point])
+    point = importlib.metadata.EntryPoint("mine", "some_idea", "bochner.plugins")
+    monkeypatch.setattr(sys.modules["bochner.cli.main"], "entry_points", lambda group: [point])
     assert main(["list", "--out", "found"]) == 0
     assert "some-idea: My lengths" in capsys.readouterr().out
 

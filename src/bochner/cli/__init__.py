@@ -1,4 +1,4 @@
-"""The command line: ``bochner compare``, ``recommend``, ``reproduce``, ``bench`` and ``info``."""
+"""The command line: ``bochner compare``, ``recommend`` and ``info``."""
 
 from .main import main
 
