@@ -77,7 +77,7 @@ def test_gradients_of_jax_are_those_of_torch(map):
 
 def test_constants_are_not_chosen_inside_a_trace():
     spec = Approximation(kernels.Softmax(), maps.OptimalPositive(), n_projections=8)
-    with pytest.raises(TypeError, match=r"got one that JAX traces; call this outside of jit"):
+    with pytest.raises(TypeError, match=r"got a JAX tracer; call this outside of jit"):
         jax.jit(lambda x: spec.fit(x, rng=0).queries(x))(as_jax(X))
 
 

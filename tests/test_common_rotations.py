@@ -234,7 +234,7 @@ class OneBlock(FastRotation):
         (
             lambda: OneBlock().sample(6, 2, rng=0),
             ValueError,
-            r"OneBlock\(\): stage 0, SignedWalsh, is not made for 2 blocks of dimension 8\.",
+            r"OneBlock\(\): stage 0, SignedWalsh, does not fit 2 blocks of dimension 8\.",
         ),
         (lambda: rotations.StructuredGivens(mix=1), TypeError, r"StructuredGivens: mix must be True or False, got 1\."),
         (lambda: Haar().sample(0), ValueError, r"Haar\(\): d must be an integer of at least 1, got 0\."),

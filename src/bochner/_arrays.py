@@ -97,7 +97,7 @@ def as_numpy(x: Any) -> np.ndarray:
     """Return ``x`` as a NumPy array, detached from its gradient."""
     if is_traced(x):
         raise TypeError(
-            "bochner: expected an array with values, got one that JAX traces; call this outside of jit, grad or vmap."
+            "bochner: expected an array with values, got a JAX tracer; call this outside of jit, grad or vmap."
         )
     if getattr(x, "is_meta", False):
         raise TypeError("bochner: expected a tensor with values, got one on the meta device; move the values in first.")

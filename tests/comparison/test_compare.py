@@ -179,7 +179,7 @@ def test_an_estimator_that_fails_is_left_out_with_its_reason(few):
 
     found = bochner.compare(X, Y, candidates={"broken": Failing()}, budget=PLENTY)
     assert found.left_out == {"broken": "since its fit failed (ValueError: it cannot)"}
-    assert "Not judged: broken, since its fit failed" in str(found)
+    assert "Not evaluated: broken, since its fit failed" in str(found)
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_what_takes_far_longer_than_the_rest_is_left_out_and_not_the_rows(monkey
     found, took = run_with(monkeypatch, [*quick, EstimatorCandidate("cubic", Slow(1e-6, 3.0), growth=3.0)], 2000, 60.0)
     assert found.n_used == 2000 and set(found.left_out) == {"cubic"} and took < 60
     assert "since a fit of 500 rows would take about 64 s" in found.left_out["cubic"]
-    assert found.not_judged == ("Not judged for lack of time: cubic.",)
+    assert found.not_judged == ("Not evaluated for lack of time: cubic.",)
 
 
 def test_source_of_estimators_with_long_and_nested_arguments():

@@ -66,7 +66,7 @@ def test_a_bad_block_is_named(client, name, fit, rows, message):
 
 def test_targets_in_memory_of_several_kinds():
     model = distributed.KernelRidge(n_components=8, gamma=1.0, random_state=0)
-    with pytest.raises(ValueError, match=r"KernelRidge: y must have as many entries in each row, got \[\[1.0, 2.0\]"):
+    with pytest.raises(ValueError, match=r"KernelRidge: y must have the same number of entries in each row"):
         model.fit(blocks(X), [[1.0, 2.0], [1.0]] * 200)
     with pytest.raises(TypeError, match=r"KernelRidge: y must be dense, got a sparse matrix; pass y.toarray\(\)"):
         model.fit(blocks(X), sparse.csr_array(Y[:, None]))
@@ -159,7 +159,7 @@ def test_blocks_of_unknown_lengths_that_differ(in_this_thread):
 
 
 def test_one_dimension():
-    with pytest.raises(ValueError, match=r"RandomFeatures: expected rows of two dimensions, got .* shape \(400,\)"):
+    with pytest.raises(ValueError, match=r"RandomFeatures: expected a two-dimensional array, got .* shape \(400,\)"):
         distributed.RandomFeatures().fit(blocks(Y))
 
 

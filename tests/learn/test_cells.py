@@ -117,7 +117,7 @@ def test_rare_levels_and_identifiers():
     assert len(cells.levels[0]) == MOST_LEVELS and "often" in cells.levels[0]
     frame = pd.DataFrame({"name": [f"row {k}" for k in range(50)], "x": np.arange(50.0)})
     with pytest.warns(
-        UserWarning, match="column 'name' has another word in every row, such as 'row 0', and is left out"
+        UserWarning, match="column 'name' has a different word in every row, such as 'row 0', and is left out"
     ):
         cells = Cells.of("test", frame)
     assert cells.n_columns == 1

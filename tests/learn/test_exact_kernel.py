@@ -163,7 +163,7 @@ def test_classes_and_their_probabilities():
         ({"solver": "primal"}, "solver must be one of"),
         ({"alpha": "loo"}, "alpha must be 'auto' or a positive number for map='exact', got 'loo'"),
         ({"alpha": 0.0}, "alpha must be 'auto' or a positive number for map='exact', got 0.0"),
-        ({"method": "nadaraya-watson"}, "map='exact' belongs to method='ridge'"),
+        ({"method": "nadaraya-watson"}, "map='exact' needs method='ridge'"),
         ({"loss": "huber"}, "loss='huber' reweights the rows"),
     ],
 )

@@ -91,7 +91,7 @@ def test_sparse_rows_and_copies():
 
 def test_what_it_cannot_do():
     gp = GaussianProcess(solver="cg", optimize=False, **FIXED)
-    with pytest.raises(ValueError, match=r"solver='cg' looks at every row again, .*use solver='direct'"):
+    with pytest.raises(ValueError, match=r"solver='cg' needs all rows again, .*use solver='direct'"):
         gp.partial_fit(X, Y)
     gp.fit(X, Y)
     assert not hasattr(gp, "statistics_")

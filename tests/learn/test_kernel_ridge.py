@@ -117,7 +117,7 @@ def test_a_strength_set_between_pieces_counts():
 
 def test_another_method_between_pieces_is_refused():
     ours = model().partial_fit(X, Y).set_params(method="nadaraya-watson")
-    with pytest.raises(ValueError, match=r"KernelRidge: method='nadaraya-watson' cannot go on .* another method"):
+    with pytest.raises(ValueError, match=r"KernelRidge: method='nadaraya-watson' cannot continue .* another method"):
         ours.partial_fit(X, Y)
 
 
@@ -271,7 +271,7 @@ def test_streams_keep_their_shape():
 
 
 def test_averages_have_no_coefficients():
-    with pytest.raises(AttributeError, match=r"coefficients belong to method='ridge'"):
+    with pytest.raises(AttributeError, match=r"coefficients exist with method='ridge' only"):
         model(method="nadaraya-watson").fit(X, Y).coef_  # noqa: B018
 
 

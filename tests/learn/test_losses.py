@@ -125,7 +125,7 @@ def test_streams_and_intervals_are_refused_in_words():
     model = KernelRidge("gaussian", gamma=0.5, alpha=0.1, loss="huber", random_state=0)
     with pytest.raises(AttributeError) as error:
         model.partial_fit(X, y)
-    assert "loss='huber' looks at every row again" in str(error.value.__cause__)
+    assert "loss='huber' needs all rows again" in str(error.value.__cause__)
     with pytest.raises(ValueError, match="loss='squared'"):
         model.fit(X, y).predict(X, interval=0.9)
 
@@ -135,7 +135,7 @@ def test_dask_collections_are_refused_in_words():
     from bochner import distributed
 
     X, y = table(40)
-    with pytest.raises(ValueError, match="loss='huber' looks at every row many times"):
+    with pytest.raises(ValueError, match="loss='huber' makes many passes over the rows"):
         distributed.KernelRidge("gaussian", loss="huber").fit(array.from_array(X), array.from_array(y))
 
 

@@ -120,6 +120,6 @@ def test_threads_do_not_change_a_bit():
 
 def test_other_shapes_do_not_add():
     with pytest.raises(
-        ValueError, match=r"only those of the same features and targets add, got 400 features, 3 targets and 2"
+        ValueError, match=r"only those of the same features and targets can be added, got 400 features, 3 targets and 2"
     ):
         Moments.of(PHI, Y) + Moments.of(PHI[:, :2], Y)

@@ -81,7 +81,7 @@ def test_refusals():
     for level in (0.0, 1.0, 90, "no"):
         with pytest.raises(ValueError, match=r"KernelRidge.predict: interval must be a number between 0 and 1"):
             model.predict(X, interval=level)
-    with pytest.raises(ValueError, match=r"intervals need rows that were left out, and this fit keeps none"):
+    with pytest.raises(ValueError, match=r"intervals need leave-one-out errors, which this fit does not keep"):
         model.compact().predict(X, interval=0.9)
 
 

@@ -175,7 +175,7 @@ def test_estimators_take_landmarks_by_name(name):
         (
             lambda: Approximation(kernels.Gaussian(), maps.Landmarks(points=np.ones((2, 4)))).draw(3),
             ValueError,
-            r"they have 4 columns, the data has 3",
+            r"the landmarks have 4 columns, the data has 3",
         ),
     ],
 )

@@ -67,13 +67,13 @@ SPEC = Approximation(kernels.Softmax(), maps.Positive())
         (
             {"causal": True, "q": Q[:, :5]},
             ValueError,
-            r"as many queries as keys, got 5 and 23; say with prefix_lengths",
+            r"as many queries as keys, got 5 and 23; pass prefix_lengths",
         ),
         ({"chunk_size": 0}, ValueError, r"chunk_size must be an integer of at least 1"),
         (
             {"key_mask": torch.ones(2, 23, dtype=torch.int64)},
             TypeError,
-            r"key_mask must be a tensor of bool, True for keys that are there, or of numbers .* got torch.int64",
+            r"key_mask must be a tensor of bool, True for keys and False for padding, or of numbers .* got torch.int64",
         ),
         (
             {"key_mask": torch.ones(2, 23, 23, dtype=torch.bool)},
@@ -88,7 +88,11 @@ SPEC = Approximation(kernels.Softmax(), maps.Positive())
         ({"prefix_lengths": torch.ones(23)}, TypeError, r"prefix_lengths must be a tensor of integers"),
         ({"prefix_lengths": torch.ones(4, dtype=torch.int64)}, ValueError, r"prefix_lengths must have shape \(23,\)"),
         ({"prefix_lengths": torch.full((23,), 24)}, ValueError, r"between 0 and the number of keys 23"),
-        ({"prefix_lengths": torch.ones(23, dtype=torch.int64), "causal": True}, ValueError, r"in place of causal"),
+        (
+            {"prefix_lengths": torch.ones(23, dtype=torch.int64), "causal": True},
+            ValueError,
+            r"cannot be combined with causal",
+        ),
         (
             {"prefix_lengths": torch.ones(2, 23, dtype=torch.int64), "state": AttentionState()},
             ValueError,
@@ -118,7 +122,7 @@ SPEC = Approximation(kernels.Softmax(), maps.Positive())
         (
             {"k": None, "v": None},
             ValueError,
-            r"k and v may be left out together, and only with a state that holds keys",
+            r"k and v may only be left out together, and with a state that holds keys",
         ),
         ({"prefix_lengths": [1] * 23}, TypeError, r"prefix_lengths must be a tensor of integers .* got list"),
         (
@@ -163,7 +167,7 @@ def test_a_state_refuses_what_does_not_belong_to_it(options, match):
     "arguments, options, error, match",
     [
         ((30, 4), {}, ValueError, r"embed_dim must be a multiple of num_heads, got 30 and 4"),
-        ((32, 4), {"dropout": 1.5}, ValueError, r"dropout must be a number from 0 to 1"),
+        ((32, 4), {"dropout": 1.5}, ValueError, r"dropout must be a number of at least 0 and below 1"),
         ((32, 4), {"window": -1}, ValueError, r"window must be an integer of at least 0, got -1"),
         ((32, 4), {"spec": SPEC.draw(8, 0)}, TypeError, r"spec must be an Approximation .* which is drawn here"),
         ((32, 4), {"spec": Approximation(kernels.Softmax(0.5))}, ValueError, r"with scale 1, .* got scale 0\.5"),

@@ -224,7 +224,7 @@ ERRORS = [
     (
         lambda: attention_report(encoder(), [ROWS] * 2, mechanisms={"rff": Approximation(kernels.Gaussian())}),
         ValueError,
-        r"mechanisms\['rff'\]: spec must be of kernels\.Softmax\(\)",
+        r"mechanisms\['rff'\]: spec must use kernels\.Softmax\(\)",
     ),
     (lambda: attention_report(encoder(), [ROWS] * 2, mechanisms=1), TypeError, "mechanisms must be a mapping"),
     (

@@ -191,7 +191,7 @@ ERRORS = [
     (lambda: BoundedPlan(BoundedHead()), TypeError, "BoundedPlan: heads must be a sequence of BoundedHead"),
     (lambda: BoundedPlan([BoundedHead()], decay=0.0), ValueError, r"decay must lie in \(0, 1\], got 0\.0"),
     (lambda: replace_attention(bert(), plan()), ValueError, "BertSelfAttention is not causal; use a plan with kept=0"),
-    (lambda: replace_attention(llama(), BoundedPlan([BoundedHead()])), ValueError, "plan is of 1 heads, .* has 4"),
+    (lambda: replace_attention(llama(), BoundedPlan([BoundedHead()])), ValueError, "plan has 1 heads, .* has 4"),
     (
         lambda: replace_attention(torch.nn.MultiheadAttention(8, 4), plan()),
         ValueError,

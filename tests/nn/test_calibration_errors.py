@@ -20,7 +20,11 @@ ERRORS = [
     (lambda: calibrate(encoder(), None), TypeError, "^calibrate: batches must be a list"),
     (lambda: calibrate(encoder(), []), ValueError, "^calibrate: there is nothing to calibrate"),
     (lambda: calibrate(encoder(), [ROWS], select=lambda *_: False), ValueError, "select and keep left no attention"),
-    (lambda: calibrate(encoder(), [ROWS], keep="layers.0"), TypeError, "^calibrate: keep must be names of attention"),
+    (
+        lambda: calibrate(encoder(), [ROWS], keep="layers.0"),
+        TypeError,
+        "^calibrate: keep must be a list of names of attention",
+    ),
     (
         lambda: calibrate(encoder(), [ROWS], keep=["a"]),
         ValueError,
@@ -42,12 +46,12 @@ ERRORS = [
     (lambda: calibrate(encoder(), [ROWS], 0), ValueError, "^calibrate: n_projections must be"),
     (lambda: calibrate(encoder(), [ROWS[..., :3]]), ValueError, "^calibrate: the model cannot be run on the batch"),
     (lambda: calibrate(encoder(), [ROWS * torch.nan]), ValueError, "has no finite attention weights"),
-    (lambda: calibrate(encoder(), [ROWS], spec="favor++"), ValueError, "spec must be of maps.DenseExponential"),
+    (lambda: calibrate(encoder(), [ROWS], spec="favor++"), ValueError, "spec must use maps.DenseExponential"),
     (lambda: calibrate(encoder(), [ROWS], spec="dens"), ValueError, "^calibrate: .*dense"),
     (
         lambda: calibrate(encoder(), [ROWS], spec=Approximation(kernels.Gaussian(), DenseExponential())),
         ValueError,
-        "^calibrate: spec must be of kernels.Softmax",
+        "^calibrate: spec must use kernels.Softmax",
     ),
     (
         lambda: RandomFeatureAttention(8, 2, spec=[mechanism("favor+")]),

@@ -140,12 +140,12 @@ def test_errors():
         linear_attention(q, k, v, features=gaussian, window=2)
     with pytest.raises(ValueError, match="window must be an integer of at least 0"):
         linear_attention(q, k, v, features=positive(), window=-1)
-    with pytest.raises(ValueError, match="do not go with prefix_lengths"):
+    with pytest.raises(ValueError, match="cannot be combined with prefix_lengths"):
         linear_attention(q, k, v, features=positive(), anchors=1, prefix_lengths=torch.arange(23))
     with pytest.raises(ValueError, match="needs causal=True"):
         linear_attention(q, k, v, features=positive(), window=2, state=AttentionState())
     with pytest.raises(ValueError, match="as many queries as keys, got 4 and 23"):
         linear_attention(q[:, :4], k, v, features=positive(), window=2)
     _, state = linear_attention(q, k, v, features=positive(), causal=True, window=3, return_state=True)
-    with pytest.raises(ValueError, match=r"holds 2 keys that are met exactly, but .* ask for 4"):
+    with pytest.raises(ValueError, match=r"holds 2 keys with exact weights, but .* ask for 4"):
         linear_attention(q, k, v, features=positive(), causal=True, window=5, state=state)

@@ -77,7 +77,7 @@ def test_a_group_of_one_process(tmp_path):
             alone = linear_attention(q, k, v, features=phi, causal=causal)
             spread = linear_attention(q, k, v, features=phi, causal=causal, process_group=dist.group.WORLD)
             check_close(spread, alone, 1e-12)
-        with pytest.raises(ValueError, match="prefix_lengths, cu_seqlens and state do not go with it"):
+        with pytest.raises(ValueError, match="prefix_lengths, cu_seqlens and state cannot be combined with it"):
             linear_attention(q, k, v, features=phi, process_group=dist.group.WORLD, cu_seqlens=torch.tensor([0, 23]))
     finally:
         dist.destroy_process_group()

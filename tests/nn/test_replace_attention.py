@@ -236,9 +236,7 @@ def test_names_of_mechanisms():
 
 
 def test_specification_of_another_kernel():
-    with pytest.raises(
-        ValueError, match=r"replace_attention: spec must be of kernels\.Softmax\(\), which the model was"
-    ):
+    with pytest.raises(ValueError, match=r"replace_attention: spec must use kernels\.Softmax\(\), which the model was"):
         replace_attention(encoder(), Approximation(kernels.Gaussian()))
 
 
@@ -283,7 +281,9 @@ def test_deepcopy_of_a_converted_model():
 def test_without_a_plan_data_are_asked_for():
     with pytest.raises(ValueError, match=r"replace_attention: pass batches=\[\.\.\.\] of typical data, .*, or spec="):
         replace_attention(encoder())
-    with pytest.raises(ValueError, match=r"batches choose the plans where there is no spec; leave one of the two out"):
+    with pytest.raises(
+        ValueError, match=r"batches choose the plans if there is no spec; pass one of the two, not both"
+    ):
         replace_attention(encoder(), "dense", batches=[ROWS])
 
 

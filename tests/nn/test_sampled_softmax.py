@@ -91,7 +91,7 @@ def test_weights_can_be_tied():
         ({"reduction": "max"}, "SampledSoftmax: reduction must be one of 'mean', 'sum', 'none', got 'max'"),
         ({"uniform_share": 1.5}, "SampledSoftmax: uniform_share must be a number from 0 to 1, got 1.5"),
         ({"scale": -1.0}, "SampledSoftmax: scale must be a positive number, got -1.0"),
-        ({"spec": Approximation(kernels.Gaussian())}, r"SampledSoftmax: spec must be of kernels\.Softmax\(\)"),
+        ({"spec": Approximation(kernels.Gaussian())}, r"SampledSoftmax: spec must use kernels\.Softmax\(\)"),
         ({"spec": "favour++"}, "favor"),
     ],
 )

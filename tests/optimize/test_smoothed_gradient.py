@@ -198,7 +198,7 @@ def test_memory_is_linear():
         ({"projection": 3}, "projection must be a projection such as projections.Orthogonal"),
         ({"projection": "orthogonl"}, "orthogonal"),
         ({"f": 3}, "f must be a function of one vector, got 3"),
-        ({"map": 3}, "map must be called as the built-in map is"),
+        ({"map": 3}, "map must have the signature of the built-in map"),
         ({"map": lambda f, items: [1.0]}, "map must return one result per point"),
         ({"map": map, "batched": True}, "pass batched=True or map=, not both"),
         ({"f": lambda X: X, "batched": True}, r"f must return one value per row, shape \(4,\), got \(4, 2\)"),

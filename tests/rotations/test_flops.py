@@ -47,7 +47,7 @@ def test_a_stage_without_a_count():
         def rows(self, x, blocks, *, back):
             return -x
 
-    with pytest.raises(NotImplementedError, match=r"Turn: this stage does not say .* write flops\(dim\)"):
+    with pytest.raises(NotImplementedError, match=r"Turn: the number of operations .* implement flops\(dim\)"):
         Turn().flops(4)
     with pytest.raises(ValueError, match="d must be an integer of at least 1, got 0"):
         Hadamard().flops(0)

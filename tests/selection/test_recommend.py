@@ -144,10 +144,10 @@ def test_short_positive_vectors_are_told_why_simplex():
 
 def test_reasons_name_the_kind_of_features_that_the_data_chose():
     near = bochner.recommend(cloud(40, 4, 0.5, 0) + 1, kernel=kernels.Softmax(), n_features=16, rng=0)
-    assert any(reason.startswith("Cosines win") for reason in near.reasons)
+    assert any(reason.startswith("Cosines are the most accurate") for reason in near.reasons)
     opposite = cloud(40, 4, 0.3, 1) + 1
     far = bochner.recommend(opposite, -opposite, kernel=kernels.Softmax(), n_features=16, positive=True, rng=0)
-    assert any(reason.startswith("Exponentials win") for reason in far.reasons)
+    assert any(reason.startswith("Exponentials are the most accurate") for reason in far.reasons)
 
 
 def test_reasons_say_what_the_frame_did():
@@ -180,7 +180,7 @@ def test_landmarks_are_ranked_by_their_error_on_rows_that_are_not_landmarks():
     fresh = steep(500, 1)
     again = np.linalg.norm(best.spec.fit(X, rng=3).gram(fresh) - kernel(fresh)) / np.linalg.norm(kernel(fresh))
     assert again / 3 < best.error < 3 * again  # a few outliers dominate; judged at the landmarks it would be zero
-    assert any("Landmarks win: few eigenvectors" in reason for reason in advice.reasons)
+    assert any("Landmarks are the most accurate: few eigenvectors" in reason for reason in advice.reasons)
     assert max(width for width, _ in advice.curves([32, 128])[best.label]) == 64
 
 

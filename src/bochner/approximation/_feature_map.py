@@ -381,7 +381,7 @@ class FeatureMap:
         if mantissa is not None:
             raise ValueError(
                 f"FeatureMap.{method}: some rows fall below the data that {self.spec.map!r} was fitted to, and their "
-                f"features are not positive; fit on data that reaches as low."
+                f"features are not positive; fit on data with values as low."
             )
         return cast(logarithm, X.dtype)
 

@@ -31,7 +31,9 @@ def write_whole(owner: str, path: str | os.PathLike[str], write: Callable[[IO[by
     with contextlib.suppress(FileNotFoundError):
         found = os.stat(target).st_mode
         if not stat.S_ISREG(found):
-            raise ValueError(f"{owner}: expected a path to a file, got {os.fspath(path)!r}, which is something else.")
+            raise ValueError(
+                f"{owner}: expected a path to a file, got {os.fspath(path)!r}, which is not a regular file."
+            )
         mode = stat.S_IMODE(found)
     with _temporary_beside(target) as (file, temporary):
         write(file)

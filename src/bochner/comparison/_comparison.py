@@ -220,8 +220,8 @@ class Comparison:
     def not_judged(self) -> tuple[str, ...]:
         """What was left out: in one sentence what would have taken too long, and each other one with its reason."""
         slow = [name for name, why in self.left_out.items() if why.startswith((SLOW, UNTRIED))]
-        said = [f"Not judged for lack of time: {', '.join(slow)}."] if slow else []
-        return (*said, *(f"Not judged: {name}, {why}." for name, why in self.left_out.items() if name not in slow))
+        said = [f"Not evaluated for lack of time: {', '.join(slow)}."] if slow else []
+        return (*said, *(f"Not evaluated: {name}, {why}." for name, why in self.left_out.items() if name not in slow))
 
     @property
     def header(self) -> list[str]:

@@ -25,7 +25,7 @@ def checked(X: Any, y: Any, task: str | None, n_folds: int, *, impute: bool) -> 
     if not classifies:
         targets = _numbers(targets)
     elif len(np.unique(targets)) < 2:
-        raise ValueError(f"compare: y holds one class, {targets.tolist()[0]!r}; there is nothing to tell apart.")
+        raise ValueError(f"compare: y holds one class, {targets.tolist()[0]!r}; classification needs at least two.")
     elif np.unique(targets, return_counts=True)[1].max() < n_folds:
         raise ValueError(
             f"compare: no class of y has {n_folds} rows, one for each fold; predict it with task='regression'."
@@ -58,7 +58,7 @@ def _rows(X: Any, impute: bool) -> np.ndarray:
             f"impute=True."
         )
     if missing.all(axis=0).any():
-        raise ValueError("compare: a column of X has no number at all; leave it out.")
+        raise ValueError("compare: a column of X has only missing values; leave it out.")
     return rows
 
 
@@ -69,7 +69,9 @@ def _targets(y: Any) -> np.ndarray:
     if targets.ndim == 2 and targets.shape[1] == 1:
         targets = targets[:, 0]
     if targets.ndim != 1:
-        raise ValueError(f"compare: y must have one target per row, got shape {targets.shape}; compare each by itself.")
+        raise ValueError(
+            f"compare: y must have one target per row, got shape {targets.shape}; compare each target separately."
+        )
     missing = [value is None or value != value for value in targets.tolist()]
     if any(missing):
         first = missing.index(True) + 1
@@ -97,7 +99,7 @@ def _numbers(y: np.ndarray) -> np.ndarray:
         numbers = y.astype(np.float64)
     except ValueError:
         raise ValueError(
-            f"compare: y holds text such as {y.tolist()[0]!r}; regression needs numbers: leave task out to tell classes."
+            f"compare: y holds text such as {y.tolist()[0]!r}; regression needs numbers: leave task out to classify."
         ) from None
     if numbers.min() == numbers.max():
         raise ValueError(f"compare: every target is {numbers[0]:g}; there is nothing to predict.")

@@ -110,7 +110,7 @@ def compare(
     check_flag("compare", "impute", impute)
     if (n_folds := check_count("compare", "n_folds", n_folds)) < _LEAST_FOLDS:
         raise ValueError(
-            f"compare: n_folds must be at least {_LEAST_FOLDS}, got {n_folds}; fewer cannot tell estimators apart."
+            f"compare: n_folds must be at least {_LEAST_FOLDS}, got {n_folds}; fewer cannot distinguish estimators."
         )
     X, y, classifies = checked(X, y, task, n_folds, impute=impute)
     seed = int(as_generator(rng).integers(2**31))
@@ -134,7 +134,7 @@ def _all_candidates(
     found = standard_candidates(classifies, d, impute=impute)
     for name, estimator in (further or {}).items():
         if name in {candidate.name for candidate in found}:
-            raise ValueError(f"compare: there is an estimator of the name {name!r} already; give it another name.")
+            raise ValueError(f"compare: the name {name!r} belongs to another estimator; choose a different one.")
         if not (hasattr(estimator, "fit") and hasattr(estimator, "predict") and hasattr(estimator, "get_params")):
             raise TypeError(
                 f"compare: candidate {name!r} must be an estimator with fit and predict, got {estimator!r}."

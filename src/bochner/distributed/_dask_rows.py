@@ -184,7 +184,7 @@ def as_dask_array(owner: str, X: Any) -> Any:
     if not hasattr(array, "chunks"):
         raise TypeError(f"{owner}: expected a Dask array or dataframe, got {type(X).__name__}.")
     if array.ndim != 2:
-        raise ValueError(f"{owner}: expected rows of two dimensions, got a Dask array of shape {array.shape}.")
+        raise ValueError(f"{owner}: expected a two-dimensional array, got a Dask array of shape {array.shape}.")
     return array.rechunk({1: -1}) if array.numblocks[1] > 1 else array
 
 
@@ -288,7 +288,9 @@ def _aligned(owner: str, name: str, part: Any, X: Any) -> Any:
         try:
             part = np.asarray(as_host_rows(owner, part))
         except ValueError:  # lists of several lengths
-            raise ValueError(f"{owner}: {name} must have as many entries in each row, got {shown(part)}.") from None
+            raise ValueError(
+                f"{owner}: {name} must have the same number of entries in each row, got {shown(part)}."
+            ) from None
         if not part.ndim:
             raise ValueError(f"{owner}: {name} must have an entry for each row, got {shown(part.item())}.")
         if part.dtype == object and (numbers := np.asarray(part.tolist())).dtype.kind in "fiub":

@@ -52,7 +52,7 @@ def _check_stays_lazy(estimator: Any) -> None:
     if hasattr(estimator, "transform") and container != "default":
         raise ValueError(
             f"{type(estimator).__name__}: transform_output={container!r} would gather all rows of a Dask collection; use "
-            f"set_output(transform='default'), and make frames of its blocks."
+            f"set_output(transform='default'), and convert its blocks to data frames."
         )
 
 

@@ -77,7 +77,7 @@ class Cells:
                 if odd is not None:
                     raise ValueError(
                         f"{owner}: expected columns of numbers or words, got {shown(name)} with {shown(odd)}; leave it "
-                        f"out, or make numbers of it."
+                        f"out, or convert it to numbers."
                     )
                 levels.append(_levels(owner, name, _words(values)))
                 continue
@@ -214,7 +214,7 @@ def _levels(owner: str, name: Any, words: list[str]) -> tuple[str, ...]:
     kept = [word for word, count in counts.most_common(MOST_LEVELS) if count > 1 or len(words) < 4]
     if not kept and len(counts) > 1:
         warnings.warn(
-            f"{owner}: column {shown(name)} has another word in every row, such as {shown(words[0])}, and is left out.",
+            f"{owner}: column {shown(name)} has a different word in every row, such as {shown(words[0])}, and is left out.",
             UserWarning,
             stacklevel=2,
         )

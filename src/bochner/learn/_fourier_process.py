@@ -406,9 +406,9 @@ def _within_tolerance(kernel: Any, grid: FourierGrid, tolerance: float, ratio: f
     if not 1 < m <= LARGEST[d]:
         m = LARGEST[d] + 1
         warnings.warn(
-            f"FourierProcess: the lengthscales are so short for the box that {m} features, the most in {d} columns, have an "
-            f"error of about {error[min(m // 2, len(error) - 1)] / _MISSED:.1e} in the mean, above tolerance={tolerance:g}; "
-            f"raise tolerance, or model parts of the box.",
+            f"FourierProcess: the lengthscales are so short relative to the box that {m} features, the most in {d} "
+            f"columns, have an error of about {error[min(m // 2, len(error) - 1)] / _MISSED:.1e} in the mean, "
+            f"above tolerance={tolerance:g}; raise tolerance, or model parts of the box.",
             UserWarning,
             stacklevel=5,
         )

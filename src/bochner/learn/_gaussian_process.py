@@ -233,7 +233,7 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
         """
         if isinstance(self.solver, str) and self.solver == "cg":
             raise ValueError(
-                "GaussianProcess: solver='cg' looks at every row again, and partial_fit keeps none; use solver='direct'."
+                "GaussianProcess: solver='cg' needs all rows again, and partial_fit keeps none; use solver='direct'."
             )
         first = not hasattr(self, "posterior_")
         rows = self._rows(X, y, sample_weight, reset=first)

@@ -285,7 +285,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         if self.method != "ridge" or self._several:
             what = "rows have several labels" if self._several else "method='nadaraya-watson' leaves no rows out"
             raise ValueError(
-                f"KernelClassifier.predict_set: sets are of one class per row, with method='ridge', but {what}."
+                f"KernelClassifier.predict_set: sets need one class per row and method='ridge', but {what}."
             )
         work = partial(self._known_calibration("predict_set").sets, coverage=float(coverage))
         return self._each(X, self._after(work), (len(self.classes_),), bool)
@@ -295,8 +295,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         found = self.calibration_ if self.calibration_ is not None else self._calibrated()
         if found is None:
             raise ValueError(
-                f"KernelClassifier.{method}: probabilities need rows that were left out, and this fit keeps none; fit rows "
-                f"in memory, and not by conjugate gradients, or use CalibratedClassifierCV."
+                f"KernelClassifier.{method}: probabilities need leave-one-out scores, which this fit does not keep; "
+                f"fit rows in memory, and not by conjugate gradients, or use CalibratedClassifierCV."
             )
         return found
 

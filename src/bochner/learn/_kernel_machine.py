@@ -39,12 +39,12 @@ def streams(machine: Any) -> bool:
     """Whether `partial_fit` is available; leave-one-out selection and conjugate gradients need all rows again."""
     if machine.solver == "cg" and machine.method == "ridge":
         raise AttributeError(
-            f"{type(machine).__name__}: solver='cg' looks at every row again, and partial_fit keeps none; use "
+            f"{type(machine).__name__}: solver='cg' needs all rows again, and partial_fit keeps none; use "
             f"solver='primal'."
         )
     if isinstance(machine.alpha, str) and machine.alpha == "loo" and machine.method == "ridge":
         raise AttributeError(
-            f"{type(machine).__name__}: alpha='loo' looks at every row again, and partial_fit keeps none; use alpha='auto'."
+            f"{type(machine).__name__}: alpha='loo' needs all rows again, and partial_fit keeps none; use alpha='auto'."
         )
     if isinstance(machine.map, str) and machine.map == EXACT:
         raise AttributeError(
@@ -52,7 +52,7 @@ def streams(machine: Any) -> bool:
         )
     if getattr(machine, "loss", "squared") != "squared":
         raise AttributeError(
-            f"{type(machine).__name__}: loss={machine.loss!r} looks at every row again, and partial_fit keeps none; use "
+            f"{type(machine).__name__}: loss={machine.loss!r} needs all rows again, and partial_fit keeps none; use "
             f"loss='squared'."
         )
     return True
@@ -125,7 +125,9 @@ class KernelMachine(Compactable, FeatureEstimator, ABC):
     def _ridge(self) -> RidgeModel:
         check_is_fitted(self, "model_")
         if not isinstance(self.model_, RidgeModel):
-            raise AttributeError(f"{type(self).__name__}: coefficients belong to method='ridge', got {self.method!r}.")
+            raise AttributeError(
+                f"{type(self).__name__}: coefficients exist with method='ridge' only, got {self.method!r}."
+            )
         return self.model_
 
     def _method(self) -> Ridge | NadarayaWatson:
@@ -141,7 +143,7 @@ class KernelMachine(Compactable, FeatureEstimator, ABC):
         check_option(owner, "method", self.method, METHODS)
         check_flag(owner, "fit_intercept", self.fit_intercept)
         if is_exact(self.map) and self.method != "ridge":
-            raise ValueError(f"{owner}: map='exact' belongs to method='ridge', got {self.method!r}.")
+            raise ValueError(f"{owner}: map='exact' needs method='ridge', got {self.method!r}.")
 
     def _fit_rows(self, rows: RowSource, *, begin: bool = False) -> None:
         """Choose what is left to choose, draw features and learn all rows, or only the first of them if ``begin``."""
@@ -242,9 +244,7 @@ class KernelMachine(Compactable, FeatureEstimator, ABC):
         """Raise a ValueError for another method, or another number of targets, than were learned."""
         owner, known = type(self).__name__, self.model_
         if type(method) is not type(known.options):
-            raise ValueError(
-                f"{owner}: method={self.method!r} cannot go on from rows that another method has learned; call fit."
-            )
+            raise ValueError(f"{owner}: method={self.method!r} cannot continue a fit by another method; call fit.")
         if n_targets != known.n_targets:
             s = "s" if known.n_targets > 1 else ""
             raise ValueError(f"{owner}: expected {known.n_targets} target{s} as in the first call, got {n_targets}.")

@@ -244,7 +244,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         """Choose and begin with squares of clipped targets, and go on with the loss."""
         if not rows.in_memory:
             raise ValueError(
-                f"KernelRidge: loss={self.loss!r} looks at every row many times, and a Dask collection may be larger than "
+                f"KernelRidge: loss={self.loss!r} makes many passes over the rows, and a Dask collection may be larger than "
                 f"memory; use loss='squared', or bochner.learn.KernelRidge on a sample of the rows."
             )
         self._fit_rows(rows.relabelled(clipped_targets, rows.n_targets, weighted=rows.weighted))
@@ -327,8 +327,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         kept, model = self._kept, self.model_
         if not isinstance(model, RidgeModel) or kept is None or (model.data is None and kept.gaps is None):
             raise ValueError(
-                f"{type(self).__name__}.predict: intervals need rows that were left out, and this fit keeps none; fit rows "
-                "in memory with method='ridge' and loss='squared', not by conjugate gradients, and do not call compact()."
+                f"{type(self).__name__}.predict: intervals need leave-one-out errors, which this fit does not keep; "
+                f"fit rows in memory with method='ridge' and loss='squared', not by conjugate gradients, and do not call "
+                f"compact()."
             )
         found = self.selection_
         n_chosen = 0 if found is None else sum(map(is_auto, (self.kernel, self.gamma, self.alpha, self.standardize)))

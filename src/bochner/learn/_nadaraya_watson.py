@@ -105,7 +105,7 @@ def _averages(X: np.ndarray, *, phi: FeatureMap, sums: TargetSums, owner: str) -
     if bad.any():
         warnings.warn(
             f"{owner}: {bad.sum()} of {len(bad)} rows have an estimated sum of weights that is not positive, and "
-            f"get the mean of the targets; a positive map such as OptimalPositive() has none.",
+            f"get the mean of the targets; a positive map such as OptimalPositive() avoids them.",
             UserWarning,
             stacklevel=2,
         )

@@ -128,7 +128,7 @@ class BoxedMap(Map):
         return np.asarray((phi(case.X, key=False) @ phi(case.Y, key=True).T - unit(case.X, case.Y)) ** 2)
 
     def why(self, facts: Any) -> str:
-        return "A grid of frequencies wins: in so few columns it has no gaps and no random error."
+        return "A grid of frequencies is best: in so few columns it has no gaps and no random error."
 
     def bound(self, kernel: Kernel, m: int) -> float:
         """Largest error of m features inside the box: what frequencies leave out, plus what images of the box add.

@@ -136,7 +136,10 @@ class Trigonometric(Map):
     def why(self, facts: Any) -> str:
         near = facts.distance2 < facts.sum2
         where = "points are closer to each other than to each other's negatives" if near else "norms are moderate"
-        return f"Cosines win: their error is smallest for close points, and {where} (|x-y|^2 against |x+y|^2)."
+        return (
+            f"Cosines are the most accurate: their error is smallest for close points, and {where} (|x-y|^2 against "
+            f"|x+y|^2)."
+        )
 
 
 class _PlainExponential(ExponentialMap):

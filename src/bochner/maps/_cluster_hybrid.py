@@ -134,7 +134,9 @@ class ClusterHybrid(HybridMap):
         if all(value is None for value in found.values()):
             return
         if any(value is None for value in found.values()):
-            raise ValueError(f"ClusterHybrid: {', '.join(_FOUND)} come together; leave them out to have them chosen.")
+            raise ValueError(
+                f"ClusterHybrid: {', '.join(_FOUND)} must be given together; leave them out to choose them from the data."
+            )
         queries, keys = (np.asarray(found[name], dtype=np.float64) for name in _FOUND[:2])
         A, light = np.asarray(found["diagonals"], dtype=np.complex128), np.asarray(found["light_pairs"], dtype=np.int64)
         n, p = self.n_query_clusters, self.n_key_clusters

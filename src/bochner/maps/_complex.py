@@ -240,7 +240,9 @@ def _as_array(A: Any) -> np.ndarray:
             f"ComplexExponential: A must be a number, a diagonal or a square matrix, got shape {array.shape}."
         )
     if not np.isfinite(array).all() or _is_singular(array):
-        raise ValueError("ComplexExponential: A must be finite and invertible, since keys meet its inverse.")
+        raise ValueError(
+            "ComplexExponential: A must be finite and invertible, since keys are multiplied by its inverse."
+        )
     return array
 
 

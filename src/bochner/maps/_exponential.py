@@ -30,8 +30,13 @@ class ExponentialMap(Map):
     def why(self, facts: Any) -> str:
         near = facts.distance2 < facts.sum2
         if facts.norms_vary and not near:
-            return "Exponentials win: norms vary and x + y is short, where the kernel and their error are small."
-        return "Exponentials win: their error is smallest where x + y is short" + ("." if near else ", as it is here.")
+            return (
+                "Exponentials are the most accurate: norms vary and x + y is short, where the kernel and their error are "
+                "small."
+            )
+        return "Exponentials are the most accurate: their error is smallest where x + y is short" + (
+            "." if near else ", as it is here."
+        )
 
 
 def norm_coefficient(kernel: Kernel | None, gaussian: float) -> float:

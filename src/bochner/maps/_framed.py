@@ -188,7 +188,7 @@ class Framed(InFrame):
         check_instance("Framed", "map", self.map, Map, "maps.OptimalPositive()")
         if not self.map.serves(_SOFTMAX) or isinstance(self.map, InFrame):
             raise ValueError(
-                f"Framed: {self.map!r} cannot stand in a frame; use a map of the softmax kernel without one."
+                f"Framed: {self.map!r} cannot be used in a frame; use a map of the softmax kernel without one."
             )
         self._check_frame()
 

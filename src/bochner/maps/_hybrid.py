@@ -36,7 +36,8 @@ class HybridMap(ExponentialMap):
 
     def why(self, facts: Any) -> str:
         return (
-            "A hybrid wins: some pairs are close and some are opposite, and it weights the more accurate base for each."
+            "A hybrid is best: some pairs are close and some are opposite, and it weights the more accurate base for "
+            "each."
         )
 
 

@@ -138,7 +138,7 @@ class Landmarks(Map):
             if self.trace_error is None
             else f", and these landmarks leave {100 * self.trace_error:.2g} % of its trace"
         )
-        return f"Landmarks win: few eigenvectors carry most of the Gram matrix{lost}."
+        return f"Landmarks are the most accurate: few eigenvectors carry most of the Gram matrix{lost}."
 
     @property
     def planned(self) -> bool:
@@ -201,7 +201,7 @@ class Landmarks(Map):
 
     def draw(self, draws: Draws, kernel: Kernel | None) -> Features:
         if self.points.shape[1] != draws.d:
-            raise ValueError(f"Landmarks: they have {self.points.shape[1]} columns, the data has {draws.d}.")
+            raise ValueError(f"Landmarks: the landmarks have {self.points.shape[1]} columns, the data has {draws.d}.")
         assert kernel is not None
         known = self.__dict__.get("_whitening") if draws.m >= len(self.points) else None
         with single_threaded_blas:

@@ -203,7 +203,7 @@ class Map(Catalogued, ABC):
 
     def why(self, facts: Any) -> str:
         """One sentence, for `recommend`, on why this family of features has the lowest error on data with these facts."""
-        return f"{self.family or type(self).__name__} features win on these data."
+        return f"{self.family or type(self).__name__} features have the lowest error on these data."
 
     def effect(self, facts: Any) -> str:
         """One sentence, for `recommend`, on what constants fitted to data with these facts did; empty if nothing to say."""

@@ -239,7 +239,7 @@ def _of_state(q: Tensor, k: Tensor | None, v: Tensor | None, state: AttentionSta
     if k is not None and v is not None:
         return k, v
     if k is not v or state is None or state.empty:
-        raise ValueError(f"{OWNER}: k and v may be left out together, and only with a state that holds keys already.")
+        raise ValueError(f"{OWNER}: k and v may only be left out together, and with a state that holds keys.")
     check_floating(OWNER, "q", q)
     lead, e = state.shape
     return q.new_empty(*lead, 0, q.shape[-1]), q.new_empty(*lead, 0, e)

@@ -45,7 +45,7 @@ def check_generator(owner: str, generator: Any) -> None:
     if generator is not None and not isinstance(generator, torch.Generator):
         raise TypeError(
             f"{owner}: generator must be a torch.Generator or None, got {shown(generator)}; "
-            f"of a seed make torch.Generator().manual_seed(seed)."
+            f"for a seed pass torch.Generator().manual_seed(seed)."
         )
 
 
@@ -147,7 +147,7 @@ def check_exclusive(
         kind = str(prefix_lengths.dtype) if isinstance(prefix_lengths, Tensor) else type(prefix_lengths).__name__
         raise TypeError(f"{OWNER}: prefix_lengths must be a tensor of integers (int32 or int64), got {kind}.")
     if prefix_lengths is not None and (causal or cu_seqlens is not None):
-        raise ValueError(f"{OWNER}: prefix_lengths says what each query sees, in place of causal and of cu_seqlens.")
+        raise ValueError(f"{OWNER}: prefix_lengths cannot be combined with causal or cu_seqlens.")
     several = cu_seqlens is not None or (prefix_lengths is not None and prefix_lengths.ndim > 1)
     if several and (kept or state is not None):
         raise ValueError(f"{OWNER}: a state belongs to one sequence; call once for each sequence with its own state.")
@@ -156,7 +156,7 @@ def check_exclusive(
         if any(other is not None for other in (prefix_lengths, cu_seqlens, state)) or kept or not k.shape[-2]:
             raise ValueError(
                 f"{OWNER}: with a process_group each rank holds at least one position of one sequence; prefix_lengths, "
-                f"cu_seqlens and state do not go with it."
+                f"cu_seqlens and state cannot be combined with it."
             )
 
 
@@ -179,9 +179,11 @@ def check_near(
             f"kernels.Softmax() instead of {kernel!r}."
         )
     if prefix_lengths is not None or process_group is not None:
-        raise ValueError(f"{OWNER}: window and anchors do not go with prefix_lengths or a process_group; leave them 0.")
+        raise ValueError(
+            f"{OWNER}: window and anchors cannot be combined with prefix_lengths or a process_group; leave them 0."
+        )
     if window and kept and not causal:
-        raise ValueError(f"{OWNER}: a window with a state needs causal=True, since keys to come are not in a state.")
+        raise ValueError(f"{OWNER}: a window with a state needs causal=True, since a state holds no later keys.")
     if window and cu_seqlens is None and q.shape[-2] != k.shape[-2]:
         raise ValueError(
             f"{OWNER}: a window needs as many queries as keys, got {q.shape[-2]} and {k.shape[-2]}; use anchors alone for "
@@ -200,8 +202,8 @@ def _checked_mask(k: Tensor, key_mask: Tensor | None) -> Tensor | None:
     if not isinstance(key_mask, Tensor) or not (key_mask.dtype == torch.bool or key_mask.is_floating_point()):
         kind = str(key_mask.dtype) if isinstance(key_mask, Tensor) else type(key_mask).__name__
         raise TypeError(
-            f"{OWNER}: key_mask must be a tensor of bool, True for keys that are there, or of numbers that are added to the "
-            f"logits, got {kind}."
+            f"{OWNER}: key_mask must be a tensor of bool, True for keys and False for padding, or of numbers that "
+            f"are added to the logits, got {kind}."
         )
     one_row = key_mask.ndim == k.ndim > 1 and key_mask.shape[-2] == 1  # as scaled_dot_product_attention takes it
     given, key_mask = key_mask, key_mask.squeeze(-2) if one_row else key_mask
@@ -225,7 +227,7 @@ def check_state(state: AttentionState | None, features: TensorFeatures, k: Tenso
     held = 0 if state.near is None else state.near.seen.shape[-1]
     if held != slots:
         raise ValueError(
-            f"{OWNER}: the state holds {held} keys that are met exactly, but these window and anchors ask for {slots}; give "
+            f"{OWNER}: the state holds {held} keys with exact weights, but window and anchors ask for {slots}; give "
             f"the same ones in all calls with a state."
         )
     lead, e = state.shape
@@ -248,8 +250,8 @@ def check_lengths(q: Tensor, k: Tensor, causal: bool, prefix_lengths: Tensor | N
         _check_prefix_lengths(q, k, prefix_lengths)
     if causal and q.shape[-2] != k.shape[-2]:
         raise ValueError(
-            f"{OWNER}: causal attention needs as many queries as keys, got {q.shape[-2]} and {k.shape[-2]}; say with "
-            f"prefix_lengths how many keys each query sees, or give past keys as a state."
+            f"{OWNER}: causal attention needs as many queries as keys, got {q.shape[-2]} and {k.shape[-2]}; pass "
+            f"prefix_lengths, the number of keys that each query sees, or past keys as a state."
         )
 
 

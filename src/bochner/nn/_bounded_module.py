@@ -153,7 +153,7 @@ class BoundedAttention(HeadAttention):
             )
         self.heads, self.d = sizes(module)
         if len(plan) != self.heads:
-            raise ValueError(f"{_OWNER}: the plan is of {len(plan)} heads, and the attention has {self.heads}.")
+            raise ValueError(f"{_OWNER}: the plan has {len(plan)} heads, and the attention has {self.heads}.")
         if plan.kept and not getattr(module, "is_causal", False):
             raise ValueError(
                 f"{_OWNER}: kept keys are those that earlier queries used, and {type(module).__name__} is not causal; use a "

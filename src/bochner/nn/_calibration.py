@@ -290,7 +290,7 @@ def _checked_spec(spec: Any, n_projections: int) -> Approximation:
     asked = attention_spec(_OWNER, as_specification(_OWNER, spec, None, n_projections), softmax_only=True)
     if not isinstance(asked.map, DenseExponential):
         raise ValueError(
-            f"{_OWNER}: spec must be of maps.DenseExponential, whose constants follow from weighted moments, got "
+            f"{_OWNER}: spec must use maps.DenseExponential, whose constants follow from weighted moments, got "
             f"{asked.map!r}; replace_attention chooses the constants of other maps from the first batch."
         )
     return asked
@@ -301,7 +301,7 @@ def _checked_keep(model: nn.Module, keep: Any) -> Collection[str] | None:
     if isinstance(keep, int):
         return None if check_count(_OWNER, "keep", keep, 0) else ()
     if isinstance(keep, str) or not isinstance(keep, Collection) or not all(isinstance(name, str) for name in keep):
-        raise TypeError(f"{_OWNER}: keep must be names of attention, such as [name], or a number, got {shown(keep)}.")
+        raise TypeError(f"{_OWNER}: keep must be a list of names of attention or a number, got {shown(keep)}.")
     known = attention_modules(model)
     for name in keep:
         if name not in known:

@@ -56,7 +56,7 @@ class CodedAttention(HeadAttention):
         weight, (heads, d) = next(module.parameters()), sizes(module)
         if (len(plan), plan.heads[0].frame.d) != (heads, d):
             raise ValueError(
-                f"{_OWNER}: the plan is of {len(plan)} heads of width {plan.heads[0].frame.d}, and the attention has "
+                f"{_OWNER}: the plan has {len(plan)} heads of width {plan.heads[0].frame.d}, and the attention has "
                 f"{heads} of width {d}."
             )
         dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32

@@ -118,7 +118,7 @@ def replace_attention(
     if spec is None:
         spec = _calibrated(model, batches, count, select, generator)
     elif batches is not None:
-        raise ValueError(f"{_OWNER}: batches choose the plans where there is no spec; leave one of the two out.")
+        raise ValueError(f"{_OWNER}: batches choose the plans if there is no spec; pass one of the two, not both.")
     if copy:
         model = copying.deepcopy(model)
     found = _find(model, spec, select)
@@ -172,7 +172,7 @@ def warn_of_exact(owner: str, model: nn.Module, done: Collection[str]) -> None:
         more = f" and {len(left) - 8} more" if len(left) > 8 else ""
         warnings.warn(
             f"{owner}: {len(left)} modules that look like attention stay exact: {names}{more}; unknown classes could call "
-            f"bochner.nn.linear_attention. Pass select= or a mapping to convert a part on purpose.",
+            f"bochner.nn.linear_attention. Pass select= or a mapping if only a part should be converted.",
             UserWarning,
             stacklevel=levels_to_the_caller(),
         )

@@ -175,7 +175,7 @@ class DrawnFeatures(FeatureBuffers):
             return False
         warnings.warn(
             f"{owner}: the predicted relative error of attention is {error:.2g} with {self.plans[0].n_projections} rows of "
-            f"W, so that the output has little to do with softmax attention; give near keys exact weights (window=64, "
+            f"W, so that the output is far from softmax attention; give near keys exact weights (window=64, "
             f"anchors=1; for a trained model by nn.calibrate), use more rows or smaller queries and keys, or keep softmax.",
             UserWarning,
             stacklevel=levels_to_the_caller(),

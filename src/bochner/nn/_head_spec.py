@@ -33,11 +33,11 @@ def attention_spec(owner: str, spec: Approximation | str | None, *, softmax_only
     spec = as_spec(owner, spec, Softmax())
     if isinstance(spec.kernel, Softmax) and spec.kernel.scale != 1:
         raise ValueError(
-            f"{owner}: spec must be of kernels.Softmax() with scale 1, since the scale is that of the attention, got "
+            f"{owner}: spec must use kernels.Softmax() with scale 1, since the scale is that of the attention, got "
             f"scale {spec.kernel.scale:g}."
         )
     if softmax_only and spec.kernel != Softmax():
-        raise ValueError(f"{owner}: spec must be of kernels.Softmax(), which the model was trained with, got {spec!r}.")
+        raise ValueError(f"{owner}: spec must use kernels.Softmax(), which the model was trained with, got {spec!r}.")
     return spec
 
 

@@ -157,8 +157,8 @@ def _check_unused(cache: Any, length: int | None) -> None:
     held = max((layer.get_seq_length() for layer in own.layers), default=0)
     if held and held >= length:
         raise ValueError(
-            f"{type(own).__name__}: the cache holds {held} positions, and the prompt has {length}; a prompt must go on "
-            f"where the cache ends: pass all tokens so far and new ones behind them, or a new cache."
+            f"{type(own).__name__}: the cache holds {held} positions, and the prompt has {length}; a prompt must "
+            f"extend the cached tokens: pass all tokens so far followed by new ones, or a new cache."
         )
 
 

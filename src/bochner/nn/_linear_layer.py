@@ -196,8 +196,9 @@ class LinearLayer(CacheLayerMixin):
             return
         if count > sum(step.length for step in self.steps):
             raise ValueError(
-                f"{OWNER}: {count} of {self.length} tokens cannot be removed, since sums over keys do not know them any "
-                f"more; call activate_past_recording() before the calls that add them, or crop all tokens and start again."
+                f"{OWNER}: {count} of {self.length} tokens cannot be removed, since they are already part of the sums "
+                f"over keys; call activate_past_recording() before the calls that add them, or crop all tokens and "
+                f"start again."
             )
         self.length -= count
         while count:

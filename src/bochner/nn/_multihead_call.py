@@ -36,7 +36,7 @@ def check_options(
     if embed_dim % num_heads:
         raise ValueError(f"{OWNER}: embed_dim must be a multiple of num_heads, got {embed_dim} and {num_heads}.")
     if isinstance(dropout, bool) or not isinstance(dropout, int | float) or not 0 <= dropout < 1:
-        raise ValueError(f"{OWNER}: dropout must be a number from 0 to 1, without 1, got {shown(dropout)}.")
+        raise ValueError(f"{OWNER}: dropout must be a number of at least 0 and below 1, got {shown(dropout)}.")
 
 
 @functools.cache
@@ -128,7 +128,7 @@ def _hidden(name: str, mask: Tensor) -> Tensor:
     if mask.dtype == torch.bool:
         return mask
     if not mask.is_floating_point():
-        raise TypeError(f"{OWNER}: {name} must be of bool or floating, got {mask.dtype}.")
+        raise TypeError(f"{OWNER}: {name} must be a bool or floating-point tensor, got {mask.dtype}.")
     return mask == -torch.inf
 
 

@@ -131,7 +131,7 @@ class ConvertedLayersReader(HfQuantizer):
             if tuple(weight.shape) != self.shapes.get(name, weight.shape):
                 raise ValueError(
                     f"{_OWNER}: {name} has shape {tuple(weight.shape)} in the file of weights, and {self.shapes[name]} by "
-                    f"config.json; load the model with the configuration that it was saved with, and then exchange layers."
+                    f"config.json; load the model with the configuration that it was saved with, and then replace layers."
                 )
         for name, module in model.named_modules():
             if isinstance(module, HeadAttention):

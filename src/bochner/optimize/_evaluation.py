@@ -113,6 +113,7 @@ def _mapper(owner: str, map: Any) -> Callable[[Any, list[np.ndarray]], Iterable[
         return lambda function, items: map.gather(map.map(function, items, pure=False))
     if not callable(map):
         raise TypeError(
-            f"{owner}: map must be called as the built-in map is, such as Pool().map, or be a Dask client, got {shown(map)}."
+            f"{owner}: map must have the signature of the built-in map, such as Pool().map, or be a Dask client, got "
+            f"{shown(map)}."
         )
     return map  # type: ignore[no-any-return]

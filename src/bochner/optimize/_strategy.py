@@ -195,7 +195,8 @@ class EvolutionStrategy:
             stored = state["settings"].get(name)
             if type(stored) is not type(own) or stored != own:
                 raise ValueError(
-                    f"{owner}: the state has {name} = {shown(stored)}, this strategy {own!r}; build it alike."
+                    f"{owner}: the state has {name} = {shown(stored)}, this strategy {own!r}; construct it with the "
+                    f"same arguments."
                 )
         memory = {name: self._stored(state["memory"], name) for name in self._memory}
         x, counts = (

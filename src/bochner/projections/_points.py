@@ -187,7 +187,9 @@ class GaussHermite(Projection):
     def __post_init__(self) -> None:
         object.__setattr__(self, "order", check_count("GaussHermite", "order", self.order))
         if self.order > _LARGEST_ORDER:
-            raise ValueError(f"GaussHermite: order must be at most {_LARGEST_ORDER}, got {self.order}; a few nodes do.")
+            raise ValueError(
+                f"GaussHermite: order must be at most {_LARGEST_ORDER}, got {self.order}; a few nodes suffice."
+            )
 
     @property
     def gaussian_rows(self) -> bool:

@@ -277,7 +277,7 @@ class Quadrature(BlockProjection):
         """Where low degrees matter most."""
         near = facts.distance2 < facts.d / 4
         cause = "Points are close" if near else "The rule is exact for polynomials of low degree"
-        return f"{cause}, so quadrature wins: it integrates low degrees without error."
+        return f"{cause}, so quadrature is the most accurate: it integrates low degrees without error."
 
     @classmethod
     def variants(cls) -> dict[str, Any]:

@@ -254,7 +254,7 @@ class FastRotation(Rotation):
         for k, stage in enumerate(stages):
             if not stage.valid(dim) or any(len(array) != n_blocks for array in stage.to_arrays().values()):
                 raise ValueError(
-                    f"{self!r}: stage {k}, {type(stage).__name__}, is not made for {n_blocks} blocks of dimension {dim}."
+                    f"{self!r}: stage {k}, {type(stage).__name__}, does not fit {n_blocks} blocks of dimension {dim}."
                 )
         return DrawnStages(repr(self), n_blocks, dim, stages)
 

@@ -57,7 +57,7 @@ class Stage(ABC):
     def flops(self, dim: int) -> int:
         """Additions and multiplications of a product with one vector."""
         raise NotImplementedError(
-            f"{type(self).__name__}: this stage does not say how many operations a product takes; write flops(dim)."
+            f"{type(self).__name__}: the number of operations of a product is not defined; implement flops(dim)."
         )
 
     def cost(self, dim: int) -> float:

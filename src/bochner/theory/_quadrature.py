@@ -291,7 +291,7 @@ def grid_mse(Z: Any, nodes: Any, probabilities: Any, m: int) -> np.ndarray:
     p = check_numbers("grid_mse", "probabilities", probabilities, "positive", lambda v: v > 0)
     if t.ndim != 1 or t.shape != p.shape:
         raise ValueError(
-            f"grid_mse: nodes and probabilities must be two lists of as many numbers, got shapes {t.shape} and {p.shape}."
+            f"grid_mse: nodes and probabilities must be two lists of equal length, got shapes {t.shape} and {p.shape}."
         )
 
     def grid(z: np.ndarray) -> np.ndarray:

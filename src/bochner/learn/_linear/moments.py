@@ -156,7 +156,7 @@ class Moments:
             return NotImplemented
         if (self.n_features, self.n_targets) != (other.n_features, other.n_targets):
             raise ValueError(
-                f"Moments: only those of the same features and targets add, got {self.n_features} features, "
+                f"Moments: only those of the same features and targets can be added, got {self.n_features} features, "
                 f"{self.n_targets} targets and {other.n_features} features, {other.n_targets} targets."
             )
         return Moments.total((self, other), self.n_features, self.n_targets)

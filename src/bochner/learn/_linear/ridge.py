@@ -298,7 +298,7 @@ class RidgeModel:
         """Errors of the rows that are at hand."""
         kept = self.kept
         if isinstance(kept, Moments):
-            raise ValueError(f"{self.options.owner}: alpha='loo' looks at every row again, and none is kept; call fit.")
+            raise ValueError(f"{self.options.owner}: alpha='loo' needs all rows again, and none were kept; call fit.")
         means, (features, Y, weights) = self.means if self.options.intercept else None, kept
         alphas, (F, Z) = self.options.grid(spectrum.equations), about(means, features, Y)
         w = np.ones(len(F)) if weights is None else weights
