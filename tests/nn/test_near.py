@@ -71,7 +71,7 @@ def test_state_of_beams():
     chosen = state.select(torch.tensor(order))
     found = linear_attention(q[order, 20:], k[order, 20:], v[order, 20:], state=chosen, **options)
     check_close(found, linear_attention(q, k, v, **options)[order, 20:], 1e-12)
-    assert state.clone().length == 20 and "3 keys met exactly" in repr(chosen)
+    assert state.clone().length == 20 and "3 keys with exact weights" in repr(chosen)
 
 
 def test_anchors_of_a_memory():

@@ -46,7 +46,16 @@ class FeatureMap:
     nbytes : int
         Size of the drawn numbers in bytes.
     derived : dict
-        Other forms of these features, such as tensors, which layers above keep as long as the map; never saved.
+        Cached forms of these features, such as tensors, which live as long as the map; never saved.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bochner import Approximation
+    >>> phi = Approximation("gaussian", n_projections=64).draw(3, rng=0)
+    >>> X = np.zeros((5, 3))
+    >>> phi.queries(X).shape, phi.gram(X).shape
+    ((5, 128), (5, 5))
     """
 
     def __init__(self, spec: Approximation, draws: Draws) -> None:

@@ -33,6 +33,12 @@ def kernels() -> dict[str, Kernel]:
     Returns
     -------
     dict of str to Kernel
+
+    Examples
+    --------
+    >>> from bochner import catalogue
+    >>> "matern-3/2" in catalogue.kernels()
+    True
     """
     return _variants(_kernels, Kernel)
 
@@ -43,6 +49,12 @@ def rotations() -> dict[str, Rotation]:
     Returns
     -------
     dict of str to Rotation
+
+    Examples
+    --------
+    >>> from bochner import catalogue
+    >>> "haar" in catalogue.rotations()
+    True
     """
     return _variants(_rotations, Rotation)
 
@@ -53,6 +65,12 @@ def geometries() -> dict[str, Geometry]:
     Returns
     -------
     dict of str to Geometry
+
+    Examples
+    --------
+    >>> from bochner import catalogue
+    >>> "simplex" in catalogue.geometries()
+    True
     """
     return _variants(_geometries, Geometry)
 
@@ -63,6 +81,12 @@ def radii() -> dict[str, RadialLaw]:
     Returns
     -------
     dict of str to RadialLaw
+
+    Examples
+    --------
+    >>> from bochner import catalogue
+    >>> "coupled" in catalogue.radii()
+    True
     """
     return _variants(_radii, RadialLaw)
 
@@ -73,6 +97,12 @@ def maps() -> dict[str, Map]:
     Returns
     -------
     dict of str to Map
+
+    Examples
+    --------
+    >>> from bochner import catalogue
+    >>> "optimal-positive" in catalogue.maps()
+    True
     """
     return _variants(_maps, Map)
 
@@ -87,6 +117,12 @@ def projections() -> dict[str, Projection]:
     Returns
     -------
     dict of str to Projection
+
+    Examples
+    --------
+    >>> from bochner import catalogue
+    >>> "orthogonal" in catalogue.projections()
+    True
     """
     found = _variants(_projections, Projection)
     R, S, D = (

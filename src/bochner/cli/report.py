@@ -120,7 +120,7 @@ def _of_estimators(found: Comparison, code: str) -> list[str]:
     header = ["estimator", found.measure, *found.header[2:]]
     highest = max(result.error for result in found.results)
     rows = (_estimator(result, found, highest) for result in found.results)
-    judged = f"All were judged on the same {found.n_folds} folds of {found.n_used} rows."
+    judged = f"All were evaluated on the same {found.n_folds} folds of {found.n_used} rows."
     return [
         f'<div class="answer">{_paragraphs([found.headline, *found.reasons])}</div>',
         f"<pre><code>{_escaped(script(code, found.code))}</code></pre>",

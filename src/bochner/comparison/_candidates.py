@@ -44,7 +44,7 @@ class EstimatorCandidate:
     growth : float
         The time of a fit grows as rows ** growth, from a few hundred to some ten thousand.
     needed : bool
-        Whether it is judged whatever the budget.
+        Whether it is evaluated whatever the budget.
     ours : bool
         Whether it is a kernel machine of this library.
     """
@@ -101,7 +101,7 @@ def _boosted(classifies: bool) -> Any:
 
 
 def _process() -> EstimatorCandidate:
-    """A Gaussian process, which scales neither columns nor targets by itself.  That for classes takes far longer."""
+    """A Gaussian process, which does not scale columns or targets automatically.  That for classes takes far longer."""
     process = make_pipeline(StandardScaler(), GaussianProcess(normalize_y=True, random_state=0))
     return EstimatorCandidate("GaussianProcess()", process, ours=True)
 

@@ -164,7 +164,7 @@ class Comparison:
 
     @property
     def headline(self) -> str:
-        """What to use, its error, and how far below the usual alternatives that is."""
+        """Headline: the recommended estimator, its error, and how far that is below the usual baselines."""
         best = self.best
         named = [(self._found(name), shown) for name, shown in _ALTERNATIVES.items()]
         named.append((self.default, _name(self.default)))
@@ -176,7 +176,7 @@ class Comparison:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """What the recommended estimator costs, why it is the best as far as other errors tell, and a faster alternative."""
+        """Cost of the recommended estimator, why it is the best as far as other errors show, and a faster alternative."""
         best, linear, boosted = self.best, self._found(LINEAR), self._found(BOOSTED)
         said = [f"{_capital(self._cost(best))}."]
         constant = self._found(CONSTANT)
@@ -218,7 +218,7 @@ class Comparison:
 
     @property
     def not_judged(self) -> tuple[str, ...]:
-        """What was left out: in one sentence what would have taken too long, and each other one with its reason."""
+        """Estimators that were left out: the slow ones in one sentence, each other one with its reason."""
         slow = [name for name, why in self.left_out.items() if why.startswith((SLOW, UNTRIED))]
         said = [f"Not evaluated for lack of time: {', '.join(slow)}."] if slow else []
         return (*said, *(f"Not evaluated: {name}, {why}." for name, why in self.left_out.items() if name not in slow))

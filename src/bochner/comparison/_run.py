@@ -317,7 +317,7 @@ class Run:
                 f"rows flexible estimators gain more."
             )
         if n_folds < self.n_folds:
-            said.append(f"{n_folds} of {self.n_folds} folds were judged in {self.budget:g} seconds.")
+            said.append(f"{n_folds} of {self.n_folds} folds were evaluated in {self.budget:g} seconds.")
         return tuple(said)
 
 

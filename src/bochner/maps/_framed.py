@@ -208,7 +208,7 @@ class Framed(InFrame):
         return self.map.family
 
     def why(self, facts: Any) -> str:
-        """That of the inner map."""
+        """Sentence of the inner map."""
         return self.map.why(facts)
 
     @property

@@ -98,7 +98,7 @@ class GeneralizedExponential(ExponentialMap):
         return "exponentials" if isinstance(self.A, str) or is_real(self.A, self._sign) else Trigonometric.family
 
     def why(self, facts: Any) -> str:
-        """That of the family."""
+        """Sentence of the family that the constants select."""
         return Trigonometric().why(facts) if self.family == Trigonometric.family else super().why(facts)
 
     @property

@@ -67,7 +67,7 @@ if _find_spec("transformers") is not None:  # otherwise `from bochner.nn import 
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs ``transformers`` when it is asked for."""
+    """Import what needs ``transformers`` on first access."""
     if name not in ("CodedCache", "LinearCache"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

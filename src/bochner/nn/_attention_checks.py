@@ -171,7 +171,7 @@ def check_near(
     kept: bool,
     process_group: object,
 ) -> None:
-    """Refuse keys that are met exactly where their weights, or their positions, are not defined."""
+    """Refuse keys with exact weights where these weights, or their positions, are not defined."""
     kernel = features.spec.kernel if isinstance(features, FeatureMap) else Softmax()
     if kernel != Softmax():
         raise ValueError(
@@ -221,7 +221,7 @@ def _checked_mask(k: Tensor, key_mask: Tensor | None) -> Tensor | None:
 
 
 def check_state(state: AttentionState | None, features: TensorFeatures, k: Tensor, v: Tensor, slots: int) -> None:
-    """Refuse keys that cannot be added to those of a state; ``slots`` of them are met exactly."""
+    """Refuse keys that cannot be added to those of a state; ``slots`` of them have exact weights."""
     if state is None or state.empty:
         return
     held = 0 if state.near is None else state.near.seen.shape[-1]

@@ -102,5 +102,5 @@ class AttentionState:
         held = "empty" if self.empty else "no sums yet"
         if self.sums is not None:
             held = f"sums of shape {tuple(self.sums.values.shape)}"
-        exact = "" if self.near is None else f", {self.near.seen.shape[-1]} keys met exactly"
+        exact = "" if self.near is None else f", {self.near.seen.shape[-1]} keys with exact weights"
         return f"<AttentionState: {self.length} positions, {held}{exact}>"

@@ -312,7 +312,7 @@ class _Trial(NamedTuple):
         return cls(call, some, x, y, call.v, exact, coded, phases, softmax(exact) @ call.v)
 
     def split(self, window: int, anchors: int, kept: int) -> tuple[Tensor, Tensor]:
-        """Output of the keys that are met exactly, and which keys these are."""
+        """Output of the keys with exact weights, and which keys these are."""
         near = self.call.near(window, anchors)
         seen = self.exact > -torch.inf
         used = torch.zeros_like(seen)

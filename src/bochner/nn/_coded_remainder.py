@@ -248,7 +248,7 @@ class Remainder(nn.Module):
         gathered : Gathered
             Keys of each block.
         used : Tensor (batch, heads, blocks, block, width) of bool
-            Which of them each query has met exactly, so that they do not count here.
+            Which of them have exact weights for each query, so that they do not count here.
         """
         b, own = blocks.shape[3], slice(start, start + blocks.shape[2] * blocks.shape[3])
         values, shift = (in_blocks(part[..., own, :], b) for part in totals[:2])

@@ -218,7 +218,7 @@ def _known_modules(model: nn.Module) -> dict[str, nn.Module]:
 
 
 def no_attention(owner: str, model: nn.Module) -> ValueError:
-    """Return the error for a model without attention that can be converted, which lists what there is."""
+    """Return the error for a model without attention that can be converted, which lists its modules."""
     known = _known_modules(model)
     if known:
         name, module = next(iter(known.items()))

@@ -38,7 +38,7 @@ class LinearLayer(CacheLayerMixin):
     Attributes
     ----------
     state : AttentionState
-        Sums over keys, and the keys that are met exactly.
+        Sums over keys, and the keys with exact weights.
     keys, values : Tensor (batch, heads, 0, d)
         No keys, with the mark of this layer: what attention to an encoder reads after its first call.
     """

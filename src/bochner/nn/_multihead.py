@@ -334,7 +334,7 @@ class RandomFeatureAttention(nn.Module):
         return heads if self.rotary is None else self.rotary(heads, start)
 
     def _normalized(self, heads: Tensor) -> Tensor:
-        """Queries or keys, divided by their lengths if that is asked for."""
+        """Queries or keys, divided by their lengths if ``normalize``."""
         return functional.normalize(heads, dim=-1) if self.normalize else heads
 
     def _split(self, x: Tensor) -> Tensor:

@@ -121,7 +121,7 @@ class OneSequence:
         return self._divided(merged(parts))
 
     def _run_near(self, state: AttentionState | None, keep: bool) -> tuple[Tensor, AttentionState | None]:
-        """The output where some keys are met exactly."""
+        """The output where some keys have exact weights."""
         kept = keep or state is not None
         if not kept and not torch.compiler.is_compiling():  # no wider than the sequence
             self = replace(self, window=min(self.window, self.q.shape[-2]), anchors=min(self.anchors, self.k.shape[-2]))
