@@ -161,11 +161,11 @@ class BoxedMap(Map):
 
     @abstractmethod
     def left_out(self, kernel: Any, m: int, margin: float) -> float:
-        """What all frequencies without a feature can add up to."""
+        """Bound on the sum of all frequencies without a feature."""
 
     @abstractmethod
     def from_images(self, kernel: Any, margin: float) -> float:
-        """What all images of the box can add to the kernel inside of it."""
+        """Bound on what all images of the box add to the kernel inside it."""
 
     @abstractmethod
     def features(self, kernel: Any, m: int) -> Features:

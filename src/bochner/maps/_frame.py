@@ -175,7 +175,7 @@ class Frame:
         return array_namespace(X).matmul(X - like(centre + self.origin, X), like(T, X))
 
     def offset(self, X: Any, *, key: bool) -> Any:
-        """What is added to the logarithms of features: (..., n, 1), for points measured from the origin."""
+        """Summand of the logarithms of features, (..., n, 1), for points measured from the origin."""
         slope = self.query_center if key else self.key_center
         constant = float(self.query_center @ self.key_center) / 2
         shifted = X - like(self.origin, X)

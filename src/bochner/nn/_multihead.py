@@ -231,7 +231,7 @@ class RandomFeatureAttention(nn.Module):
         self.features.fit_call(q, k, key_mask(key_padding_mask), self.current_scale(), again=True)
 
     def current_scale(self) -> float | Tensor:
-        """Factor of the dot products, as it is now: a number, or one for each head, (heads, 1, 1)."""
+        """Current factor of the dot products: a number, or one for each head, (heads, 1, 1)."""
         return self.scale if self.log_scale is None else self.log_scale.exp()
 
     def forward(

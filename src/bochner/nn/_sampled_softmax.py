@@ -268,7 +268,7 @@ class SampledSoftmax(ClassLogits):
         return self._sampler
 
     def extra_repr(self) -> str:
-        """What the module was built from."""
+        """Arguments that the module was built from."""
         sizes = f"{self.embedding_dim}, {self.n_classes}, n_samples={self.n_samples}"
         return f"{sizes}, sampler={self.sampler!r}, spec={self.spec!r}"
 

@@ -169,7 +169,7 @@ class EvolutionStrategy:
         return found
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that a strategy built with the same arguments needs to go on, bit for bit: arrays, numbers, strings."""
+        """State from which a strategy built with the same arguments continues bit for bit: arrays, numbers, strings."""
         return {
             "version": 1,
             "settings": self._settings(),
@@ -182,7 +182,7 @@ class EvolutionStrategy:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state: the next step is the one that would have followed.
+        """Continue from a state: the next step is the one that would have followed.
 
         Parameters
         ----------

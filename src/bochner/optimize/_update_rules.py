@@ -29,7 +29,7 @@ class SGD(UpdateRule):
     """Stochastic gradient descent: the step is the gradient."""
 
     def step(self, gradient: np.ndarray, memory: dict[str, np.ndarray], t: int) -> np.ndarray:
-        """Step along the gradient as it is."""
+        """Return the gradient unchanged."""
         return gradient
 
 
