@@ -225,7 +225,7 @@ def test_codes(bits):
             values,
             bias,
             n,
-            (0, 2),
+            (0, 4),
             (centers, turns, rows, cosines),
             coded,
             (16, first),

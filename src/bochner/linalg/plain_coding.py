@@ -129,7 +129,7 @@ def decode_coded(
     for b in range(batch):
         anchors = first[b][first[b] < low]
         close = low + np.flatnonzero(bias[b, low:n] == 0)
-        for h in range(heads[0] * code_group, heads[1] * code_group):
+        for h in range(*heads):
             g, c = h // group, h // code_group
             places = np.concatenate([close, anchors])
             shifts = np.zeros(len(places))

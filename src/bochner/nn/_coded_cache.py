@@ -330,7 +330,7 @@ class _CodedStep:
                 rows, keys, values, bias, n, heads, sides, coded, near, tuple(self.counts), phases, self.scale, *results
             )
 
-        total, threads = coded[0].shape[1], torch.get_num_threads()
+        total, threads = q.shape[1], torch.get_num_threads()
         if n < _SHARED or threads == 1:
             part((0, total))
         else:

@@ -362,7 +362,7 @@ def decode_coded(
     n : int
         Number of keys.
     heads : pair of int
-        The first and the last heads of codes to do, so that threads can share the work.
+        The first head of queries to compute, and the one after the last, so that threads can share the work.
     sides : arrays (H, d), (H, d, d), (bits, d), (bits + 1,)
         Centres and matrices of queries, rows, and the cosine for each number of different bits.
     coded : arrays (batch, code heads, capacity, words), (batch, code heads, capacity) twice
@@ -390,7 +390,7 @@ def decode_coded(
     estimates, room = np.empty(low, dtype=np.float32), np.empty((2, max(low, 1)), dtype=np.int64)
     shifts = np.empty(used.shape[2], dtype=np.float64)
     for b in range(batch):
-        for h in range(heads[0] * code_group, heads[1] * code_group):
+        for h in range(heads[0], heads[1]):
             g, c = h // group, h // code_group
             for j in range(d):
                 x[j] = root * q[b, h, j]
