@@ -166,7 +166,7 @@ def _filled(model: Any, make: Callable[[], Any], length: int) -> Any:
 
 
 def _steps(model: Any, cache: Any, count: int) -> Callable[[], Any]:
-    """As many tokens one after the other, as a text is generated."""
+    """Generation of ``count`` tokens, one after the other."""
     step = _step(model, cache)
 
     def run() -> None:
