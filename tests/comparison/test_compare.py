@@ -163,7 +163,7 @@ def test_missing_numbers_are_imputed_if_that_is_asked_for(few):
 def test_estimators_of_the_user_are_judged_too(few):
     found = bochner.compare(X, Y, candidates={"plain": LinearRegression()}, budget=PLENTY)
     assert found["plain"].error == pytest.approx(found["linear model"].error, rel=0.05)
-    with pytest.raises(ValueError, match="there is an estimator of the name 'constant' already"):
+    with pytest.raises(ValueError, match="the name 'constant' belongs to another estimator"):
         bochner.compare(X, Y, candidates={"constant": LinearRegression()})
     with pytest.raises(TypeError, match="candidate 'mine' must be an estimator with fit and predict, got 3"):
         bochner.compare(X, Y, candidates={"mine": 3})

@@ -142,7 +142,7 @@ def test_wrong_requests_are_refused_in_words(options, words):
 
 
 def test_a_plan_of_other_heads_and_a_module_of_torch_are_refused():
-    with pytest.raises(ValueError, match="of 2 heads of width 8, and the attention has 4 of width 8"):
+    with pytest.raises(ValueError, match="the plan has 2 heads of width 8, and the attention has 4 of width 8"):
         replace_attention(llama(), plan(4, heads=2))
     with pytest.raises(ValueError, match="converts attention of transformers, got MultiheadAttention"):
         replace_attention(torch.nn.MultiheadAttention(32, 4), plan(4))
