@@ -28,7 +28,7 @@ def test_wide_features_at_a_small_size(monkeypatch):
     results = list(wide.run())
     assert len(results) == 8 and all(result.value > 0 for result in results)
     assert all(result.met for result in results[4:]), results[4:]
-    assert "from 200 rows" in results[0].details and "at width 128" in results[0].details
+    assert "from 200 rows" in results[0].details and f"at width {256 // wide.FACTOR}" in results[0].details
 
 
 def test_streaming_normal_equations_are_ridge_on_the_features():
