@@ -10,18 +10,12 @@ class Catalogued:
 
     A subclass declares its facts once; `bochner.catalogue`, `recommend`, the command line, the documentation and the
     common tests read them.
-
-    Attributes
-    ----------
-    name : str
-        The name of the default instance; empty for classes that are not listed (abstract classes, and those that need
-        arguments).
-    references : tuple of str
-        Keys of the bibliography.
     """
 
+    # the name of the default instance; empty for classes that are not listed (abstract classes, and those that need
+    # arguments)
     name: ClassVar[str] = ""
-    references: ClassVar[tuple[str, ...]] = ()
+    references: ClassVar[tuple[str, ...]] = ()  # keys of the bibliography
 
     @classmethod
     def variants(cls) -> dict[str, Any]:

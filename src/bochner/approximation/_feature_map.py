@@ -22,8 +22,7 @@ from .log_features import LogFeatures, log_features
 if TYPE_CHECKING:
     from ._specification import Approximation
 
-_SHARED = 8
-"""Tiles that there are at least, so that threads have something to share, before tiles are made taller."""
+_SHARED = 8  # tiles that there are at least, so that threads have something to share, before tiles are made taller
 
 
 class FeatureMap:

@@ -13,8 +13,7 @@ from .log_features import NOTHING, key_values, query_values, stabiliser, weights
 if TYPE_CHECKING:
     from ._feature_map import FeatureMap
 
-_PRODUCT_ROWS = 384
-"""Fewest rows of a tile of products: below it, BLAS is slower per number."""
+_PRODUCT_ROWS = 384  # fewest rows of a tile of products: below it, BLAS is slower per number
 
 
 def products(phi: FeatureMap, xp: Any, X: Any, Y: Any) -> Any:

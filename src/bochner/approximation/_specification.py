@@ -18,8 +18,7 @@ from ._feature_map import FeatureMap
 from ._names import check_map, check_projection, default_map, default_projection
 from ._simulation import SimulatedError, simulate
 
-_CASE_NUMBERS = 1 << 22
-"""Size of the pairs whose closed-form errors are computed at a time."""
+_CASE_NUMBERS = 1 << 22  # size of the pairs whose closed-form errors are computed at a time
 
 
 @dataclass(frozen=True)

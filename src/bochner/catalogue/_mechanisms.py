@@ -140,8 +140,7 @@ def as_specification(
     return spec
 
 
-LARGE_DIMENSION = 1024
-"""Largest dimension in which mechanisms that take seconds to draw are tried."""
+LARGE_DIMENSION = 1024  # largest dimension in which mechanisms that take seconds to draw are tried
 
 
 def as_projection(owner: str, projection: Projection | str) -> Projection:

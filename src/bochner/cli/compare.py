@@ -16,8 +16,7 @@ from .report import Report, script, write_report
 
 DEMO, DEMO_TARGET = "even-digits", "y"
 BUDGET = 60.0  # seconds, as in `bochner.compare`
-_FOR_MECHANISMS = 0.25
-"""Share of the budget, if there is a target."""
+_FOR_MECHANISMS = 0.25  # share of the budget, if there is a target
 _ROWS, _TOP = 400, 15  # rows on which mechanisms are measured, within seconds; and lines of the table
 
 

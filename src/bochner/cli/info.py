@@ -24,8 +24,7 @@ from ..projections import Operator
 from ..reporting import environment, format_table, label, seconds, size
 from .problem import check_range, writable
 
-MOST_ENTRIES = 2**26
-"""Largest number of entries of W, some of which are drawn as dense matrices."""
+MOST_ENTRIES = 2**26  # largest number of entries of W, some of which are drawn as dense matrices
 
 
 def register(commands: Any) -> None:
@@ -158,8 +157,7 @@ def draw_couplings(path: Path, d: int = 8) -> None:
     figure.savefig(path, dpi=120)
 
 
-Check = Callable[[], str]
-"""Does the check and returns what it found; raises if the answer is wrong."""
+Check = Callable[[], str]  # does the check and returns what it found; raises if the answer is wrong
 
 
 def inner_loops() -> str:

@@ -18,8 +18,7 @@ from .. import __version__
 from ..reporting import printable
 from . import compare, info, recommend
 
-GROUP = "bochner.plugins"
-"""Entry points of this group, in installed packages, are loaded by every command."""
+GROUP = "bochner.plugins"  # entry points of this group, in installed packages, are loaded by every command
 
 
 class PluginError(ValueError):

@@ -17,47 +17,25 @@ from ..selection._applicable import label_of, planned
 from ..selection._prediction import DrawnRows, seconds_per_row
 from ..selection._sample import Sample
 
-_AGAIN, _CLOSE = 4, 1.15
-"""Mechanisms within this factor of the lowest error are drawn so many times as often."""
+_AGAIN, _CLOSE = 4, 1.15  # mechanisms within this factor of the lowest error are drawn so many times as often
 _THEORY_ROWS = 64  # rows of each side for closed forms, which can cost as much for a pair as many draws of it
-_RARE = 2.0
-"""Factor between closed form and measurement above which draws too rare to be seen carry the error."""
+_RARE = 2.0  # factor between closed form and measurement above which draws too rare to be seen carry the error
 
 
 @dataclass(frozen=True)
 class MeasuredMechanism:
-    """Measurements of one mechanism.
+    """Measurements of one mechanism."""
 
-    Attributes
-    ----------
-    label : str
-        Short name of map and projection.
-    spec : str
-        The ``repr`` of its specification, which rebuilds it.
-    kind : {"landmarks", "independent", "other"}
-        Uniform landmarks are the features of scikit-learn's Nystroem, independent cosines those of its RBFSampler.
-    n_features : int
-        Width of the features.
-    error, standard_error : float
-        Relative Frobenius error of the Gram matrix, root mean square over draws, and its standard error.
-    predicted : float or None
-        The closed form of the same error; None if there is none.
-    n_draws : int
-        Number of draws.
-    seconds_per_row : float
-        Time of the features.
-    positive, unbiased : bool
-    """
-
-    label: str
-    spec: str
+    label: str  # short name of map and projection
+    spec: str  # the ``repr`` of its specification, which rebuilds it
+    # uniform landmarks are the features of scikit-learn's Nystroem, independent cosines those of its RBFSampler
     kind: str
-    n_features: int
-    error: float
+    n_features: int  # width of the features
+    error: float  # relative Frobenius error of the Gram matrix, root mean square over draws, and its standard error
     standard_error: float
-    predicted: float | None
-    n_draws: int
-    seconds_per_row: float
+    predicted: float | None  # the closed form of the same error; None if there is none
+    n_draws: int  # number of draws
+    seconds_per_row: float  # time of the features
     positive: bool
     unbiased: bool
 

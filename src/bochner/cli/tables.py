@@ -21,40 +21,25 @@ _UNKNOWN = "missing"
 
 @dataclass(frozen=True)
 class Table:
-    """A checked matrix with named columns.
+    """A checked matrix with named columns."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the file.
-    X : float array (n, d)
-        The numbers; columns of numbers come first, then those that encode categories.  NaN where a number is missing
-        and ``impute`` was asked for.
-    columns : tuple of str
-        Names of the columns; ``"colour=red"`` for a category.
-    keys : float array (p, d) or None
-        A second matrix, if the file contains queries and keys.
-    y, target : array (n,) or None, str
-        The target, if one was asked for, as numbers or text, and its name.
-    encoded, constant : tuple of str
-        Columns of the file that hold categories, and that were left out since they are constant.
-    n_numbers, n_left_out : int
-        How many of the columns are numbers of the file, and rows that were left out since a value is missing.
-    code : str
-        Lines that read ``X`` and ``y`` with pandas.
-    """
-
-    name: str
+    name: str  # name of the file
+    # (n, d): the numbers; columns of numbers come first, then those that encode categories. NaN where a number is
+    # missing and ``impute`` was asked for.
     X: np.ndarray = field(repr=False)
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # names of the columns; ``"colour=red"`` for a category
+    # (p, d): a second matrix, if the file contains queries and keys
     keys: np.ndarray | None = field(default=None, repr=False)
+    # (n,): the target, if one was asked for, as numbers or text, and its name
     y: np.ndarray | None = field(default=None, repr=False)
     target: str = ""
+    # columns of the file that hold categories, and that were left out since they are constant
     encoded: tuple[str, ...] = ()
     constant: tuple[str, ...] = ()
+    # how many of the columns are numbers of the file, and rows that were left out since a value is missing
     n_numbers: int = 0
     n_left_out: int = 0
-    code: str = ""
+    code: str = ""  # lines that read ``X`` and ``y`` with pandas
 
 
 def read_table(

@@ -33,27 +33,13 @@ _NARROW = 256  # features of the narrow machine, for who needs speed
 
 @dataclass(frozen=True)
 class EstimatorCandidate:
-    """An estimator under a name.
+    """An estimator under a name."""
 
-    Attributes
-    ----------
-    name : str
-        What the tables call it.
-    estimator : estimator
-        Unfitted.
-    growth : float
-        The time of a fit grows as rows ** growth, from a few hundred to some ten thousand.
-    needed : bool
-        Whether it is evaluated whatever the budget.
-    ours : bool
-        Whether it is a kernel machine of this library.
-    """
-
-    name: str
-    estimator: Any
-    growth: float = 1.0
-    needed: bool = False
-    ours: bool = False
+    name: str  # what the tables call it
+    estimator: Any  # unfitted
+    growth: float = 1.0  # the time of a fit grows as rows ** growth, from a few hundred to some ten thousand
+    needed: bool = False  # whether it is evaluated whatever the budget
+    ours: bool = False  # whether it is a kernel machine of this library
 
 
 def standard_candidates(classifies: bool, n_columns: int, *, impute: bool = False) -> list[EstimatorCandidate]:

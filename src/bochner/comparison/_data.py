@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-_MOST_CLASSES = 20
-"""Whole numbers are classes if there are no more different ones."""
+_MOST_CLASSES = 20  # whole numbers are classes if there are no more different ones
 _TASKS = ("regression", "classification")
 
 

@@ -24,15 +24,11 @@ from ._data import checked
 BUDGET = 60.0  # seconds
 _FOLDS, _LEAST_FOLDS = 5, 3  # scikit-learn's default; with two the standard error would have one degree of freedom
 _ENOUGH, _FEW, _LEAST_ROWS = 2000, 500, 200  # rows down to which all, quick and needed candidates stay; see `_planned`
-_SHARE = 0.3
-"""Share of the time that one candidate may take where there is no time for all."""
+_SHARE = 0.3  # share of the time that one candidate may take where there is no time for all
 _FIRST_TRIAL, _STEP = 100, 3  # rows of the first trial fit, and the factor to the next: two fits tell how time grows
-_TRIAL = 0.03
-"""Share of the budget for one trial fit, beyond the two smallest sizes."""
-_LONG_TRIAL = 0.25
-"""Seconds from which the first fit is repeated."""
-_SPENT = 0.8
-"""Share of the remaining time that is planned, since predictions of times err by some tens of percent."""
+_TRIAL = 0.03  # share of the budget for one trial fit, beyond the two smallest sizes
+_LONG_TRIAL = 0.25  # seconds from which the first fit is repeated
+_SPENT = 0.8  # share of the remaining time that is planned, since predictions of times err by some tens of percent
 _ONE_FIT = 0.1
 """Share of the budget for one fit: what is predicted wrong by a factor of three then costs a fifth of the budget."""
 

@@ -20,10 +20,8 @@ from ..learn._column_moments import ColumnMoments
 from ..learn._row_source import Chunk, check_present, check_sizes, check_some_weight, named, rows_in_memory
 from ..linalg.engine import threads
 
-SPLIT_EVERY = 8
-"""Number of parts that one task adds; a tree of 1000 blocks is four levels deep."""
-_GLANCE = 10_000
-"""Largest number of rows from which maps choose their constants."""
+SPLIT_EVERY = 8  # number of parts that one task adds; a tree of 1000 blocks is four levels deep
+_GLANCE = 10_000  # largest number of rows from which maps choose their constants
 _UNLIMITED = 1 << 62  # more rows than any collection has
 
 T = TypeVar("T")

@@ -11,8 +11,7 @@ from .._random import RNG, streams
 from .._validation import check_count, check_fraction, check_instance, check_option
 from ._node_kernels import NodeKernel, as_adjacency, as_nodes, normalized
 
-BLOCK = 2**15
-"""Nodes whose walks run side by side: their state stays in a cache."""
+BLOCK = 2**15  # nodes whose walks run side by side: their state stays in a cache
 LENGTHS = ("stratified", "antithetic", "independent")
 DIRECTIONS = ("repelling", "independent")
 

@@ -21,10 +21,8 @@ from ._distances import Lengthscale
 from ._matern import LOG_FAST, LOG_NEGLIGIBLE, LOG_TINY, SMALLEST_GAMMA, Mixture, evaluate
 from ._scale_mixtures import PowerOfDistance, raised, scales_from_log_rates
 
-_FARTHEST = 300.0
-"""Logarithms of rates beyond which they are the same for all distances that count."""
-SMALLEST_SHAPE, LARGEST_SHAPE = 0.05, 1e4
-"""Shapes of a Beta law whose rule has some thousand nodes at most."""
+_FARTHEST = 300.0  # logarithms of rates beyond which they are the same for all distances that count
+SMALLEST_SHAPE, LARGEST_SHAPE = 0.05, 1e4  # shapes of a Beta law whose rule has some thousand nodes at most
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,7 @@ from ._feature_parameters import FeatureParameters, draw_features
 
 _QUERIES_AT_ONCE = 16  # queries of a tile: each reads candidates of its own, so that more would not share work
 _DEFAULT_BITS = 256  # docs/learn.md measures the recall of these
-_MANY = 1 << 20
-"""More rows than a block has."""
+_MANY = 1 << 20  # more rows than a block has
 
 
 class AngularHash(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstimator):

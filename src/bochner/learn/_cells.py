@@ -17,25 +17,14 @@ from scipy import sparse
 from .._validation import shown
 from ._row_source import is_missing, named
 
-MOST_LEVELS = 64
-"""Levels of a column that have a place of their own: the most frequent ones, of at least two rows."""
-_GAP = ""
-"""Level of a missing category; words are never empty, since those count as missing."""
+MOST_LEVELS = 64  # levels of a column that have a place of their own: the most frequent ones, of at least two rows
+_GAP = ""  # level of a missing category; words are never empty, since those count as missing
 _CATEGORIES = ("category", "Categorical", "Enum", "bool", "boolean", "Boolean")
 
 
 @dataclass(frozen=True)
 class Cells:
     """How each column of a table becomes columns of numbers.
-
-    Parameters
-    ----------
-    levels : tuple of (tuple of str or None)
-        For each column its levels in order, or None for a column of numbers.
-    fills : array (d,)
-        What stands for a gap: the median of a column of numbers; NaN for categories.
-    gaps : array (d,) of bool
-        Which columns of numbers had gaps, and have an indicator.
 
     Examples
     --------
@@ -50,9 +39,9 @@ class Cells:
     ((1, 2), (2, 4))
     """
 
-    levels: tuple[tuple[str, ...] | None, ...]
-    fills: np.ndarray
-    gaps: np.ndarray
+    levels: tuple[tuple[str, ...] | None, ...]  # for each column its levels in order, or None for a column of numbers
+    fills: np.ndarray  # (d,): what stands for a gap: the median of a column of numbers; NaN for categories
+    gaps: np.ndarray  # (d,): which columns of numbers had gaps, and have an indicator
 
     @classmethod
     def of(cls, owner: str, X: Any) -> Cells | None:

@@ -38,8 +38,7 @@ from ._selection import (
 
 _SAMPLE_ROWS, _SAMPLE_NUMBERS, _LEAST_ROWS = 8192, 1 << 25, 64
 """Rows of the sample, the numbers that it may have (256 MB), and the rows that it has in any case."""
-_JUDGED_ROWS = 2048
-"""Rows whose leave-one-out errors choose the alpha of the final fit."""
+_JUDGED_ROWS = 2048  # rows whose leave-one-out errors choose the alpha of the final fit
 _LARGEST_ORDER = 2048
 """Order of a matrix up to which it is decomposed, rather than factored for one alpha after another."""
 _WIDE_COLUMNS = 2000

@@ -15,15 +15,9 @@ from .._validation import shown
 
 @dataclass(frozen=True)
 class Labels:
-    """The classes in each column of y and their counts; those of two sets of rows can be added.
+    """The classes in each column of y and their counts; those of two sets of rows can be added."""
 
-    Attributes
-    ----------
-    columns : tuple of (classes, counts)
-        One pair per column of y.
-    """
-
-    columns: tuple[tuple[np.ndarray, np.ndarray], ...]
+    columns: tuple[tuple[np.ndarray, np.ndarray], ...]  # one pair per column of y
 
     @classmethod
     def of(cls, y: Any, weights: Any = None) -> Labels:

@@ -15,15 +15,6 @@ from ..kernels._bandwidth import above_rounding
 class ColumnMoments:
     """Weight, means and squares about the means of each column; two parts merge without cancellation.
 
-    Attributes
-    ----------
-    weight : float
-        Sum of the weights of the rows.
-    mean, squares : float64 arrays (d,)
-        Means, and weighted squares about them.
-    sparse : bool
-        Whether the rows come from sparse matrices, which must not be centred.
-
     Examples
     --------
     >>> import numpy as np
@@ -33,10 +24,10 @@ class ColumnMoments:
     (True, True)
     """
 
-    weight: float
-    mean: np.ndarray
+    weight: float  # sum of the weights of the rows
+    mean: np.ndarray  # (d,): means, and weighted squares about them
     squares: np.ndarray
-    sparse: bool = False
+    sparse: bool = False  # whether the rows come from sparse matrices, which must not be centred
 
     @classmethod
     def of(cls, X: Any, weights: np.ndarray | None = None) -> ColumnMoments:

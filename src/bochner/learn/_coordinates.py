@@ -14,22 +14,16 @@ from scipy import sparse
 from ..approximation import FeatureMap
 from ._row_source import RowSource
 
-_BEYOND = 0.1
-"""Share of the range of a column beyond which rows are clipped: a smooth kernel may extrapolate wildly."""
+_BEYOND = 0.1  # share of the range of a column beyond which rows are clipped: a smooth kernel may extrapolate wildly
 _LONG_TAIL = 5.0
 """Robust deviations from the median from which a column has a long tail: normal ones have no such number in a million."""
-_MOST_STRETCHED = 4.0
-"""Largest scale of zeros and ones: that of a level in six of a hundred rows."""
-_SAMPLE_ROWS = 8192
-"""Rows to which columns are looked at for wild cells and long tails."""
-_SAME_SCALE = 1.5
-"""Ratio of the deviations of columns up to which it does not matter whether they are standardised."""
+_MOST_STRETCHED = 4.0  # largest scale of zeros and ones: that of a level in six of a hundred rows
+_SAMPLE_ROWS = 8192  # rows to which columns are looked at for wild cells and long tails
+_SAME_SCALE = 1.5  # ratio of the deviations of columns up to which it does not matter whether they are standardised
 _OUTLYING, _LIMIT = 8.0, 5.0
 """Standard deviations from which clipping is tried, and where columns are clipped, in robust deviations."""
-_CATEGORY_FACTORS = (0.5, 2.0)
-"""Scales of categories beside that of a standardised column."""
-STANDARD, CLIPPED, COMPRESSED, RAW = "standardised", "clipped", "compressed", "as they are"
-"""Names of the candidates."""
+_CATEGORY_FACTORS = (0.5, 2.0)  # scales of categories beside that of a standardised column
+STANDARD, CLIPPED, COMPRESSED, RAW = "standardised", "clipped", "compressed", "as they are"  # names of the candidates
 
 
 @dataclass(frozen=True)
@@ -41,22 +35,6 @@ class Coordinates:
 
     Sparse rows are never centred, so that they stay sparse; a matrix makes them dense.
 
-    Parameters
-    ----------
-    center : array (d,) or None
-        c, or None for zero.
-    scale : array (d,) or None
-        s, or None for ones.
-    matrix : array (d, r) or (d,), or None
-        M, or the diagonal of it, or None for the identity.
-    limit : float or None
-        Largest size of the coordinates before M, to which others are clipped; None for no limit.
-    bounds : array (2, d) or None
-        Least and largest value of each column, to which others are clipped, so that predictions beyond the rows of the fit
-        stay what they are at their edge; None for no bounds.  Sparse rows have none.
-    compressed : array (d,) of bool, or None
-        Columns that are compressed; None for none.
-
     Examples
     --------
     >>> import numpy as np
@@ -64,12 +42,15 @@ class Coordinates:
     array([[ 0., 10.]])
     """
 
-    center: np.ndarray | None = None
-    scale: np.ndarray | None = None
-    matrix: np.ndarray | None = None
+    center: np.ndarray | None = None  # (d,): c, or None for zero
+    scale: np.ndarray | None = None  # (d,): s, or None for ones
+    matrix: np.ndarray | None = None  # (d, r): M, or the diagonal of it, or None for the identity
+    # largest size of the coordinates before M, to which others are clipped; None for no limit
     limit: float | None = None
+    # (2, d): least and largest value of each column, to which others are clipped, so that predictions beyond the rows
+    # of the fit stay what they are at their edge; None for no bounds. Sparse rows have none.
     bounds: np.ndarray | None = None
-    compressed: np.ndarray | None = None
+    compressed: np.ndarray | None = None  # (d,): columns that are compressed; None for none
 
     @classmethod
     def standard(cls, rows: RowSource) -> Coordinates:

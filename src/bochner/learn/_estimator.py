@@ -25,8 +25,7 @@ from ._row_source import RowSource, check_present, check_sizes, check_some_weigh
 from ._state import from_plain, to_plain
 
 FLOATS = (np.float64, np.float32)
-NO_TARGETS = "no_validation"
-"""scikit-learn's marker for rows without targets."""
+NO_TARGETS = "no_validation"  # scikit-learn's marker for rows without targets
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -80,24 +79,12 @@ def n_jobs_threads(owner: str, n_jobs: Any) -> Iterator[None]:
 
 
 class RowEstimator(BaseEstimator):
-    """Base class of all estimators, which checks their input.  An instance has a parameter ``n_jobs``.
+    """Base class of all estimators, which checks their input.  An instance has a parameter ``n_jobs``."""
 
-    Attributes
-    ----------
-    _dtypes : tuple of types
-        Accepted precisions; rows of other types are converted to the first.
-    _target_options : dict
-        Options for scikit-learn's check of targets.
-    _reads_cells : bool
-        Whether tables may have categories and gaps.
-    cells_ : Cells or None
-        How the columns of a table with categories or gaps become numbers.
-    """
-
-    _dtypes: ClassVar[tuple[Any, ...]] = FLOATS
-    _target_options: ClassVar[dict[str, Any]] = {}
-    _reads_cells: ClassVar[bool] = False
-    cells_: Cells | None = None
+    _dtypes: ClassVar[tuple[Any, ...]] = FLOATS  # accepted precisions; rows of other types are converted to the first
+    _target_options: ClassVar[dict[str, Any]] = {}  # options for scikit-learn's check of targets
+    _reads_cells: ClassVar[bool] = False  # whether tables may have categories and gaps
+    cells_: Cells | None = None  # how the columns of a table with categories or gaps become numbers
     n_jobs: Any
 
     def _rows(self, X: Any, y: Any = NO_TARGETS, sample_weight: Any = None, *, reset: bool = False) -> RowSource:

@@ -31,10 +31,8 @@ _TRIED_ROWS, _FEWEST = 4096, 1600
 """Rows of each half on which bandwidth and alpha are tried again, and rows of all from which that is worth it."""
 _OF_CLASSES = 10.0
 """Tolerances of conjugate gradients for classes: wrong ones of krkopt stand still at a hundred times as many."""
-_WORTH = 0.01
-"""Share of the error for which a walk goes on."""
-_MOST_TRIALS = 6
-"""Steps of a walk, each of which is a factorisation of `_TRIED_ROWS` rows: a second or two."""
+_WORTH = 0.01  # share of the error for which a walk goes on
+_MOST_TRIALS = 6  # steps of a walk, each of which is a factorisation of `_TRIED_ROWS` rows: a second or two
 
 
 def is_exact(value: Any) -> bool:
@@ -44,18 +42,10 @@ def is_exact(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class ExactKernel:
-    """The kernel with the rows of a fit, in place of drawn features.
+    """The kernel with the rows of a fit, in place of drawn features."""
 
-    Parameters
-    ----------
-    plan : str
-        Specification with the kernel, as JSON.
-    points : array (n, d)
-        The rows, in the coordinates of the kernel.
-    """
-
-    plan: str
-    points: np.ndarray = field(repr=False)
+    plan: str  # specification with the kernel, as JSON
+    points: np.ndarray = field(repr=False)  # (n, d): the rows, in the coordinates of the kernel
 
     symmetric = True
 

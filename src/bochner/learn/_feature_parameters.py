@@ -18,25 +18,15 @@ from ._row_source import RowSource
 
 
 class FeatureParameters(NamedTuple):
-    """The parameters that all estimators of features share, as they were passed to the constructor.
+    """The parameters that all estimators of features share, as they were passed to the constructor."""
 
-    Attributes
-    ----------
-    kernel : Kernel, str or None
-        A kernel, or its name (`bochner.catalogue.kernels()`); None for a map that has its own (`maps.Pointwise`).
-    gamma : "scale", "median", float or None
-        See `bochner.kernels.resolve_bandwidth`.  None leaves a kernel unchanged, and means ``"scale"`` for a name.
-    map, projection : Map, Projection, str or None
-        Values, names, or None for the default of the kernel and the map.
-    n_components : int
-        Width of the features.
-    """
-
+    # a kernel, or its name (`bochner.catalogue.kernels()`); None for a map that has its own (`maps.Pointwise`)
     kernel: Any = "gaussian"
+    # see `bochner.kernels.resolve_bandwidth`. None leaves a kernel unchanged, and means ``"scale"`` for a name.
     gamma: Any = None
-    map: Any = None
+    map: Any = None  # values, names, or None for the default of the kernel and the map
     projection: Any = None
-    n_components: Any = 256
+    n_components: Any = 256  # width of the features
 
 
 def draw_features(parameters: FeatureParameters, rows: RowSource, random_state: Any, *, symmetric: bool) -> FeatureMap:

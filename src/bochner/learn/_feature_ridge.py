@@ -39,14 +39,11 @@ _FIRST_ROWS, _FEWEST_FEATURES = 1024, 256
 """Rows that choose the alpha from which the search begins, with as many of the features for each row as all rows have: on
 all features, few rows would ask for far less regularisation (two decades at 3,000 x 3,000 and 6,000 x 2,000).  With fewer
 features than these nothing may be learned."""
-_JUDGED_ROWS = 1024
-"""Rows whose leverages are computed to choose alpha: the same ones for each value."""
-_DECOMPOSED = 2048
-"""Order up to which equations are decomposed, rather than factored for one alpha after another."""
+_JUDGED_ROWS = 1024  # rows whose leverages are computed to choose alpha: the same ones for each value
+_DECOMPOSED = 2048  # order up to which equations are decomposed, rather than factored for one alpha after another
 _ALL_TRIED = 512
 """Order up to which every alpha is tried: a search downhill can end on a plateau, and saves little there."""
-_CHUNK_NUMBERS = 1 << 22
-"""Numbers of a chunk of rows, whose products are added in one sum."""
+_CHUNK_NUMBERS = 1 << 22  # numbers of a chunk of rows, whose products are added in one sum
 _CLEAR = 100.0
 """Regularisation per rounding error from which products in float32 are accurate enough: 1 % of it at most."""
 

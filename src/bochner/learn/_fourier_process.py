@@ -30,10 +30,8 @@ LARGEST = {1: 1 << 18, 2: 1 << 18, 3: 1 << 16}
 _MISSED = 0.27
 """Root mean square of the part of the mean that features leave out, in units of ``tolerance``; maxima are larger: with
 0.3, the largest error at a million of ten million rows was 1.01 tolerances."""
-_STREAM = 100
-"""Rows of a stream, in units of the first part, that the number of features is chosen for."""
-_SEARCH_ROWS = 1000
-"""Rows on which hyperparameters are chosen, at most."""
+_STREAM = 100  # rows of a stream, in units of the first part, that the number of features is chosen for
+_SEARCH_ROWS = 1000  # rows on which hyperparameters are chosen, at most
 _SOLVED = 0.3
 """Error of conjugate gradients for the mean, in units of ``tolerance``.  It is measured at the rows, and larger between
 clusters of them: with 1.0, up to nine tolerances on 2000 rows in 12 clusters."""

@@ -24,14 +24,12 @@ from ._linear.laplace import Passes, find_mode, hessian, laplace_evidence, log_e
 from ._linear.likelihoods import Likelihood, likelihood_of
 from ._row_source import Chunk, RowSource, check_finite
 
-_MAX_ORDER = 20_000
-"""Largest order of the covariance matrix of the weights: 3.2 GB."""
+_MAX_ORDER = 20_000  # largest order of the covariance matrix of the weights: 3.2 GB
 _AMPLITUDE_RANGE = (
     1e-4,
     1e5,
 )  # bounds of the search: at its ends probabilities are nearly equal, or nearly zero and one
-_KEPT_NUMBERS = 1 << 25
-"""Size of features that are kept between passes, 256 MB; for more rows they are recomputed."""
+_KEPT_NUMBERS = 1 << 25  # size of features that are kept between passes, 256 MB; for more rows they are recomputed
 
 
 class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):

@@ -27,17 +27,13 @@ from ._row_source import RowSource
 
 _AUTO_ORDER = 1024
 """Order of dense algebra where the width is chosen: below that of threaded factorisations, whose bits depend on threads."""
-_LENGTH_RANGE = np.log(1e3)
-"""Largest distance of a lengthscale from its initial value, in logarithms."""
-_RESTART_RANGE = np.log(10.0)
-"""Largest distance of additional starting points, in logarithms."""
-_REFUSED = 1e25
-"""Value of the loss if the factorisation fails because of rounding: the line search steps back from it."""
+_LENGTH_RANGE = np.log(1e3)  # largest distance of a lengthscale from its initial value, in logarithms
+_RESTART_RANGE = np.log(10.0)  # largest distance of additional starting points, in logarithms
+_REFUSED = 1e25  # value of the loss if the factorisation fails because of rounding: the line search steps back from it
 _SPREAD_ROWS, _WILD = 8192, 4.0
 """Rows on which the spread of columns is measured, and the ratio of deviation and spread above which a column has wild
 numbers: a lognormal column of unit logarithmic deviation has 2."""
-_STEP = 1e-5
-"""Step of central differences in the logarithm: the cube root of the rounding error of float64."""
+_STEP = 1e-5  # step of central differences in the logarithm: the cube root of the rounding error of float64
 
 
 class GaussianEstimator(Compactable, FeatureEstimator):
@@ -234,18 +230,10 @@ def _by_differences(phi: FeatureMap, X: np.ndarray, G: np.ndarray, n_scales: int
 
 
 class Others(NamedTuple):
-    """The hyperparameters beside the lengthscales, in logarithms.
+    """The hyperparameters beside the lengthscales, in logarithms."""
 
-    Attributes
-    ----------
-    start : callable
-        From features to where to start.
-    bounds : float64 array (k, 2)
-        Lowest and highest; a pair of equal numbers holds one.
-    """
-
-    start: Callable[[np.ndarray], np.ndarray]
-    bounds: np.ndarray
+    start: Callable[[np.ndarray], np.ndarray]  # from features to where to start
+    bounds: np.ndarray  # (k, 2): lowest and highest; a pair of equal numbers holds one
 
 
 class Optimum(NamedTuple):

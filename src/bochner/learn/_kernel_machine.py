@@ -31,8 +31,7 @@ from ._uncertainty import KEPT_ROWS, KeptRows
 
 METHODS = ("ridge", "nadaraya-watson")
 GAUSSIAN_NAMES = ("gaussian", "rbf")
-AVERAGE_WIDTH = 1024
-"""Width of weighted averages, which have no error to choose it by."""
+AVERAGE_WIDTH = 1024  # width of weighted averages, which have no error to choose it by
 
 
 def streams(machine: Any) -> bool:

@@ -23,12 +23,9 @@ from ._row_source import Chunk, RowSource
 LOSSES = ("squared", "huber", "quantile")
 _NORMAL_MAD, _NORMAL_RANGE = 0.6745, 2.5631
 """Median size, and the distance between the tenths at both ends, of a normal law of deviation one."""
-_CLIPPED = 5.0
-"""Deviations from the median at which targets are clipped for the search and for the first fit."""
-_SMOOTH = 0.01
-"""Residuals, in units of the scale, within which the loss of quantiles is a parabola."""
-_STEPS, _SAMPLE_STEPS = 100, 30
-"""Most fits to all rows, and to the sample on which alpha is chosen."""
+_CLIPPED = 5.0  # deviations from the median at which targets are clipped for the search and for the first fit
+_SMOOTH = 0.01  # residuals, in units of the scale, within which the loss of quantiles is a parabola
+_STEPS, _SAMPLE_STEPS = 100, 30  # most fits to all rows, and to the sample on which alpha is chosen
 _TOLERANCE, _SAMPLE_TOLERANCE = 1e-7, 1e-4
 """Share of the objective by which a step must lower it to be followed by another."""
 _FOLDS = 5  # as in scikit-learn; of 80 rows, 64 remain to fit
@@ -42,20 +39,12 @@ class Loss:
 
     With the scale s it is :math:`r^2` for :math:`|r|\le c=\epsilon s` and :math:`2c|r|-c^2` beyond (Huber), or
     :math:`s(|r|+(2\tau-1)r)`, twice the scale times the pinball loss, with a parabola for :math:`|r|<s/100`.
-
-    Parameters
-    ----------
-    name : {"huber", "quantile"}
-    epsilon, quantile : float
-        :math:`\epsilon` and :math:`\tau`.
-    scale : float
-        s, a robust standard deviation of the residuals, which gives the loss the units of squares.
     """
 
     name: str
-    epsilon: float
+    epsilon: float  # epsilon and tau
     quantile: float
-    scale: float = 1.0
+    scale: float = 1.0  # s, a robust standard deviation of the residuals, which gives the loss the units of squares
 
     def __call__(self, r: np.ndarray) -> np.ndarray:
         """Return losses of residuals."""

@@ -21,25 +21,18 @@ from ._selection import EXACT_TRIAL_ROWS, LONGEST, MATERIAL, PERFECT, STEPS, WOR
 if TYPE_CHECKING:
     from ._search import Search
 
-LEAST = 1e-3
-"""Share of the mean eigenvalue that every direction keeps."""
+LEAST = 1e-3  # share of the mean eigenvalue that every direction keeps
 MEDIAN_ROWS = 500  # 125,000 distances: enough for a start that the search moves
-_HALVED = 0.02
-"""Share of the error for which the bandwidth is halved."""
-_MOST_TARGETS = 4
-"""Targets whose gradients are taken; of more targets, so many random combinations."""
-_STEP = 1e-3
-"""Relative change of the bandwidth whose effect is the derivative of the kernel in the distance."""
+_HALVED = 0.02  # share of the error for which the bandwidth is halved
+_MOST_TARGETS = 4  # targets whose gradients are taken; of more targets, so many random combinations
+_STEP = 1e-3  # relative change of the bandwidth whose effect is the derivative of the kernel in the distance
 _ITERATIONS, _DIAGONAL = 10, 2
 """Most iterates of a diagonal metric, and of a matrix, and most of the former before the latter."""
 MOST_LEARNED, _FIRST_LEARNED, FEWEST = 1024, 512, 30
 """Most rows from which a metric is learned, those of its iterates but the last, and fewest."""
-_POOR = 0.8
-"""Error from which columns are screened before a metric is learned."""
-_ASTRAY = 1.5
-"""Ratio of leave-one-out errors from which a metric of a fold is better than that of all rows."""
-MOST_COLUMNS = 1024
-"""Most columns of a metric that is a matrix."""
+_POOR = 0.8  # error from which columns are screened before a metric is learned
+_ASTRAY = 1.5  # ratio of leave-one-out errors from which a metric of a fold is better than that of all rows
+MOST_COLUMNS = 1024  # most columns of a metric that is a matrix
 
 
 def given_root(owner: str, metric: Any, d: int) -> np.ndarray:

@@ -17,18 +17,10 @@ from ._row_source import Chunk, RowSource
 
 @dataclass(frozen=True)
 class TargetSums:
-    """Sums of key features by target, and of the targets; those of two sets of rows can be added in any order.
+    """Sums of key features by target, and of the targets; those of two sets of rows can be added in any order."""
 
-    Attributes
-    ----------
-    keys : KeySums
-        In float64: a column for each target, and one for the weights.
-    totals : float64 array (t + 1,)
-        Sums of weighted targets, and of the weights.
-    """
-
-    keys: KeySums
-    totals: np.ndarray
+    keys: KeySums  # in float64: a column for each target, and one for the weights
+    totals: np.ndarray  # (t + 1,): sums of weighted targets, and of the weights
 
     @classmethod
     def of(cls, phi: FeatureMap, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None) -> TargetSums:

@@ -15,8 +15,7 @@ from ._linear.spectrum import Scaling
 from ._row_source import rows_in_memory
 
 _OWNER = "GaussianProcess.sample_functions"
-_PATH_WIDTH = 512
-"""Width of the random features of a function of the prior."""
+_PATH_WIDTH = 512  # width of the random features of a function of the prior
 
 
 class PriorFunction(NamedTuple):

@@ -25,42 +25,26 @@ GRID_ROWS, SEARCH_ROWS = 400, 1000
 """Rows of a decomposition for each point of the grid, and of each step of L-BFGS, which takes a tenth of a second."""
 _GRID = 2.0 ** np.arange(-9, 4, 1.5)
 """Bandwidths in units of the median distance: sin(100 x) on the unit interval needs a thirtieth of it."""
-_KEPT = 2
-"""Kernels that go on from the grid to L-BFGS."""
+_KEPT = 2  # kernels that go on from the grid to L-BFGS
 _RANGE = np.log(1e4)
 """Largest distance of a lengthscale from its start, in logarithms: a column that does not matter gets a long one."""
-_NOISE, _AMPLITUDE = (1e-6, 1e2), (1e-4, 1e4)
-"""Noise and amplitude, in units of the mean square of the targets."""
-_STEP = 1e-4
-"""Relative step of the differences that give the derivative of a profile."""
+_NOISE, _AMPLITUDE = (1e-6, 1e2), (1e-4, 1e4)  # noise and amplitude, in units of the mean square of the targets
+_STEP = 1e-4  # relative step of the differences that give the derivative of a profile
 _REFUSED = 1e25  # loss where a factorisation fails: the line search steps back from it
-_FOLDS, _FEWEST = 3, 30
-"""Parts of the rows for which hyperparameters are found without them, and fewest rows for that."""
+_FOLDS, _FEWEST = 3, 30  # parts of the rows for which hyperparameters are found without them, and fewest rows for that
 _WIDEST = 1.25
 """Largest factor of standard deviations: without a third of 150 to 300 rows the search may lose its way (1.8 on pol, where
 1.1 was right), and factors up to 1.25 are what test rows of the tables of the design half ask for."""
 
 
 class ProcessCandidate(NamedTuple):
-    """A kernel with its lengthscales, and the log marginal likelihood of the rows of the search.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    value : float
-        Log marginal likelihood, less half the logarithm of the number of rows for each hyperparameter.
-    ard : bool
-        Whether each column has a lengthscale of its own.
-    n_rows : int
-    noise, amplitude : float
-        Variances at which the likelihood has this value.
-    """
+    """A kernel with its lengthscales, and the log marginal likelihood of the rows of the search."""
 
     kernel: Any
-    value: float
-    ard: bool
+    value: float  # log marginal likelihood, less half the logarithm of the number of rows for each hyperparameter
+    ard: bool  # whether each column has a lengthscale of its own
     n_rows: int
-    noise: float
+    noise: float  # variances at which the likelihood has this value
     amplitude: float
 
 

@@ -17,14 +17,12 @@ from .._progress import progress
 from ..kernels._bandwidth import variance_of
 from ._column_moments import ColumnMoments
 
-_CHUNK_NUMBERS = 1 << 23
-"""Features held at a time: 32 MB in float32."""
+_CHUNK_NUMBERS = 1 << 23  # features held at a time: 32 MB in float32
 _CHUNK_ROWS = 1 << 16  # rows of a chunk at most, however narrow: what is done per row in Python stays bounded
 _DENSE_NUMBERS = 1 << 24
 """Largest part of a sparse matrix that is made dense for maps that choose constants from data: 128 MB."""
 _LEAST_GLANCE = 64  # rows that maps see of sparse data however wide: fewer could not choose constants
-_KEY_NUMBERS = 1 << 20
-"""Numbers whose keys are made at a time."""
+_KEY_NUMBERS = 1 << 20  # numbers whose keys are made at a time
 
 T = TypeVar("T")
 
@@ -53,29 +51,14 @@ class RowSource(Protocol):
     """Rows of data, with optional targets and weights, in memory or elsewhere.
 
     Rows of weight zero are ignored by all rules that depend on data.
-
-    Attributes
-    ----------
-    owner : str
-        The estimator, for messages.
-    dtype : numpy dtype
-        float32 or float64.
-    in_memory : bool
-        Whether all rows are here, so that they can be held at once.
-    weighted : bool
-        Whether rows have weights.
-    target_shape : tuple of int
-        Shape of the target of one row: () for a number or a class.
-    blocks : tuple of pairs of int
-        First columns, and ends, of what shares a scale: the levels of a category.
     """
 
-    owner: str
-    dtype: np.dtype
-    in_memory: bool
-    weighted: bool
-    target_shape: tuple[int, ...]
-    blocks: tuple[tuple[int, int], ...]
+    owner: str  # the estimator, for messages
+    dtype: np.dtype  # float32 or float64
+    in_memory: bool  # whether all rows are here, so that they can be held at once
+    weighted: bool  # whether rows have weights
+    target_shape: tuple[int, ...]  # shape of the target of one row: () for a number or a class
+    blocks: tuple[tuple[int, int], ...]  # first columns, and ends, of what shares a scale: the levels of a category
 
     @property
     def shape(self) -> tuple[Any, int]:

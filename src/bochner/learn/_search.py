@@ -48,19 +48,13 @@ from ._selection import (
     Trial,
 )
 
-EXACT_ROWS = 3000
-"""Most rows of which all are landmarks, so that the kernel is exact: a fit of 3000 takes some seconds."""
-_EXPLORED = 400
-"""Rows of a trial with the exact kernel that only excludes candidates."""
-_CLOSE = 1.15
-"""Ratio of errors up to which the second of the kernels is tried on more rows, too."""
-_FEATURE_ROWS, _FEATURE_WIDTH = 4096, 1024
-"""Rows and features of trials with features."""
+EXACT_ROWS = 3000  # most rows of which all are landmarks, so that the kernel is exact: a fit of 3000 takes some seconds
+_EXPLORED = 400  # rows of a trial with the exact kernel that only excludes candidates
+_CLOSE = 1.15  # ratio of errors up to which the second of the kernels is tried on more rows, too
+_FEATURE_ROWS, _FEATURE_WIDTH = 4096, 1024  # rows and features of trials with features
 _WIDEST, _FIRST_WIDTH = 4096, 512  # widest features that the budget may choose, and the narrowest
-_BUDGET = 6e11
-"""Most multiplications n D^2 of a fit of the chosen width: about 20 s on two cores."""
-_GAIN = 0.03
-"""Share of the error for which twice the width is worth it."""
+_BUDGET = 6e11  # most multiplications n D^2 of a fit of the chosen width: about 20 s on two cores
+_GAIN = 0.03  # share of the error for which twice the width is worth it
 _GOOD, _FEW_COLUMNS = 0.2, 8
 """Error up to which, and columns from which, no far shorter bandwidth is looked at: many columns keep all rows apart."""
 
@@ -69,52 +63,23 @@ AT_POINTS = {LANDMARKS: Landmarks("uniform"), PIVOTS: Landmarks("rpcholesky")}
 
 @dataclass(eq=False)
 class Search:
-    """Trials on a sample of rows in random order.
-
-    Parameters
-    ----------
-    owner : str
-    sample : Chunk
-        With targets (n, t) and weights.
-    n_rows : int
-        Rows from which the sample was drawn.
-    kernels : tuple of Kernel
-        Candidates; the first is the one to begin with.
-    bandwidth : bool
-        Whether their bandwidth is free.
-    columns : dict of str to Coordinates or None
-        Candidates; the first is the one to begin with.
-    metrics : tuple of str
-        Candidates beside "none": "columns", "learned".
-    classes, intercept : bool
-        Whether targets are signs of classes, and whether there is an intercept.
-    alphas : array or None
-        Values of alpha to choose among; None for the default ones.
-    seed : int
-        Of the draws: the same numbers for all candidates.
-    tried : list of Trial
-        In the order in which they were tried.
-    with_metric, without_metric : float
-        Errors of held-out rows, where a metric was learned.
-    screened : bool
-        Whether a metric began with the columns that trees use.
-    """
+    """Trials on a sample of rows in random order."""
 
     owner: str
-    sample: Chunk
-    n_rows: int
-    kernels: tuple[Any, ...]
-    bandwidth: bool
-    columns: dict[str, Coordinates | None]
-    metrics: tuple[str, ...]
-    classes: bool
+    sample: Chunk  # with targets (n, t) and weights
+    n_rows: int  # rows from which the sample was drawn
+    kernels: tuple[Any, ...]  # candidates; the first is the one to begin with
+    bandwidth: bool  # whether their bandwidth is free
+    columns: dict[str, Coordinates | None]  # candidates; the first is the one to begin with
+    metrics: tuple[str, ...]  # candidates beside "none": "columns", "learned"
+    classes: bool  # whether targets are signs of classes, and whether there is an intercept
     intercept: bool
-    alphas: np.ndarray | None
-    seed: int
-    tried: list[Trial] = field(default_factory=list)
-    with_metric: float = math.nan
+    alphas: np.ndarray | None  # values of alpha to choose among; None for the default ones
+    seed: int  # of the draws: the same numbers for all candidates
+    tried: list[Trial] = field(default_factory=list)  # in the order in which they were tried
+    with_metric: float = math.nan  # errors of held-out rows, where a metric was learned
     without_metric: float = math.nan
-    screened: bool = False
+    screened: bool = False  # whether a metric began with the columns that trees use
 
     def __post_init__(self) -> None:
         self.judged = Judged.of(self.sample.targets, self.sample.weights, classes=self.classes)

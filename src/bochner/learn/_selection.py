@@ -25,55 +25,30 @@ _NOTHING, _TOLD = 0.95, 100
 """Share of the error of a constant prediction from which a fit explains nothing, and rows from which that is said."""
 SHORTEST, LONGEST = -9, 5
 """Doublings of the bandwidth from the median distance; far longer ones only extrapolate more wildly."""
-EXACT_TRIAL_ROWS = 800
-"""Rows of a trial with the exact kernel, whose decomposition takes a tenth of a second."""
+EXACT_TRIAL_ROWS = 800  # rows of a trial with the exact kernel, whose decomposition takes a tenth of a second
 MATERIAL, WORTH = 0.01, 0.01
 """Share of an error that counts as a difference between candidates, and for which a walk over bandwidths goes on."""
-PERFECT = 1e-6
-"""Share of the variance below which a fit leaves nothing to improve."""
-STEPS = 5
-"""Most bandwidths of a walk with features, or in a metric."""
+PERFECT = 1e-6  # share of the variance below which a fit leaves nothing to improve
+STEPS = 5  # most bandwidths of a walk with features, or in a metric
 
 LEARNED = ("columns", "learned")
 RANDOM, LANDMARKS, PIVOTS, GIVEN = "random features", "landmarks", "pivoted landmarks", "given"
 
 
 class Trial(NamedTuple):
-    """A candidate and its score.
+    """A candidate and its score."""
 
-    Attributes
-    ----------
-    kernel : Kernel
-        With its bandwidth.
-    columns : str
-        "standardised", "clipped", "compressed" or "as they are".
-    coordinates : Coordinates or None
-        Columns, and the metric behind them.
-    metric : str
-        "none", "columns", "learned" or "given".
-    step : float
-        Doublings of the bandwidth from the median distance; NaN if it was given.
-    map : str
-        "exact" for the kernel itself.
-    width, n_rows : int
-    score : Score
-    rows : slice or array
-        Rows of the sample that have judged it.
-    wrong : array (n,) or None
-        Wrong classes among these rows, where a metric is judged.
-    """
-
-    kernel: Any
-    columns: str
-    coordinates: Coordinates | None
-    metric: str
-    step: float
-    map: str
+    kernel: Any  # with its bandwidth
+    columns: str  # "standardised", "clipped", "compressed" or "as they are"
+    coordinates: Coordinates | None  # columns, and the metric behind them
+    metric: str  # "none", "columns", "learned" or "given"
+    step: float  # doublings of the bandwidth from the median distance; NaN if it was given
+    map: str  # "exact" for the kernel itself
     width: int
     n_rows: int
     score: Score
-    rows: Any = slice(None)
-    wrong: np.ndarray | None = None
+    rows: Any = slice(None)  # rows of the sample that have judged it
+    wrong: np.ndarray | None = None  # (n,): wrong classes among these rows, where a metric is judged
 
     @property
     def error(self) -> float:
@@ -83,48 +58,27 @@ class Trial(NamedTuple):
 
 @dataclass(frozen=True)
 class Selection:
-    """The choice of the automatic mode: a value to print, with the table of all candidates.
+    """The choice of the automatic mode: a value to print, with the table of all candidates."""
 
-    Attributes
-    ----------
-    kernel : str
-        The kernel with its bandwidth.
-    columns : str
-        "standardised", "clipped" (at five robust deviations), "compressed" (long tails to about their logarithms), "as
-        they are", or standardised with another scale of categories.
-    metric : str
-        "none", "columns" (a scale of each), "learned" (a matrix) or "given".
-    map : str
-        "exact" (landmarks at all rows), "random features", "landmarks" (uniform ones), "pivoted landmarks" or "given".
-    n_components : int
-        Width of the features.
-    alpha : float or array
-        Regularisation.
-    error, standard_error : float
-        Leave-one-out error of the choice, in units of the variance of the targets, and its standard error.  For classes,
-        the share of wrong ones plus a tenth of that.
-    reason : str
-        Why, in words.
-    edges : tuple of str
-        What deserves a warning: an error near that of a constant, or a bandwidth at the limit of the search.
-    candidates : dict of str to list
-        A table, one row for each candidate: what it was, and its error on how many rows, at which width.
-    seconds : float
-        How long the search took.
-    """
-
-    kernel: str
+    kernel: str  # the kernel with its bandwidth
+    # "standardised", "clipped" (at five robust deviations), "compressed" (long tails to about their logarithms), "as
+    # they are", or standardised with another scale of categories
     columns: str
-    metric: str
+    metric: str  # "none", "columns" (a scale of each), "learned" (a matrix) or "given"
+    # "exact" (landmarks at all rows), "random features", "landmarks" (uniform ones), "pivoted landmarks" or "given"
     map: str
-    n_components: int
-    alpha: Any
+    n_components: int  # width of the features
+    alpha: Any  # regularisation
+    # leave-one-out error of the choice, in units of the variance of the targets, and its standard error. For classes,
+    # the share of wrong ones plus a tenth of that.
     error: float
     standard_error: float
-    reason: str
+    reason: str  # why, in words
+    # what deserves a warning: an error near that of a constant, or a bandwidth at the limit of the search
     edges: tuple[str, ...] = ()
+    # a table, one row for each candidate: what it was, and its error on how many rows, at which width
     candidates: dict[str, list[Any]] = field(default_factory=dict, repr=False)
-    seconds: float = 0.0
+    seconds: float = 0.0  # how long the search took
 
     def __repr__(self) -> str:
         head = (

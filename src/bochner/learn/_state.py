@@ -22,8 +22,7 @@ from ._nadaraya_watson import KernelAverage, NadarayaWatson, TargetSums
 from ._selection import Selection
 from ._uncertainty import Calibration, KeptRows
 
-FORMAT = 2
-"""Format version that is written; this version and all earlier ones can be read."""
+FORMAT = 2  # format version that is written; this version and all earlier ones can be read
 
 _SCHEMA: dict[str, tuple[Any, str]] = {
     "Cells": (Cells, "levels fills gaps"),

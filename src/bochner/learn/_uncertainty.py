@@ -16,38 +16,23 @@ from ._linear.ridge import RidgeModel
 from ._linear.spectrum import Equations, NormalEquations, plus
 from ._row_source import equal_rows
 
-KEPT_ROWS = 2048
-"""Rows whose left-out errors give probabilities and intervals."""
-_SLOPES = (1e-3, 1e3)
-"""Bounds of the slopes from scores to logarithms of probabilities."""
-_SPREAD_ROWS = 1024
-"""Rows from whose errors the local size of errors is learned: a decomposition of half a second."""
-_CLEARLY = 3.0
-"""Standard errors by which the size of errors must be better predicted than by a constant."""
-_LEAST_SIZE = 0.1
-"""Share of the median error below which errors count as equal: logarithms of tiny ones say nothing."""
-_BLOCK = 1 << 22
-"""Numbers of a block of predictions without each of the kept rows: 32 MB."""
+KEPT_ROWS = 2048  # rows whose left-out errors give probabilities and intervals
+_SLOPES = (1e-3, 1e3)  # bounds of the slopes from scores to logarithms of probabilities
+_SPREAD_ROWS = 1024  # rows from whose errors the local size of errors is learned: a decomposition of half a second
+_CLEARLY = 3.0  # standard errors by which the size of errors must be better predicted than by a constant
+_LEAST_SIZE = 0.1  # share of the median error below which errors count as equal: logarithms of tiny ones say nothing
+_BLOCK = 1 << 22  # numbers of a block of predictions without each of the kept rows: 32 MB
 
 
 class KeptRows(NamedTuple):
-    """Some rows of a fit.
+    """Some rows of a fit."""
 
-    Attributes
-    ----------
-    X, targets, own : array or CSR matrix (n, d), arrays (n, t) and (n,) or None
-        Rows, their targets and their weights.
-    merged, weights : arrays (n, t), and (n,) or None
-        Targets and weights of the rows into which they were merged with their equals.
-    gaps : array (n, t) or None
-        Their errors, each left out of the fit with all its equals, where the fit has told them.
-    """
-
-    X: Any
+    X: Any  # (n, d): rows, their targets and their weights
     targets: np.ndarray
     own: np.ndarray | None
-    merged: np.ndarray
+    merged: np.ndarray  # (n, t): targets and weights of the rows into which they were merged with their equals
     weights: np.ndarray | None
+    # (n, t): their errors, each left out of the fit with all its equals, where the fit has told them
     gaps: np.ndarray | None = None
 
 
@@ -70,18 +55,12 @@ class Calibration(NamedTuple):
     """Slopes from scores to the logarithms of probabilities, which keep the winner: for scores below zero and above it.
 
     With three classes or more there is one slope for all; with several labels per row a pair for each.
-
-    Attributes
-    ----------
-    below, above : arrays (t,) or (1,)
-        The slopes.
-    own : array (n,) or None
-        Probabilities that rows which were left out give to their own classes, in ascending order; None with several
-        labels per row.
     """
 
-    below: np.ndarray
+    below: np.ndarray  # (t,): the slopes
     above: np.ndarray
+    # (n,): probabilities that rows which were left out give to their own classes, in ascending order; None with
+    # several labels per row
     own: np.ndarray | None = None
 
     @classmethod
@@ -152,15 +131,9 @@ def _root(derivative: Callable[[float], float]) -> float:
 
 
 class Spread(NamedTuple):
-    """Local size of errors: a ridge fit of their logarithms to the features, where it explains them.
+    """Local size of errors: a ridge fit of their logarithms to the features, where it explains them."""
 
-    Attributes
-    ----------
-    coefficients, offset : array (D,) and float
-        Of the logarithm.
-    """
-
-    coefficients: np.ndarray
+    coefficients: np.ndarray  # (D,): of the logarithm
     offset: float
 
     @classmethod

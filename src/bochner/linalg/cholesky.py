@@ -19,22 +19,14 @@ from scipy.linalg import LinAlgError, get_blas_funcs, get_lapack_funcs
 from .._validation import check_memory
 from .engine import blas_for
 
-LARGE_ORDER = 8192
-"""From here on matrices are taken in blocks."""
-_LARGE_BYTES = 1 << 28
-"""Size from which the half of a matrix that is never written should take no memory."""
-BLOCK = 1024
-"""At order 9000 as fast as 2048 and a sixth faster than 4096; copies of blocks take 8 MB."""
+LARGE_ORDER = 8192  # from here on matrices are taken in blocks
+_LARGE_BYTES = 1 << 28  # size from which the half of a matrix that is never written should take no memory
+BLOCK = 1024  # at order 9000 as fast as 2048 and a sixth faster than 4096; copies of blocks take 8 MB
 
 
 @dataclass(frozen=True)
 class Cholesky:
     r"""The lower triangular factor of a positive definite matrix, :math:`A = LL^T`, and equations that it solves.
-
-    Attributes
-    ----------
-    packed : array (n, n)
-        L on and below the diagonal, in columns; what is above it means nothing.
 
     Examples
     --------
@@ -49,6 +41,7 @@ class Cholesky:
     True
     """
 
+    # (n, n): L on and below the diagonal, in columns; what is above it means nothing
     packed: np.ndarray = field(repr=False)
 
     @classmethod

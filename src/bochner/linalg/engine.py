@@ -21,17 +21,14 @@ import numpy as np
 
 from .._validation import check_count
 
-LANES = 16
-"""Rows that a compiled transform processes side by side (see `bochner.linalg.compiled`)."""
+LANES = 16  # rows that a compiled transform processes side by side (see `bochner.linalg.compiled`)
 
 CACHE_BYTES = 1 << 18
 """Size of what one thread reads and writes repeatedly: half the second-level cache of a small machine."""
 TILE_BYTES = 1 << 20
 """Size of what one thread writes once: the results of a tile, which are still in a cache when they are used."""
-CHUNK_BYTES = 1 << 26
-"""Size of what is held at a time if a result need not fit a cache: 64 MB."""
-_THREADED_ORDER = 2048
-"""From here on a factorisation gains from the threads of BLAS; below, they wait for each other."""
+CHUNK_BYTES = 1 << 26  # size of what is held at a time if a result need not fit a cache: 64 MB
+_THREADED_ORDER = 2048  # from here on a factorisation gains from the threads of BLAS; below, they wait for each other
 
 
 def rows_per_tile(row_bytes: int, tile_bytes: int = TILE_BYTES) -> int:

@@ -19,12 +19,9 @@ from scipy import fft
 from .engine import available_threads, for_each_tile
 from .loops import interpolate, spread
 
-WIDTH = 12
-"""Cells that a point touches along an axis: a relative accuracy of about 1e-11."""
-_BETA = 2.30 * WIDTH
-"""Shape of the window for a grid of twice the resolution (barnett2019, Section 3.2)."""
-_NODES = 64
-"""Nodes of the Gauss rule for the transform of the window."""
+WIDTH = 12  # cells that a point touches along an axis: a relative accuracy of about 1e-11
+_BETA = 2.30 * WIDTH  # shape of the window for a grid of twice the resolution (barnett2019, Section 3.2)
+_NODES = 64  # nodes of the Gauss rule for the transform of the window
 _PARTS, _CELLS, _TILE, _BLOCK = 4, 1 << 26, 1 << 18, 32
 """Grids that are added up, and their cells at most, points that are sorted at a time, and cells along a side of the blocks
 that they are sorted by.

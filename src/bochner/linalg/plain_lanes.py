@@ -15,16 +15,14 @@ from scipy.linalg import hadamard
 
 from .references import waves_reference
 
-LIMIT32, LIMIT64 = np.float32(np.inf), np.inf
-"""NumPy's cosines take phases of any size."""
+LIMIT32, LIMIT64 = np.float32(np.inf), np.inf  # NumPy's cosines take phases of any size
 _BITS = 5
 """Levels of a Walsh-Hadamard transform in one product with a Hadamard matrix: BLAS is faster than passes over memory."""
 SMALL, FAR = 32, 64
 """Order of the matrices in which stages that mix neighbours are put together, and of those for the other stages.
 
 A product with matrices of order 32 takes as long as one rotation of all pairs."""
-_LONG = 16
-"""Least length of a run that NumPy's inner loops should have; shorter ones are gathered."""
+_LONG = 16  # least length of a run that NumPy's inner loops should have; shorter ones are gathered
 
 
 def room_for(n: int, capacity: int, dtype: Any) -> np.ndarray:
@@ -245,8 +243,7 @@ def signed_sums(rows: np.ndarray, points: np.ndarray, weights: np.ndarray, out: 
         out[:, k] = np.einsum("np,np->n", weights, np.sign(rows[:, k, None] - points[k]))
 
 
-_POINTS = 4096
-"""Points whose cells are held at a time: 12 x 12 cells of 4096 points are 5 MB of places."""
+_POINTS = 4096  # points whose cells are held at a time: 12 x 12 cells of 4096 points are 5 MB of places
 
 
 def _corners(

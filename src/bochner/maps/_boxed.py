@@ -22,8 +22,7 @@ from ._map import Coupling, Layout, Map
 LARGEST_DIMENSION = 3  # the number of frequencies grows with its power
 MARGINS = tuple(np.geomspace(0.5, 48.0, 25))
 """Margins that are tried, in lengthscales: below, images of the data are felt; above, even slow kernels have decayed."""
-_IMAGES = 3
-"""Images of the box along each axis that bounds add up."""
+_IMAGES = 3  # images of the box along each axis that bounds add up
 _SPARE = 4.0
 """Points of the lattice, in a box, for each one that is kept: a ball in three dimensions has half of its cube."""
 

@@ -23,12 +23,10 @@ from .coefficients import GaussianCoefficient
 
 COEFFICIENTS = ("zero-one", "gaussian")
 DIAGONALS = ("complex", "real")
-_CLIP = (1e-2, 1e2)
-"""Bounds of |a_k|: with extreme ratios the features explode away from the centres."""
+_CLIP = (1e-2, 1e2)  # bounds of |a_k|: with extreme ratios the features explode away from the centres
 _USABLE = 0.1
 """Relative error at the centres up to which a Gaussian mixture is drawn, even if its default base has a smaller one."""
-_SMALL = 1 << 20
-"""Size of the data up to which k-means is faster on one thread than on several."""
+_SMALL = 1 << 20  # size of the data up to which k-means is faster on one thread than on several
 
 
 @dataclass(frozen=True)
@@ -264,8 +262,7 @@ class ClusterHybrid(HybridMap):
         return Hybrid((*(self._base(i, j) for i, j in heavy), self.default), coefficients, self.shared)
 
 
-_FOUND = ("query_centers", "key_centers", "diagonals", "light_pairs")
-"""What `ClusterHybrid.plan` fills in."""
+_FOUND = ("query_centers", "key_centers", "diagonals", "light_pairs")  # what `ClusterHybrid.plan` fills in
 
 
 class ZeroOneFeatures(Features):

@@ -16,11 +16,9 @@ from ._features import as_tuple
 
 _TAIL = 1e-3
 """Mass of the exponents beyond the given ones, a geometric tail with ratio one half: without it the mean would be biased."""
-_MORE = 80
-"""Exponents of the tail that errors are summed over; the next ones are below rounding."""
+_MORE = 80  # exponents of the tail that errors are summed over; the next ones are below rounding
 _MOST = 200  # exponents at most: enough for products of coordinates up to 20
-_REACH = 1.5
-"""Points may be this much larger than the data before the tail is felt."""
+_REACH = 1.5  # points may be this much larger than the data before the tail is felt
 
 
 @dataclass(frozen=True)

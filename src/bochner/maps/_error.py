@@ -137,8 +137,7 @@ class ErrorCase:
             return np.asarray(error * np.exp(self.pairs.x2 + self.pairs.y2))
 
 
-_SAMPLED = 1 << 15
-"""Pairs of rows in a sample of blocks."""
+_SAMPLED = 1 << 15  # pairs of rows in a sample of blocks
 
 
 @lru_cache(maxsize=16)

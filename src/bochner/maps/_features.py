@@ -62,21 +62,11 @@ class Exponent(NamedTuple):
 
 
 class Factored(NamedTuple):
-    """Features as other features times a matrix.
+    """Features as other features times a matrix."""
 
-    Attributes
-    ----------
-    features : Features
-        The other features, (..., p).
-    matrix : float64 array (p, width)
-        Upper triangular.
-    gain : float
-        Square of its largest singular value, within a few per cent.
-    """
-
-    features: Features
-    matrix: np.ndarray
-    gain: float
+    features: Features  # the other features, (..., p)
+    matrix: np.ndarray  # (p, width): upper triangular
+    gain: float  # square of its largest singular value, within a few per cent
 
 
 class Features(ABC):

@@ -12,13 +12,10 @@ from .._arrays import array_namespace, like
 from .._validation import shown
 from ._data import Data
 
-_RIDGE = 1e-6
-"""What is added to covariances, in units of their mean diagonal: directions without data stay invertible."""
+_RIDGE = 1e-6  # what is added to covariances, in units of their mean diagonal: directions without data stay invertible
 
-_SHOWN = 8
-"""Dimensions up to which ``repr`` shows all numbers, and so rebuilds the frame."""
-_NOTICEABLE = 0.01
-"""Share of a change that is worth a word."""
+_SHOWN = 8  # dimensions up to which ``repr`` shows all numbers, and so rebuilds the frame
+_NOTICEABLE = 0.01  # share of a change that is worth a word
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -21,8 +21,7 @@ from ._generalized import OptimalPositive
 from ._map import Coupling, Layout, Map
 
 _SOFTMAX = Softmax()
-MOST_DIMENSIONS = 4096
-"""Largest dimension in which a frame is fitted: its matrix has 128 MiB there, and takes a minute."""
+MOST_DIMENSIONS = 4096  # largest dimension in which a frame is fitted: its matrix has 128 MiB there, and takes a minute
 
 
 class InFrame(ExponentialMap):

@@ -14,22 +14,16 @@ from ..kernels._distances import squared_distances
 from ..linalg.engine import single_threaded_blas
 from ._features import Factored, Features, Scaled
 
-_STEP = 1e-5
-"""Relative step of central differences: the cube root of the rounding error of float64."""
-_SAME = 1e-12
-"""Squared distance, in lengthscales, below which two points are the same."""
-_BLOCK = 128
-"""Columns that are whitened at a time: the triangle below the block is not multiplied."""
-_JITTERS = (0.0, 1e-12, 1e-10, 1e-8)
-"""Shares of the mean diagonal tried in turn until K_SS has a Cholesky factor."""
-_ACCURATE = 1e-3
-"""Relative error of features by rounding in float32 above which they are computed in float64."""
+_STEP = 1e-5  # relative step of central differences: the cube root of the rounding error of float64
+_SAME = 1e-12  # squared distance, in lengthscales, below which two points are the same
+_BLOCK = 128  # columns that are whitened at a time: the triangle below the block is not multiplied
+_JITTERS = (0.0, 1e-12, 1e-10, 1e-8)  # shares of the mean diagonal tried in turn until K_SS has a Cholesky factor
+_ACCURATE = 1e-3  # relative error of features by rounding in float32 above which they are computed in float64
 
 
 _DEPENDENT, _MOST_DEPENDENT = 1e-3, 64
 """A landmark whose residual given those before it is below this share is nearly dependent; one in so many at most."""
-_POWER_STEPS = 8
-"""Steps of the power method, which find a largest singular value within a few per cent."""
+_POWER_STEPS = 8  # steps of the power method, which find a largest singular value within a few per cent
 
 
 class KernelColumns(Features):

@@ -23,12 +23,9 @@ from ._pivots import distinct, rpcholesky
 PIVOTS = ("uniform", "rpcholesky", "kmeans")
 _SAMPLE, _SAMPLE_PER_LANDMARK = 20_000, 10
 """Rows of the data that landmarks are chosen from, at most: this many, or this many for each landmark."""
-_POOL, _POOL_PER_PIVOT = 4096, 8
-"""Rows that pivots are drawn from, at most: this many, or this many for each pivot."""
-_JUDGED = 512
-"""Rows of the data that the trace error is measured on, at most."""
-_SHOWN = 64
-"""Numbers up to which ``repr`` shows landmarks in full."""
+_POOL, _POOL_PER_PIVOT = 4096, 8  # rows that pivots are drawn from, at most: this many, or this many for each pivot
+_JUDGED = 512  # rows of the data that the trace error is measured on, at most
+_SHOWN = 64  # numbers up to which ``repr`` shows landmarks in full
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,8 +22,7 @@ from ._error import ErrorCase, NoClosedForm
 from ._features import Features, Scaled
 from ._map import Coupling, Layout, Map
 
-TYPICAL = 0.5
-"""Cosine of the angle for which widths are divided among degrees; unit lengths."""
+TYPICAL = 0.5  # cosine of the angle for which widths are divided among degrees; unit lengths
 
 
 @dataclass(frozen=True)

@@ -46,18 +46,10 @@ class Layout(NamedTuple):
 
 
 class Argument(NamedTuple):
-    r"""An estimator whose rows are :math:`k\,\mathrm{Re}\,e^{w\cdot z - z\cdot z/2}`.
+    r"""An estimator whose rows are :math:`k\,\mathrm{Re}\,e^{w\cdot z - z\cdot z/2}`."""
 
-    Attributes
-    ----------
-    z : complex array (n, p, d)
-        The vectors, one for each pair of points.
-    even : bool
-        Whether each row is used together with its negative.
-    """
-
-    z: np.ndarray
-    even: bool
+    z: np.ndarray  # (n, p, d): the vectors, one for each pair of points
+    even: bool  # whether each row is used together with its negative
 
 
 class Map(Catalogued, ABC):

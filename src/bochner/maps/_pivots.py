@@ -12,8 +12,7 @@ from ..linalg.engine import for_each_tile, single_threaded_blas
 
 _BATCH, _LARGEST_BATCH = 64, 512
 """Fewest and most proposals at a time: the cost of comparing them with each other grows with their square."""
-_TILE = 1024
-"""Rows whose residuals are computed at a time."""
+_TILE = 1024  # rows whose residuals are computed at a time
 
 
 def distinct(rows: Callable[[np.ndarray], np.ndarray], order: np.ndarray, m: int) -> np.ndarray:
@@ -30,8 +29,7 @@ def distinct(rows: Callable[[np.ndarray], np.ndarray], order: np.ndarray, m: int
     return np.array(list(found.values()), dtype=np.float64)
 
 
-Rows = Callable[[Any], np.ndarray]
-"""From numbers of rows, or a slice of them, to these rows (n, d)."""
+Rows = Callable[[Any], np.ndarray]  # from numbers of rows, or a slice of them, to these rows (n, d)
 
 
 def rpcholesky(unit: Kernel, rows: Rows, n: int, m: int, rng: np.random.Generator) -> np.ndarray:

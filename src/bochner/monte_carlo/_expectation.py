@@ -19,8 +19,7 @@ from ..linalg.engine import rows_per_tile
 from ..projections import IID, Operator, Orthogonal, Projection
 from ..rotations import Haar, StructuredGivens
 
-_LARGEST_HAAR = 64
-"""Dimension up to which Haar blocks, which need no padding, are cheap enough to be the default."""
+_LARGEST_HAAR = 64  # dimension up to which Haar blocks, which need no padding, are cheap enough to be the default
 
 
 @dataclass(frozen=True)

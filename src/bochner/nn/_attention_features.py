@@ -147,18 +147,10 @@ def grouped(q: Tensor, x: Any, name: str) -> Any:
 
 
 class SharedKeys(NamedTuple):
-    """Query heads that share a key and its features: they become further queries of the head of the key.
+    """Query heads that share a key and its features: they become further queries of the head of the key."""
 
-    Attributes
-    ----------
-    group : int
-        Query heads of each key head.
-    causal : bool
-        Whether queries of one position must lie side by side; otherwise those of one head do.
-    """
-
-    group: int
-    causal: bool
+    group: int  # query heads of each key head
+    causal: bool  # whether queries of one position must lie side by side; otherwise those of one head do
 
     @classmethod
     def of(cls, q: Any, k: Any, v: Any, causal: bool) -> SharedKeys:

@@ -61,17 +61,11 @@ class DenominatorWarning(UserWarning):
 
 
 class Part(NamedTuple):
-    """What queries see of some of the keys: numerators and denominators, and the logarithm of the factor they lack.
+    """What queries see of some of the keys: numerators and denominators, and the logarithm of the factor they lack."""
 
-    Attributes
-    ----------
-    sums : Tensor (..., Lq, e + 1)
-        Sums of weights times values, and the sums of weights as the last column.
-    scale : Tensor (..., Lq, 1)
-        Logarithm to base two of the factor of each row; below `NOTHING / 2` where a query sees none of these keys.
-    """
-
-    sums: Tensor
+    sums: Tensor  # (..., Lq, e + 1): sums of weights times values, and the sums of weights as the last column
+    # (..., Lq, 1): logarithm to base two of the factor of each row; below `NOTHING / 2` where a query sees none of
+    # these keys
     scale: Tensor
 
 

@@ -34,12 +34,9 @@ from ._tensor_features import LOG2E, Extended, QuadraticFeatures, TensorFeatures
 
 SHORTEST = 12
 """Window from which on `behind` is faster than general causal features (1024 positions, 256 features, on a CPU)."""
-_LONGEST = 128
-"""Positions of a chunk at most: with more, products of pairs within it cost more than they save."""
-_EXTRA = 4
-"""Columns between keys and values of extended rows: balance, squared norm, bias and one."""
-_HIDDEN = 2 * NOTHING
-"""Bias of keys that are not there: finite, since gradients multiply it by zero."""
+_LONGEST = 128  # positions of a chunk at most: with more, products of pairs within it cost more than they save
+_EXTRA = 4  # columns between keys and values of extended rows: balance, squared norm, bias and one
+_HIDDEN = 2 * NOTHING  # bias of keys that are not there: finite, since gradients multiply it by zero
 
 
 def chunk_of(window: int) -> int:
@@ -48,27 +45,17 @@ def chunk_of(window: int) -> int:
 
 
 class NearCall(NamedTuple):
-    """Queries, keys and values of a call with a window, and the features of far keys.
-
-    Attributes
-    ----------
-    features : TensorFeatures
-    q, k, v : Tensor (..., n, d), (..., before + n, d), (..., before + n, e)
-    bias : Tensor (..., before + n) or None
-        What is added to the logarithm of each key, to base e; minus infinity for those that are masked.
-    root : float or Tensor
-        Factor of queries and keys.
-    alone : bool
-        Whether no other keys are added to the result, so that a factor per row may be missing.
-    """
+    """Queries, keys and values of a call with a window, and the features of far keys."""
 
     features: TensorFeatures
-    q: Tensor
+    q: Tensor  # (..., n, d)
     k: Tensor
     v: Tensor
+    # (..., before + n): what is added to the logarithm of each key, to base e; minus infinity for those that are
+    # masked
     bias: Tensor | None
-    root: float | Tensor
-    alone: bool = False
+    root: float | Tensor  # factor of queries and keys
+    alone: bool = False  # whether no other keys are added to the result, so that a factor per row may be missing
 
 
 def behind(
@@ -144,23 +131,13 @@ def behind(
 
 
 class _Rows(NamedTuple):
-    """Queries and keys extended by the columns of `Extended`, keys also by their values and a column of ones.
-
-    Attributes
-    ----------
-    features : TensorFeatures
-    sides : tuple of Extended or None
-        Of queries and of keys, where features are quadratic.
-    queries, keys : Tensor (..., n, d + 4) and (..., before + n, d + 4 + e + 1)
-    root, factor : float
-        Of queries and keys, and of their products to base two.
-    """
+    """Queries and keys extended by the columns of `Extended`, keys also by their values and a column of ones."""
 
     features: TensorFeatures
-    sides: tuple[Extended, Extended] | None
-    queries: Tensor
+    sides: tuple[Extended, Extended] | None  # of queries and of keys, where features are quadratic
+    queries: Tensor  # (..., n, d + 4)
     keys: Tensor
-    root: float
+    root: float  # of queries and keys, and of their products to base two
     factor: float
 
     @classmethod

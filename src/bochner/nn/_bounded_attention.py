@@ -21,32 +21,21 @@ from ._score_rule import softmax
 if TYPE_CHECKING:
     from ._bounded_module import BoundedPlan
 
-_STEP_BYTES = 1 << 26
-"""Memory of the scores of one step over blocks of a window."""
-_BLOCK = 64
-"""Queries that meet their window at a time, at least."""
+_STEP_BYTES = 1 << 26  # memory of the scores of one step over blocks of a window
+_BLOCK = 64  # queries that meet their window at a time, at least
 
 
 class Pool(NamedTuple):
-    """Means of dropped keys, and the keys that some heads hold, in the order of the sequence.
+    """Means of dropped keys, and the keys that some heads hold, in the order of the sequence."""
 
-    Attributes
-    ----------
-    y, v : Tensor (batch, key heads, held, d or e)
-        Keys times the root of the scale, and values.
-    bias : Tensor (batch, key heads, held)
-        What is added to scores of queries: minus infinity for padding, the logarithm of their number for means.
-    score : Tensor (batch, key heads, held)
-        Accumulated weight times the norm of the value; infinite for anchors and means.
-    seen : Tensor (batch, key heads, held)
-        Blocks that have seen it, which count less by and by as their weights do.
-    """
-
-    y: Tensor
+    y: Tensor  # (batch, key heads, held, d or e): keys times the root of the scale, and values
     v: Tensor
+    # (batch, key heads, held): what is added to scores of queries: minus infinity for padding, the logarithm of their
+    # number for means
     bias: Tensor
+    # (batch, key heads, held): accumulated weight times the norm of the value; infinite for anchors and means
     score: Tensor
-    seen: Tensor
+    seen: Tensor  # (batch, key heads, held): blocks that have seen it, which count less by and by as their weights do
 
 
 class BoundedState:

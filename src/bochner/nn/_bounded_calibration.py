@@ -16,8 +16,7 @@ from ._coded_calibration import LayerWays, Way, groups, is_causal, least_error
 from ._coded_module import as_bias
 from ._recording import Recorded, record
 
-SIZES = (24, 48, 80, 128, 192, 320, 512, 768, 1024, 1536, 2048)
-"""Numbers of keys of a head that are tried."""
+SIZES = (24, 48, 80, 128, 192, 320, 512, 768, 1024, 1536, 2048)  # numbers of keys of a head that are tried
 _WINDOW = 0.25
 """Part of them that is the window; the rest are kept for their weight.
 

@@ -28,8 +28,7 @@ from ._model_change import Loss, ModelChange
 from ._recording import Recorded, record
 
 _OWNER = "calibrate"
-_DRAWS = 2
-"""Draws over which the change of the loss is averaged."""
+_DRAWS = 2  # draws over which the change of the loss is averaged
 _LEAST = 0.02
 """Smallest change of the loss that is told from noise, relative to the largest: it has a seventh of the rows."""
 

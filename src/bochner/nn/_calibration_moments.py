@@ -12,22 +12,12 @@ from ._recording import Recorded
 
 
 class HeadMoments(NamedTuple):
-    """Sums over pairs of queries and keys, weighted by exact attention: float64, the heads first.
+    """Sums over pairs of queries and keys, weighted by exact attention: float64, the heads first."""
 
-    Attributes
-    ----------
-    weight : Tensor (heads,)
-        Sum of the weights.
-    x, y : Tensor (heads, d)
-        Sums of queries and of keys, times the root of the scale.
-    xx, yy, xy : Tensor (heads, d, d)
-        Sums of their products.
-    """
-
-    weight: Tensor
-    x: Tensor
+    weight: Tensor  # (heads,): sum of the weights
+    x: Tensor  # (heads, d): sums of queries and of keys, times the root of the scale
     y: Tensor
-    xx: Tensor
+    xx: Tensor  # (heads, d, d): sums of their products
     yy: Tensor
     xy: Tensor
 

@@ -34,22 +34,12 @@ _DTYPES = {"format_version": torch.int64, "plan": torch.uint8, "seeds": torch.in
 
 
 class Header(NamedTuple):
-    """What drawn features belong to.
+    """What drawn features belong to."""
 
-    Attributes
-    ----------
-    spec : Approximation or tuple of planned ones
-        What was asked for: one specification, or a plan for each head.
-    d, heads : int
-        Width of a head, number of heads.
-    per_head : bool
-        Whether each head has its own rows.
-    """
-
-    spec: Approximation | tuple[Approximation, ...]
-    d: int
+    spec: Approximation | tuple[Approximation, ...]  # what was asked for: one specification, or a plan for each head
+    d: int  # width of a head, number of heads
     heads: int
-    per_head: bool
+    per_head: bool  # whether each head has its own rows
 
     def encode(self, plans: list[Approximation], size: int = 0) -> Tensor:
         """JSON in bytes, with the plan of each draw; filled up with blanks to a size.

@@ -17,8 +17,7 @@ from .._validation import shown
 from ..approximation.log_features import NOTHING, LogFeatures, key_values, query_values, stabiliser
 from ._tensor_features import TensorFeatures
 
-_CHUNK_NUMBERS = 1 << 23
-"""Features that are gathered or computed at a time."""
+_CHUNK_NUMBERS = 1 << 23  # features that are gathered or computed at a time
 
 _NODES_A_SAMPLE = 16
 """A level with at most this many nodes for each sample is multiplied as a whole, which is faster than gathering."""

@@ -17,8 +17,7 @@ from ._coded_remainder import Gathered, Remainder, draw_keys
 from ._key_codes import Coded, KeyCodes, packed
 from ._threads import run_all
 
-CACHED_BYTES = 1 << 22
-"""Memory of the scores and gathered keys that are computed at once on the CPU."""
+CACHED_BYTES = 1 << 22  # memory of the scores and gathered keys that are computed at once on the CPU
 
 
 def attend_blocks(

@@ -26,14 +26,12 @@ from ._key_codes import KeyCodes, packed
 from ._threads import run_all
 
 _OWNER = "CodedCache"
-_LEAST = 64
-"""Places that a new cache has room for; it doubles when they are used up."""
+_LEAST = 64  # places that a new cache has room for; it doubles when they are used up
 DECODED_BELOW = 4096
 """Keys below which a step is exact: there it is faster, and faster than with a cache that copies what it holds.
 
 Measured with SmolLM2 (9 heads of 64, 3 of keys) and plans of 128 keys on one thread of a CPU."""
-_SHARED = 4096
-"""Keys from which the heads of a step are divided among threads: below, starting them takes longer."""
+_SHARED = 4096  # keys from which the heads of a step are divided among threads: below, starting them takes longer
 
 
 class CodedCache(Cache):

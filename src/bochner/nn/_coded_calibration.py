@@ -31,20 +31,14 @@ from ._model_change import Loss, ModelChange
 from ._recording import Recorded, record
 from ._score_rule import softmax
 
-WINDOWS = (4, 8, 16, 32, 64)
-"""Windows that are tried: powers of two, at most .8 of the cost."""
-KEPT = (0, 4, 8, 16, 32, 64, 128, 256)
-"""Numbers of kept keys that are tried."""
-SAMPLED = (16, 32, 64, 128)
-"""Numbers of draws that are tried."""
-COSTS = (24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
-"""Costs among which a tolerance chooses."""
+WINDOWS = (4, 8, 16, 32, 64)  # Windows that are tried: powers of two, at most .8 of the cost
+KEPT = (0, 4, 8, 16, 32, 64, 128, 256)  # numbers of kept keys that are tried
+SAMPLED = (16, 32, 64, 128)  # numbers of draws that are tried
+COSTS = (24, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # costs among which a tolerance chooses
 _WITH_FEATURES = (0, 16, 64)
 """Numbers of kept keys with which features of the remainder are tried, beside the window in the middle."""
-_QUERIES = 64
-"""Queries of a sequence on which a head is tried, equally spaced."""
-_CANDIDATES = 3
-"""Candidates per kept key."""
+_QUERIES = 64  # queries of a sequence on which a head is tried, equally spaced
+_CANDIDATES = 3  # candidates per kept key
 _COHERENT = {False: 2.0, True: 64.0}
 """How much more errors that all queries share count than those of draws, in causal and in two-sided attention.
 
@@ -58,8 +52,7 @@ validation passages, one draw) 1 - cos to the exact embedding, in units of 1e-4:
 
 so that anything from 2 at the small cost, and from 4 at the large one, is as good.  The causal factor is from one trial:
 SmolLM2 loses 2.7 % with 64 kept keys, 2.3 or 3.9 % where some of them are draws."""
-_WORTH = 0.9
-"""Features of the remainder must bring the error of a head below this part of that without them."""
+_WORTH = 0.9  # features of the remainder must bring the error of a head below this part of that without them
 
 
 def coded_plans(
@@ -126,19 +119,10 @@ def coded_plans(
 
 
 class Way(NamedTuple):
-    """One way to compute a head, and the error that it makes.
+    """One way to compute a head, and the error that it makes."""
 
-    Attributes
-    ----------
-    cost : float
-        Exact keys and rows of features per query.
-    error : float
-        Sum of squared changes of the model's output on the queries that were tried.
-    head : CodedHead or BoundedHead
-    """
-
-    cost: float
-    error: float
+    cost: float  # exact keys and rows of features per query
+    error: float  # sum of squared changes of the model's output on the queries that were tried
     head: Any
 
 

@@ -10,35 +10,21 @@ from torch import Tensor
 from ._coded_remainder import in_blocks, phases_at
 from ._key_codes import KeyCodes
 
-STEP_BYTES = 1 << 26
-"""Memory of the scores and of the gathered keys of one step over queries."""
-JUDGES = 8
-"""Queries of a block by whose scores its keys are selected: equally spaced."""
+STEP_BYTES = 1 << 26  # memory of the scores and of the gathered keys of one step over queries
+JUDGES = 8  # queries of a block by whose scores its keys are selected: equally spaced
 
 
 class KeySelection(NamedTuple):
-    """Which keys meet a query exactly.
+    """Which keys meet a query exactly."""
 
-    Attributes
-    ----------
-    window : int
-        Keys next to the query: its own and the ``window - 1`` before it, and without causality as many after it.
-    anchors : int
-        First keys of the sequence.
-    candidates, kept : tuple of int
-        For each head, the keys that codes propose, and how many of them stay after their scores have been computed.
-    block : int
-        Queries that share candidates.
-    sampled : tuple of int
-        For each head, the keys that are drawn from those left out; empty where none are.
-    """
-
+    # keys next to the query: its own and the ``window - 1`` before it, and without causality as many after it
     window: int
-    anchors: int
+    anchors: int  # first keys of the sequence
+    # for each head, the keys that codes propose, and how many of them stay after their scores have been computed
     candidates: tuple[int, ...]
     kept: tuple[int, ...]
-    block: int = 1
-    sampled: tuple[int, ...] = ()
+    block: int = 1  # queries that share candidates
+    sampled: tuple[int, ...] = ()  # for each head, the keys that are drawn from those left out; empty where none are
 
     @property
     def draws(self) -> int:
@@ -52,29 +38,15 @@ class KeySelection(NamedTuple):
 
 
 class BlockLayout(NamedTuple):
-    """Where the queries of blocks stand among the keys.
+    """Where the queries of blocks stand among the keys."""
 
-    Attributes
-    ----------
-    offset : int
-        Key that the first query stands at.
-    keys : int
-        Number of keys.
-    reach : pair of int
-        Keys before and after a block that are near it; -1 keys before where queries have no place among the keys.
-    first : Tensor (batch, anchors)
-        Places of the anchors; where there are fewer, the number of keys.
-    is_first : Tensor (batch, keys) of bool
-    ranks : Tensor (batch, keys)
-        Number of keys up to each one, without padding.
-    """
-
-    offset: int
-    keys: int
+    offset: int  # key that the first query stands at
+    keys: int  # number of keys
+    # keys before and after a block that are near it; -1 keys before where queries have no place among the keys
     reach: tuple[int, int]
-    first: Tensor
-    is_first: Tensor
-    ranks: Tensor
+    first: Tensor  # (batch, anchors): places of the anchors; where there are fewer, the number of keys
+    is_first: Tensor  # (batch, keys)
+    ranks: Tensor  # (batch, keys): number of keys up to each one, without padding
     selection: KeySelection
     causal: bool
 

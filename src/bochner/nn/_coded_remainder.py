@@ -110,27 +110,16 @@ def attend_with_draws(
 
 
 _OWNER = "Remainder"
-_CHUNK = 128
-"""Queries whose keys are summed at a time."""
-_ROUNDING = 64
-"""Differences of sums below so many units of rounding are taken for zero."""
+_CHUNK = 128  # queries whose keys are summed at a time
+_ROUNDING = 64  # differences of sums below so many units of rounding are taken for zero
 
 
 class Totals(NamedTuple):
-    """Estimated sums over keys for each query, divided by the exponential of a shift.
+    """Estimated sums over keys for each query, divided by the exponential of a shift."""
 
-    Attributes
-    ----------
-    values : Tensor (batch, gated heads, n, e + 1)
-        Sums of weights times values, and of weights.
-    shift : Tensor (batch, gated heads, n, 1)
-    limits : Tensor (n,) or None
-        The first key that does not count, of each query; None where all count.
-    """
-
-    values: Tensor
-    shift: Tensor
-    limits: Tensor | None
+    values: Tensor  # (batch, gated heads, n, e + 1): sums of weights times values, and of weights
+    shift: Tensor  # (batch, gated heads, n, 1)
+    limits: Tensor | None  # (n,): the first key that does not count, of each query; None where all count
 
 
 class Remainder(nn.Module):
@@ -142,8 +131,6 @@ class Remainder(nn.Module):
         Positive features of the gated heads.
     heads : sequence of int
         Which heads these are.
-    gates : sequence of float
-        How far each goes from the output without the remainder, 0, to that with it, 1.
 
     Notes
     -----
@@ -152,7 +139,7 @@ class Remainder(nn.Module):
     :math:`g = \langle o - o_0, o_1 - o_0\rangle/|o_1 - o_0|^2`, cut to [0, 1].
     """
 
-    gates: Tensor
+    gates: Tensor  # how far each goes from the output without the remainder, 0, to that with it, 1
 
     def __init__(self, features: DrawnFeatures, heads: Sequence[int], gates: Sequence[float]) -> None:
         super().__init__()

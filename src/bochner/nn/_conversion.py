@@ -133,8 +133,7 @@ def replace_attention(
     return converted
 
 
-_COST, _WINDOW = 128, 16
-"""Keys per query of plans that are made here, and the window where features are used."""
+_COST, _WINDOW = 128, 16  # keys per query of plans that are made here, and the window where features are used
 
 
 def _calibrated(

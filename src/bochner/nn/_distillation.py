@@ -23,8 +23,7 @@ from ._hugging_face import ATTRIBUTE
 from ._recording import Recorded, record
 
 _OWNER = "distill"
-_LARGEST_A = 0.12
-"""Constants A stay below 1/8, where the variance of the features becomes infinite."""
+_LARGEST_A = 0.12  # constants A stay below 1/8, where the variance of the features becomes infinite
 
 
 def distill(
@@ -128,8 +127,7 @@ def distill(
     return model
 
 
-_HELD = 16
-"""Batches whose queries, keys and values are held: the teacher runs once for each, and not in each step."""
+_HELD = 16  # batches whose queries, keys and values are held: the teacher runs once for each, and not in each step
 
 
 class _Recordings:
@@ -164,8 +162,7 @@ class _Layer(nn.Module):
         Whether the matrix of the keys is a parameter of its own.
     """
 
-    rows: Tensor
-    """Parameters where they are stored as a matrix, as those of slow rotations are."""
+    rows: Tensor  # parameters where they are stored as a matrix, as those of slow rotations are
     log_weights: Tensor
     a: nn.Parameter
     b: nn.Parameter

@@ -17,10 +17,8 @@ from ._feature_buffers import FeatureBuffers
 from ._head_spec import HeadSpec
 from ._process_groups import from_first_replica
 
-_FITTED_ROWS = 1024
-"""Rows of queries and of keys of each head from which constants are chosen."""
-_LARGE_ERROR = 0.5
-"""Relative error of attention weights above which a warning says so: the output is then mostly noise."""
+_FITTED_ROWS = 1024  # rows of queries and of keys of each head from which constants are chosen
+_LARGE_ERROR = 0.5  # relative error of attention weights above which a warning says so: the output is then mostly noise
 
 _warned: set[str] = set()
 
@@ -114,8 +112,7 @@ class DrawnFeatures(FeatureBuffers):
         self.fitted.fill_(True)
         self._waits = False
 
-    judged = False
-    """Whether the error of the features on data was looked at."""
+    judged = False  # whether the error of the features on data was looked at
 
     def is_new(self, *, alone: bool) -> bool:
         """Whether `fit_call` has something to do: constants to choose, or an error to predict."""

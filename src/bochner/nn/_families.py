@@ -20,28 +20,17 @@ from torch import nn
 
 
 class Family(NamedTuple):
-    """A class of attention.
+    """A class of attention."""
 
-    Attributes
-    ----------
-    model : str
-        The family of models.
-    heads, width : str
-        Paths of attributes with the number of query heads, and with the width of a head.
-    window : str
-        Path of the attribute with a sliding window, which is None for attention to all positions; empty where there is none.
-    refuses : callable, optional
-        What keeps a module from being converted, in words; None where nothing does.
-    notes : str
-        What else there is to know, for the table of the documentation.
-    """
-
-    model: str
-    heads: str
+    model: str  # the family of models
+    heads: str  # paths of attributes with the number of query heads, and with the width of a head
     width: str
+    # path of the attribute with a sliding window, which is None for attention to all positions; empty where there is
+    # none
     window: str = ""
+    # what keeps a module from being converted, in words; None where nothing does
     refuses: Callable[[nn.Module], str | None] = lambda module: None
-    notes: str = ""
+    notes: str = ""  # what else there is to know, for the table of the documentation
 
 
 def _softcapped(module: nn.Module) -> str | None:
@@ -112,8 +101,7 @@ FAMILIES = {
 """Facts by class, relative to ``transformers.models``."""
 
 _WHERE = "transformers.models."
-_CROSS = {"crossattention", "encoder_attn", "EncDecAttention"}
-"""Names of cross-attention in the layers of decoders."""
+_CROSS = {"crossattention", "encoder_attn", "EncDecAttention"}  # names of cross-attention in the layers of decoders
 
 
 _HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "attention_heads", "config.num_attention_heads")

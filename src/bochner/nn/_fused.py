@@ -40,61 +40,36 @@ _LN2 = math.log(2)
 LOWEST = {torch.float32: 2.0**-36, torch.float64: 2.0**-288}
 """Denominators, relative to the largest feature of a query, below which a tile is divided: see above."""
 
-TILE = 1 << 18
-"""Features of a tile: few enough for the cache of a core, enough for matrix products."""
+TILE = 1 << 18  # features of a tile: few enough for the cache of a core, enough for matrix products
 
 SHORT = 1 << 18
 """Features of a call up to which it is one group: dividing each operation costs less than sharing Python's lock."""
 
-_CAUSAL_ROWS = 64
-"""Rows of a causal step: products within it cost less than those with the sums."""
+_CAUSAL_ROWS = 64  # rows of a causal step: products within it cost less than those with the sums
 
 
 class Heads(NamedTuple):
-    """The tensors of a call, or those of some heads of it, with one leading axis.
+    """The tensors of a call, or those of some heads of it, with one leading axis."""
 
-    Attributes
-    ----------
-    q, k, v : Tensor (g, n, d), (g, p, d), (g, p, e)
-        Queries and keys without the centres of the features, and values.
-    bias : Tensor (g, p, 1)
-        What is added to the logarithms of all features of a key; minus infinity for those that are masked.
-    query_slope, query_constant, key_slope, key_constant : Tensor (g, d, m), (g, 1, m) and the same
-        Logarithms of features are ``q @ slope + constant``.
-    """
-
-    q: Tensor
+    q: Tensor  # (g, n, d): queries and keys without the centres of the features, and values
     k: Tensor
     v: Tensor
+    # (g, p, 1): what is added to the logarithms of all features of a key; minus infinity for those that are masked
     bias: Tensor
-    query_slope: Tensor
+    query_slope: Tensor  # (g, d, m): logarithms of features are ``q @ slope + constant``
     query_constant: Tensor
     key_slope: Tensor
     key_constant: Tensor
 
 
 class FusedLayout(NamedTuple):
-    """Which keys a query sees, and how many rows are processed at a time.
+    """Which keys a query sees, and how many rows are processed at a time."""
 
-    Attributes
-    ----------
-    causal : bool
-        Whether a query at position i sees key j up to ``i - lag``; otherwise it sees all.
-    masked : bool
-        Whether some keys may be hidden from all queries.
-    lag : int
-        Number of keys before query i, its own included, that it does not see; with ``causal`` only.
-    group : int
-        Queries of each position, one after the other: those of the heads that share a key.
-    rows : int
-        Positions of a step: products within it and with the sums cost about as much.
-    """
-
-    causal: bool
-    masked: bool
-    lag: int
-    group: int
-    rows: int
+    causal: bool  # whether a query at position i sees key j up to ``i - lag``; otherwise it sees all
+    masked: bool  # whether some keys may be hidden from all queries
+    lag: int  # number of keys before query i, its own included, that it does not see; with ``causal`` only
+    group: int  # queries of each position, one after the other: those of the heads that share a key
+    rows: int  # positions of a step: products within it and with the sums cost about as much
 
     def hide(self, weights: Tensor) -> Tensor:
         """Weights of the queries (..., group * r, r) of r positions with the keys that they do not see set to zero."""
@@ -173,23 +148,13 @@ class Running(NamedTuple):
 
 
 class Results(NamedTuple):
-    """Where the results of some heads go, and what the way back needs of them.
+    """Where the results of some heads go, and what the way back needs of them."""
 
-    Attributes
-    ----------
-    out, log : Tensor (g, n, e), (g, n, 1)
-        The output, and the logarithm of its denominator.
-    sums, shift : Tensor (g, m, e + 1), (g, 1, m)
-        Sums over all keys; no features if they are not asked for.
-    steps, shifts : Tensor (g, steps, m, e + 1), (g, steps, 1, m)
-        The sums before each step, for the gradient; no steps if it is not asked for.
-    """
-
-    out: Tensor
+    out: Tensor  # (g, n, e): the output, and the logarithm of its denominator
     log: Tensor
-    sums: Tensor
+    sums: Tensor  # (g, m, e + 1): sums over all keys; no features if they are not asked for
     shift: Tensor
-    steps: Tensor
+    steps: Tensor  # (g, steps, m, e + 1): the sums before each step, for the gradient; no steps if it is not asked for
     shifts: Tensor
 
 

@@ -15,8 +15,7 @@ from ._attention_features import AttentionFeatures
 from ._tensor_features import TensorFeatures, tensor_features
 
 _OWNER = "graph_attention"
-_HELD_NUMBERS = 1 << 24
-"""Products of features and values that are held at a time: 64 MB in float32."""
+_HELD_NUMBERS = 1 << 24  # products of features and values that are held at a time: 64 MB in float32
 
 
 def graph_attention(

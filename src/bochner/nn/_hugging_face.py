@@ -27,11 +27,9 @@ from ._hugging_face_masks import key_mask, of_last_keys, read, refused
 from ._multihead_call import warn_of_dropout
 from ._score_rule import AS_THEY_ARE, ScoreRule
 
-NAME = "bochner"
-"""Name of our functions in the registries of ``transformers``."""
+NAME = "bochner"  # name of our functions in the registries of ``transformers``
 
-ATTRIBUTE = "random_features"
-"""Submodule of a converted attention that computes it."""
+ATTRIBUTE = "random_features"  # submodule of a converted attention that computes it
 
 LAYER = "_layer_of_linear_cache"
 """Attribute of keys that a `LinearCache` gave: its layer, which has the state that they belong to."""
@@ -316,8 +314,7 @@ _REFUSED = {
 """Keywords of attention functions with a meaning that ours does not have."""
 
 
-_RULES = ("position_bias", "softcap", "s_aux", "sinks")
-"""Keywords that change scores as a `ScoreRule` does."""
+_RULES = ("position_bias", "softcap", "s_aux", "sinks")  # keywords that change scores as a `ScoreRule` does
 
 
 def _rule(module: nn.Module, others: Mapping[str, Any]) -> ScoreRule:

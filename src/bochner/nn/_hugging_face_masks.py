@@ -9,27 +9,16 @@ from torch import Tensor
 
 from ._attention_checks import readable
 
-_HIDDEN = -1e4
-"""What models add to the logits of keys that are not seen is below this."""
+_HIDDEN = -1e4  # what models add to the logits of keys that are not seen is below this
 
 
 class MaskFacts(NamedTuple):
-    """What a mask (batch, heads or 1, Lq, Lk) says.
+    """What a mask (batch, heads or 1, Lq, Lk) says."""
 
-    Attributes
-    ----------
-    prefixes, keys : Tensor or None
-        As `prefixes_of` returns them; None where the mask is of another kind.
-    causal : bool
-        Whether query i sees the keys up to i, apart from padding.
-    borders : Tensor or None
-        Cumulative lengths of packed sequences, where it keeps them apart.
-    """
-
-    prefixes: Tensor | None
+    prefixes: Tensor | None  # as `prefixes_of` returns them; None where the mask is of another kind
     keys: Tensor | None
-    causal: bool
-    borders: Tensor | None
+    causal: bool  # whether query i sees the keys up to i, apart from padding
+    borders: Tensor | None  # cumulative lengths of packed sequences, where it keeps them apart
 
 
 _READ = "_bochner_has_read"

@@ -21,24 +21,12 @@ _OWNER = "KeyCodes"
 
 
 class Coded(NamedTuple):
-    """Queries or keys as codes know them.
+    """Queries or keys as codes know them."""
 
-    Attributes
-    ----------
-    signs : Tensor (..., n, bits)
-        Plus and minus one.
-    norms : Tensor (..., n)
-        Lengths in the frame.
-    offsets : Tensor (..., n)
-        What a key adds to its scores whatever the query, ``a.y``; zero for queries.
-    packed : Tensor (..., n, words) or None
-        The signs as words of 64 bits, where they have been formed.
-    """
-
-    signs: Tensor
-    norms: Tensor
-    offsets: Tensor
-    packed: Tensor | None = None
+    signs: Tensor  # (..., n, bits): plus and minus one
+    norms: Tensor  # (..., n): lengths in the frame
+    offsets: Tensor  # (..., n): what a key adds to its scores whatever the query, ``a.y``; zero for queries
+    packed: Tensor | None = None  # (..., n, words): the signs as words of 64 bits, where they have been formed
 
     def words(self) -> Tensor:
         """Signs as words of 64 bits, (..., n, words)."""

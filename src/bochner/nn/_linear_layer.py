@@ -20,8 +20,7 @@ from ._bounded_attention import BoundedState
 from ._decoding_step import DecodingStep
 from ._hugging_face import LAYER
 
-OWNER = "LinearCache"
-"""Class name in error messages."""
+OWNER = "LinearCache"  # class name in error messages
 
 
 class _Step(NamedTuple):

@@ -31,18 +31,12 @@ class NearKeys(NamedTuple):
     """Keys of which a state keeps more than their sums: the anchors, then the last ones of the window, in order.
 
     The shapes are the same from the first call on: A + w - 1 slots for A anchors and a window of w.
-
-    Attributes
-    ----------
-    k, v : Tensor (..., slots, d), (..., slots, e)
-        Keys and values; any numbers in empty slots.
-    bias : Tensor (..., slots)
-        What is added to the logarithm of the weight of each key.  Minus infinity for empty slots and for padding; in the
-        window also for anchors, which have a slot of their own.
     """
 
-    k: Tensor
+    k: Tensor  # (..., slots, d): keys and values; any numbers in empty slots
     v: Tensor
+    # (..., slots): what is added to the logarithm of the weight of each key. Minus infinity for empty slots and for
+    # padding; in the window also for anchors, which have a slot of their own.
     bias: Tensor
 
     @property
@@ -84,21 +78,12 @@ class NearKeys(NamedTuple):
 
 
 class Anchors(NamedTuple):
-    """The anchors of a call: those a state holds, and the first keys of the call while slots are empty.
+    """The anchors of a call: those a state holds, and the first keys of the call while slots are empty."""
 
-    Attributes
-    ----------
-    keys : NearKeys
-        One slot for each anchor.
-    place : Tensor (..., anchors)
-        Position of each anchor among the keys of the call; -1 for those that were held before.
-    chosen : Tensor (..., n) of bool
-        Which keys of the call became anchors.
-    """
-
-    keys: NearKeys
+    keys: NearKeys  # one slot for each anchor
+    # (..., anchors): position of each anchor among the keys of the call; -1 for those that were held before
     place: Tensor
-    chosen: Tensor
+    chosen: Tensor  # (..., n): which keys of the call became anchors
 
 
 def choose_anchors(held: NearKeys, new: NearKeys) -> Anchors:

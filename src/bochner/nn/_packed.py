@@ -20,21 +20,11 @@ _CHUNK = 64
 
 
 class Packed(NamedTuple):
-    """Where the rows of s packed sequences lie in T chunks.
+    """Where the rows of s packed sequences lie in T chunks."""
 
-    Attributes
-    ----------
-    rows : Tensor (T * c,) of int64
-        Row that lies at each place; the number of rows where there is none.
-    segments : Tensor (T,) of int64
-        Number of the sequence of each chunk; s for chunks behind all sequences.
-    places : Tensor (length,) of int64
-        Place of each row.
-    """
-
-    rows: Tensor
-    segments: Tensor
-    places: Tensor
+    rows: Tensor  # (T * c,): row that lies at each place; the number of rows where there is none
+    segments: Tensor  # (T,): number of the sequence of each chunk; s for chunks behind all sequences
+    places: Tensor  # (length,): place of each row
 
     @classmethod
     def of(

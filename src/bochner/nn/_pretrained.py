@@ -32,8 +32,7 @@ from ._families import family_of, sizes
 from ._hugging_face import ATTRIBUTE, NAME, HeadAttention, attach, make_masks_linear
 from ._multihead import RandomFeatureAttention
 
-VERSION = 1
-"""Version of the entry that is written; no other one is read."""
+VERSION = 1  # version of the entry that is written; no other one is read
 
 _OWNER = "from_pretrained"
 

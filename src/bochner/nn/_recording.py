@@ -29,41 +29,22 @@ _Multihead: TypeAlias = nn.MultiheadAttention | RandomFeatureAttention
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """One call of an attention: queries and keys (batch, heads, length, d), and what each query sees.
+    """One call of an attention: queries and keys (batch, heads, length, d), and what each query sees."""
 
-    Attributes
-    ----------
-    name : str
-        Where the attention is in the model.
-    q, k : Tensor (batch, heads, length, d)
-    scale : float or Tensor (heads, 1, 1)
-        Factor of the dot products.
-    causal : bool
-        Whether query i sees the keys up to i.
-    prefixes : Tensor (Lq,) or None
-        How many keys each query sees.
-    key_mask : Tensor (batch, Lk) of bool or None
-        Which keys there are.
-    v : Tensor (batch, heads, Lk, e) or None
-        Values.
-    bias : Tensor (batch, heads or 1, Lk) or None
-        What is added to the logits of each key; any numbers for those that are masked.
-    places : Tensor (Lq,) or None
-        Which key is that of the same token as each query, so that others can be near; None in cross-attention.
-    pull : Tensor (batch, heads, Lq, e) or None
-        Gradient of a random function of the model's output with respect to this attention's: see `record`.
-    """
-
-    name: str
-    q: Tensor
+    name: str  # where the attention is in the model
+    q: Tensor  # (batch, heads, length, d)
     k: Tensor
-    scale: float | Tensor
-    causal: bool
-    key_mask: Tensor | None
-    prefixes: Tensor | None = None
-    v: Tensor | None = None
+    scale: float | Tensor  # (heads, 1, 1): factor of the dot products
+    causal: bool  # whether query i sees the keys up to i
+    key_mask: Tensor | None  # (batch, Lk): which keys there are
+    prefixes: Tensor | None = None  # (Lq,): how many keys each query sees
+    v: Tensor | None = None  # (batch, heads, Lk, e): values
+    # (batch, heads or 1, Lk): what is added to the logits of each key; any numbers for those that are masked
     bias: Tensor | None = None
+    # (Lq,): which key is that of the same token as each query, so that others can be near; None in cross-attention
     places: Tensor | None = None
+    # (batch, heads, Lq, e): gradient of a random function of the model's output with respect to this attention's: see
+    # `record`
     pull: Tensor | None = None
 
     def visible(self) -> Tensor | None:

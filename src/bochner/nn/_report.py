@@ -25,14 +25,11 @@ from ._report_candidates import CODES, ModelPlans, candidates, converted, sensit
 from ._report_times import Clock, HeadRow, head_row, head_samples
 
 _OWNER = "attention_report"
-CALIBRATED = "calibrated"
-"""Name of the features of `calibrate` among the mechanisms that are compared on each head."""
-_SAMPLE = (4, 32, 256)
-"""Largest numbers of sequences, queries and keys of an attention matrix of a head."""
+CALIBRATED = "calibrated"  # name of the features of `calibrate` among the mechanisms that are compared on each head
+_SAMPLE = (4, 32, 256)  # largest numbers of sequences, queries and keys of an attention matrix of a head
 _MARGIN = 0.7
 """Part of the tolerance that the predicted change of the layers to convert may reach: layers add up only roughly."""
-_TRIES = 3
-"""Choices of layers that are measured for one way to convert them; each leaves more of them exact."""
+_TRIES = 3  # choices of layers that are measured for one way to convert them; each leaves more of them exact
 
 
 @dataclass(frozen=True)

@@ -25,27 +25,16 @@ from ._multihead import RandomFeatureAttention
 from ._recording import Recorded
 
 WINDOW, KEPT, CODES, FEATURES = "window", "kept keys", "codes", "features"
-_NEAR = 4
-"""Exact keys beside features are this part of the cost."""
+_NEAR = 4  # exact keys beside features are this part of the cost
 
 
 @dataclass(frozen=True)
 class ModelPlans:
-    """One way to convert all attention of a model.
+    """One way to convert all attention of a model."""
 
-    Attributes
-    ----------
-    kind : str
-        "window", "kept keys", "codes" or "features".
-    cost : int
-        Exact keys and rows of features per query that were aimed at.
-    plans : dict
-        A plan for each attention that can be converted in this way.
-    """
-
-    kind: str
-    cost: int
-    plans: dict[str, Any]
+    kind: str  # "window", "kept keys", "codes" or "features"
+    cost: int  # exact keys and rows of features per query that were aimed at
+    plans: dict[str, Any]  # a plan for each attention that can be converted in this way
 
     @property
     def measured(self) -> dict[str, Any]:

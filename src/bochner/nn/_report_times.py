@@ -20,26 +20,17 @@ from ._coded_module import CodedAttention, exact
 from ._recording import Recorded, softmax_of
 from ._report_candidates import output, shared
 
-_TOO_LARGE = 2.0
-"""Predictions that are so many times the median of draws are dominated by draws that are rarely seen."""
+_TOO_LARGE = 2.0  # predictions that are so many times the median of draws are dominated by draws that are rarely seen
 
 
 @dataclass(frozen=True, eq=False)
 class HeadSample:
-    """Queries X (batch, n, d) and keys Y (batch, p, d) times the root of the scale, and what they have to do.
-
-    Attributes
-    ----------
-    seen : bool array (batch, n, p)
-        Which keys each query sees.
-    weights : array (batch, n, p)
-        Exact attention.
-    """
+    """Queries X (batch, n, d) and keys Y (batch, p, d) times the root of the scale, and what they have to do."""
 
     X: np.ndarray
     Y: np.ndarray
-    seen: np.ndarray
-    weights: np.ndarray
+    seen: np.ndarray  # (batch, n, p): which keys each query sees
+    weights: np.ndarray  # (batch, n, p): exact attention
 
     @property
     def norms(self) -> float:
@@ -198,14 +189,10 @@ def head_row(
     return HeadRow(layer, head, held_out.norms, rows)
 
 
-_REPEATS = 3
-"""The shortest of so many times counts: other work on the machine makes times longer, and never shorter."""
-_STEPS = 8
-"""Steps of decoding that are timed together."""
-_LONGEST = 1.0
-"""Seconds of exact attention beyond which no longer sequence is tried."""
-LENGTHS = tuple(1 << k for k in range(7, 15))
-"""Lengths at which times are compared: 128 to 16384."""
+_REPEATS = 3  # the shortest of so many times counts: other work on the machine makes times longer, and never shorter
+_STEPS = 8  # steps of decoding that are timed together
+_LONGEST = 1.0  # seconds of exact attention beyond which no longer sequence is tried
+LENGTHS = tuple(1 << k for k in range(7, 15))  # lengths at which times are compared: 128 to 16384
 
 
 class Clock:

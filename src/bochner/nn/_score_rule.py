@@ -14,21 +14,12 @@ from .._validation import check_positive, shown
 
 
 class ScoreRule(NamedTuple):
-    """Changes of scores, in this order: the cap, the bias of pairs, and a logit beside those of the keys.
+    """Changes of scores, in this order: the cap, the bias of pairs, and a logit beside those of the keys."""
 
-    Attributes
-    ----------
-    bias : Tensor that broadcasts to (batch, heads, n, p), or None
-        What is added to the scores; minus infinity hides a key from a query.
-    softcap : float or None
-        Scores s become ``softcap tanh(s / softcap)``.
-    sinks : Tensor (heads,) or None
-        Logit of a key without a value, which takes weight from the others.
-    """
-
+    # (batch, heads, n, p): what is added to the scores; minus infinity hides a key from a query
     bias: Tensor | None = None
-    softcap: float | None = None
-    sinks: Tensor | None = None
+    softcap: float | None = None  # scores s become ``softcap tanh(s / softcap)``
+    sinks: Tensor | None = None  # (heads,): logit of a key without a value, which takes weight from the others
 
     @property
     def plain(self) -> bool:
@@ -55,8 +46,7 @@ class ScoreRule(NamedTuple):
         return softmax(scores)
 
 
-AS_THEY_ARE = ScoreRule()
-"""Scores as they are."""
+AS_THEY_ARE = ScoreRule()  # scores as they are
 
 
 def softmax(scores: Tensor) -> Tensor:

@@ -22,11 +22,9 @@ from ._multihead import RandomFeatureAttention
 from ._recording import exact_copy, first_tensor, run
 
 _OWNER = "uptrain"
-_HELD = 32
-"""Batches whose teacher's states are held: the teacher runs once for each, and not in each step."""
+_HELD = 32  # batches whose teacher's states are held: the teacher runs once for each, and not in each step
 
-_EMBEDDING = 5.0
-"""Weight of the change of embeddings, which is about as large as that of hidden states then."""
+_EMBEDDING = 5.0  # weight of the change of embeddings, which is about as large as that of hidden states then
 
 
 def uptrain(

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from ._projection import Projection
 
 
-_PART_BYTES = 1 << 19
-"""Size of a part of a product that is used while it is in a cache: half of the second level."""
+_PART_BYTES = 1 << 19  # size of a part of a product that is used while it is in a cache: half of the second level
 _STORED = 16
 """Cost of a stored number of a sparse row times a row of W, in multiply-adds of a matrix product for each of its entries."""
 

@@ -18,8 +18,7 @@ SEQUENCES = ("halton", "sobol")
 _SOBOL_MAX_DIM = 21201  # dimensions of SciPy's table of directions, by Joe and Kuo
 _CELL = 2.0**-30
 """Resolution of the scrambled Sobol points; points are shifted by half of it, since the normal quantile excludes 0 and 1."""
-_LARGEST_ORDER = 200
-"""Largest order; above it the weights of the outer Gauss-Hermite nodes underflow."""
+_LARGEST_ORDER = 200  # largest order; above it the weights of the outer Gauss-Hermite nodes underflow
 
 
 def _scaled(W: np.ndarray, kernel: Kernel | None, rng: np.random.Generator) -> np.ndarray:

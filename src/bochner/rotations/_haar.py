@@ -13,8 +13,7 @@ from ..linalg.engine import single_threaded_blas
 from ._drawn_rotation import DrawnMatrices, DrawnRotation
 from ._rotation import DenseRotation, Directions
 
-_LARGE = 512
-"""Dimension from which the rows that a cut block does not need are not drawn."""
+_LARGE = 512  # dimension from which the rows that a cut block does not need are not drawn
 
 
 @dataclass(frozen=True)

@@ -320,8 +320,7 @@ class SmallBlocks(Stage):
         multiply_blocks(lanes, matrices.swapaxes(1, 2) if back else matrices, self.run)
 
 
-_JOINED_BYTES = 1 << 26
-"""Largest size of the matrices of stages that are put together."""
+_JOINED_BYTES = 1 << 26  # largest size of the matrices of stages that are put together
 
 
 def joined(stages: Sequence[Stage], dim: int, n_blocks: int) -> tuple[Stage, ...]:

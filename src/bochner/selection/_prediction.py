@@ -19,10 +19,8 @@ from ..maps import Draws
 from ..projections import IID
 from ._sample import Sample
 
-ROUNDS = (3, 8, 24, 80, 240)
-"""Number of draws of a mechanism after each round."""
-_PRECISE = 0.02
-"""Relative standard error below which no more draws are needed."""
+ROUNDS = (3, 8, 24, 80, 240)  # number of draws of a mechanism after each round
+_PRECISE = 0.02  # relative standard error below which no more draws are needed
 _SEEN = 0.5
 """Ratio to the closed form below which a simulation is considered to have missed the rare draws that dominate the error."""
 _KEPT_NUMBERS = 2**25  # numbers of W that are kept for the next mechanism: 256 MB

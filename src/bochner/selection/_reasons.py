@@ -9,8 +9,7 @@ from ..reporting import figure
 from ._recommendation import Candidate
 from ._sample import Facts
 
-_USELESS = 1.0
-"""Relative error of the estimate that is zero everywhere."""
+_USELESS = 1.0  # relative error of the estimate that is zero everywhere
 _NEARLY_ALL = 0.99  # share of the squared Gram matrix on its diagonal from which errors are those of x = y only
 _NEAR, _LISTED = 1.05, 5
 """Ratio of errors within which mechanisms are called nearly equal, and how many of them are named."""

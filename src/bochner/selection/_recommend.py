@@ -24,12 +24,9 @@ from ._sample import Facts, Sample
 from ._tolerance import at_tolerance
 
 DEFAULT_FEATURES, MOST_FEATURES = 512, 65536  # a width to start with, and the widest that a tolerance may ask for
-_SAME = 1e-3
-"""Relative difference of errors below which two mechanisms with the same rows count as one."""
-_WORTH = 0.95
-"""Mechanisms are drawn again as long as they may be better than the best known one by this factor."""
-_TIMED = 12
-"""Number of mechanisms that are measured again at the width for a tolerance; times of the others are scaled."""
+_SAME = 1e-3  # relative difference of errors below which two mechanisms with the same rows count as one
+_WORTH = 0.95  # mechanisms are drawn again as long as they may be better than the best known one by this factor
+_TIMED = 12  # number of mechanisms that are measured again at the width for a tolerance; times of the others are scaled
 
 
 def recommend(

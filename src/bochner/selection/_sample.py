@@ -10,10 +10,8 @@ import numpy as np
 from ..kernels import Kernel
 from ..theory import Pairs
 
-ROWS = 96
-"""Rows sampled from each side: 9216 pairs."""
-OTHERS = 2000
-"""Further rows of each side, at most, that maps which keep points of the data choose them from."""
+ROWS = 96  # rows sampled from each side: 9216 pairs
+OTHERS = 2000  # further rows of each side, at most, that maps which keep points of the data choose them from
 
 
 @dataclass(frozen=True)
@@ -78,30 +76,16 @@ def _others(X: Any, sampled: Any, rng: np.random.Generator) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Facts:
-    """Averages over the sampled pairs without the diagonal, with lengths in units of the lengthscale.
+    """Averages over the sampled pairs without the diagonal, with lengths in units of the lengthscale."""
 
-    Attributes
-    ----------
-    d : int
-        Dimension of the points.
-    norm2, smallest_norm2, largest_norm2 : float
-        Mean, smallest and largest squared norm of points of both sides.
-    distance2, sum2 : float
-        Means of squared distances and of squared norms of sums x + y.
-    kernel_mean : float
-        Mean of the kernel's entries.
-    diagonal_share : float
-        Share of the squared Gram matrix that lies on its diagonal; zero if queries and keys differ.
-    """
-
-    d: int
-    norm2: float
+    d: int  # dimension of the points
+    norm2: float  # mean, smallest and largest squared norm of points of both sides
     smallest_norm2: float
     largest_norm2: float
-    distance2: float
+    distance2: float  # means of squared distances and of squared norms of sums x + y
     sum2: float
-    kernel_mean: float
-    diagonal_share: float
+    kernel_mean: float  # mean of the kernel's entries
+    diagonal_share: float  # share of the squared Gram matrix that lies on its diagonal; zero if queries and keys differ
 
     @classmethod
     def of(cls, sample: Sample, kernel: Kernel) -> Facts:

@@ -10,8 +10,7 @@ from ._applicable import rows_within
 from ._prediction import Predictor
 from ._recommendation import Candidate
 
-_LOOKED_AT = 12
-"""Largest number of mechanisms whose width is determined exactly."""
+_LOOKED_AT = 12  # largest number of mechanisms whose width is determined exactly
 _NEAR = 0.9  # share of the tolerance from which a simulated width is near enough
 _STEPS = {"theory": 12, "simulation": 4}
 

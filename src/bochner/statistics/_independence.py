@@ -23,8 +23,7 @@ from ._result import (
     kernel_for,
 )
 
-_SAMPLE = 2000
-"""Rows that bandwidths and landmarks are chosen from, at most."""
+_SAMPLE = 2000  # rows that bandwidths and landmarks are chosen from, at most
 
 
 def hsic_test(

@@ -84,8 +84,7 @@ def log_max_angular_error_bound(radius: Any, m: int, n: int) -> np.ndarray:
 
 _DISTANCES = 500
 """Distances of which the largest variance is taken; it changes on the scale of a lengthscale, and R is a few of them."""
-_RADII = np.geomspace(1e-12, 1e3, 3001)
-"""Radii of the balls of a net that are tried; any of them gives a valid bound."""
+_RADII = np.geomspace(1e-12, 1e3, 3001)  # radii of the balls of a net that are tried; any of them gives a valid bound
 
 
 def log_quadrature_uniform_bound(

@@ -12,8 +12,7 @@ from .._validation import check_count, check_option, shown
 from ._pairs import check_numbers, check_paired_rows, pair_fraction
 from ._special_functions import log_signed_sum
 
-_WIDE = 8.0
-"""The integrand is 1/sqrt(d) wide; beyond this many widths it is below 1e-12."""
+_WIDE = 8.0  # the integrand is 1/sqrt(d) wide; beyond this many widths it is below 1e-12
 
 
 def orthogonal_dense_covariance(squares: Any, a: Any, dim: int) -> np.ndarray:

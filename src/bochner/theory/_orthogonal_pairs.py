@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-_DEGREE = 14
-"""Nodes of the interpolation along each of its three axes."""
-FAR = 300.0
-"""Squared norm from which on covariances of different rows are below rounding, relative to those of one row."""
+_DEGREE = 14  # nodes of the interpolation along each of its three axes
+FAR = 300.0  # squared norm from which on covariances of different rows are below rounding, relative to those of one row
 
 
 def orthogonal_pair_covariance(alpha: Any, beta: Any, gamma: Any, d: int) -> np.ndarray:

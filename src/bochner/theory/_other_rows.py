@@ -12,8 +12,7 @@ from .._validation import check_count
 from ._pairs import check_squares, check_vectors, pair_fraction
 
 _NODES = 16  # Chebyshev nodes of an error that sampling knows to a few per cent
-_FAR = 60.0
-"""Squared norm of x + y from which on pairs of rows contribute less than rounding."""
+_FAR = 60.0  # squared norm of x + y from which on pairs of rows contribute less than rounding
 
 
 class SampledBlocks(NamedTuple):

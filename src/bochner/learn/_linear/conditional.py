@@ -21,12 +21,9 @@ from .._row_source import Chunk, RowSource
 from .evidence import Hyperparameters
 from .posterior import left_out
 
-_LOGS = (np.log(1e-7), np.log(1e3))
-"""Logarithms of the ratio of noise and amplitude."""
-_COARSE = 9
-"""Points of the grid before the refinement."""
-_NEGLIGIBLE = 1e-6
-"""Share of the prior variance that counts as left out."""
+_LOGS = (np.log(1e-7), np.log(1e3))  # logarithms of the ratio of noise and amplitude
+_COARSE = 9  # points of the grid before the refinement
+_NEGLIGIBLE = 1e-6  # share of the prior variance that counts as left out
 
 
 def leaves_out(phi: FeatureMap, X: np.ndarray) -> bool:

@@ -27,10 +27,8 @@ TOLERANCE, FLOAT32_TOLERANCE = 1e-6, 1e-5
 COEFFICIENTS, _FAR_BELOW = 1e-4, 1e-2
 """Error of the coefficients at which a fit ends as well; or far below the tolerance, where they are hardly determined."""
 MAX_PASSES = 500  # passes over the rows before a warning that the fit has not converged
-_DELAY = 4
-"""Steps by which the estimate of the error lags behind."""
-_FEATURE = 50.0
-"""Operations of a feature besides its product with the row, counted at the speed of matrix products."""
+_DELAY = 4  # steps by which the estimate of the error lags behind
+_FEATURE = 50.0  # operations of a feature besides its product with the row, counted at the speed of matrix products
 _FEWEST_PASSES, _PASSES_PER_ROOT = 16.0, 10.0
 """Passes to `TOLERANCE`, measured: at least so many, and so many more, times the root of the preconditioner's stretch."""
 

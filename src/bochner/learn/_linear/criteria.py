@@ -7,8 +7,7 @@ import numpy as np
 from .spectrum import Spectrum
 
 CRITERIA = ("gcv", "loo")
-_ROUNDING = 1e-14
-"""Tolerance, relative to sum(y**2), below which a negative residual counts as zero."""
+_ROUNDING = 1e-14  # tolerance, relative to sum(y**2), below which a negative residual counts as zero
 
 
 def gcv(spectrum: Spectrum, alpha: float) -> float:

@@ -18,8 +18,7 @@ _NOISE_FLOOR = 1e-8
 """Share of the mean square of the targets below which the targets are interpolated, and rounding decides."""
 _WELL_CONDITIONED = 1e3
 """Ratio of diagonal entries of a Cholesky factor up to which the inverse is used: a condition of about 1e6."""
-_ROUNDING = 8 * float(np.finfo(np.float64).eps)
-"""Share of the squares of the targets that sums over rows do not know."""
+_ROUNDING = 8 * float(np.finfo(np.float64).eps)  # share of the squares of the targets that sums over rows do not know
 _LOG_2PI = float(np.log(2 * np.pi))
 
 
@@ -167,20 +166,11 @@ class SpectralEvidence:
 
 
 class Evidence(NamedTuple):
-    """A log marginal likelihood and its gradient.
-
-    Attributes
-    ----------
-    value : float
-    features : float64 array (n, D)
-        Gradient in each feature of each row.
-    logs : float64 array
-        Gradient in the logarithms of the other hyperparameters: noise and amplitude, or amplitude alone.
-    """
+    """A log marginal likelihood and its gradient."""
 
     value: float
-    features: np.ndarray
-    logs: np.ndarray
+    features: np.ndarray  # (n, D): gradient in each feature of each row
+    logs: np.ndarray  # gradient in the logarithms of the other hyperparameters: noise and amplitude, or amplitude alone
 
 
 def regression_evidence(

@@ -19,10 +19,8 @@ _GROUPS, _GROUP, _GROUP_PER_FEATURE = 4, 1024, 4
 """Groups of rows with sums of their own; there are more of them where each has so many rows, also for each feature."""
 _FEWEST, _FEWEST_PER_FEATURE = 256, 2
 """Fewest rows of a tile: with fewer, products are slower per row, and adding them up takes as long as they do."""
-_BLUR = 1e-2
-"""Share of alpha that the rounding error of S may have: as if alpha were off by so much, somewhere."""
-_ACCURATE = 1e-4
-"""Relative error of features by rounding in float32 above which they are computed in float64."""
+_BLUR = 1e-2  # share of alpha that the rounding error of S may have: as if alpha were off by so much, somewhere
+_ACCURATE = 1e-4  # relative error of features by rounding in float32 above which they are computed in float64
 
 
 def collect_moments(

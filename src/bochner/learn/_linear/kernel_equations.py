@@ -24,8 +24,7 @@ from .conjugate_gradients import ConjugateGradients
 
 DIRECT_ROWS, DOUBLE_ROWS = 20_000, 8192
 """Most rows of a Cholesky factor, 1.6 GB in float32, and of one in float64, .5 GB."""
-HELD_BYTES = 3 << 30
-"""Tiles of the kernel that are kept from one product to the next: those of 40,000 rows."""
+HELD_BYTES = 3 << 30  # tiles of the kernel that are kept from one product to the next: those of 40,000 rows
 _BLOCK, _STRIP = 2048, 256  # rows and columns of a tile, 16 MB in float32, and columns of a product of features
 _COLUMNS, _EVEN, _STRIPE = 32, 4, 128
 """Vectors that are multiplied at a time, of which BLAS likes a multiple of four, and rows of a tile, 1 MB, which both of
@@ -35,39 +34,26 @@ _LANDMARKS, _ROWS_PER_LANDMARK = 2048, 12
 _STEPS = 400  # of conjugate gradients at most: a fit that needs more is told to regularise
 _PROBES = 8
 """Random signs from which the diagonal of the inverse is estimated, to a tenth or two: each costs as much as a target."""
-_ROUGH = 100.0
-"""Tolerance of probes, in units of that of targets: a hundredth of what they estimate to a tenth."""
+_ROUGH = 100.0  # tolerance of probes, in units of that of targets: a hundredth of what they estimate to a tenth
 _SINGLE = 1e-5
 """Share of the largest eigenvalue from which the shift of a preconditioner is far above the rounding of float32."""
 _CLEAR = 1.0
 """Standard error of an estimate of probes, in units of its bound by landmarks, from which the bound is used instead."""
 _COMPARED = 16
 """Rows without a clear estimate that are solved for, to see how far the diagonal is above the bound of the others."""
-_NOTHING_LEFT = 1e-6
-"""Share of the kernel of a row below which features hold all of it: float32 rounds there."""
+_NOTHING_LEFT = 1e-6  # share of the kernel of a row below which features hold all of it: float32 rounds there
 _TOLERANCE, _FLOAT32_TOLERANCE = 1e-8, 1e-4
 """Errors at which the iteration ends, relative to the fit, in the norm of the matrix: products in float32 round there."""
 
 
 @dataclass(frozen=True)
 class KernelTiles:
-    r"""Products with :math:`\sqrt WK\sqrt W`, by tiles on and below the diagonal, each used twice.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    X : array (n, d)
-        Rows, in the precision of the tiles.
-    roots : array (n,)
-        Roots of the weights.
-    held : dict
-        Tiles that are kept.
-    """
+    r"""Products with :math:`\sqrt WK\sqrt W`, by tiles on and below the diagonal, each used twice."""
 
     kernel: Kernel
-    X: np.ndarray = field(repr=False)
-    roots: np.ndarray = field(repr=False)
-    held: dict[tuple[int, int], np.ndarray] = field(default_factory=dict, repr=False)
+    X: np.ndarray = field(repr=False)  # (n, d): rows, in the precision of the tiles
+    roots: np.ndarray = field(repr=False)  # (n,): roots of the weights
+    held: dict[tuple[int, int], np.ndarray] = field(default_factory=dict, repr=False)  # tiles that are kept
 
     def __call__(self, V: np.ndarray) -> np.ndarray:
         """Products (n, k) in float64 with vectors V (n, k)."""
@@ -138,26 +124,13 @@ def _both_products(tile: np.ndarray, V: np.ndarray, U: np.ndarray | None) -> tup
 
 
 class LandmarkPreconditioner(NamedTuple):
-    r"""The inverse of :math:`FF^T + \delta`, with features F (n, m) of landmarks and :math:`\delta\ge\alpha`.
+    r"""The inverse of :math:`FF^T + \delta`, with features F (n, m) of landmarks and :math:`\delta\ge\alpha`."""
 
-    Attributes
-    ----------
-    F : array (n, m)
-    factor : Cholesky
-        Of :math:`F^TF + \delta`.
-    shift : float
-        :math:`\delta`.
-    stretch : array (t,)
-        :math:`\delta/\alpha`.
-    residual : array (n,)
-        Diagonal of what the landmarks leave out of the kernel.
-    """
-
-    F: np.ndarray
-    factor: Cholesky
-    shift: float
-    stretch: np.ndarray
-    residual: np.ndarray
+    F: np.ndarray  # (n, m)
+    factor: Cholesky  # of F^TF + delta
+    shift: float  # delta
+    stretch: np.ndarray  # (t,): delta/alpha
+    residual: np.ndarray  # (n,): diagonal of what the landmarks leave out of the kernel
 
     @classmethod
     def of(

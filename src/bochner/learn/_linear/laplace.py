@@ -20,25 +20,15 @@ Passes = Callable[[], Iterator[tuple[np.ndarray, Likelihood]]]
 """Walks over chunks of features (n, D) with the likelihoods of their rows; called once for each pass."""
 
 _MAX_STEPS = 100  # scikit-learn's ``max_iter_predict``; Newton's method needs about ten
-_TOLERANCE = 1e-13
-"""Tolerance of the Newton decrement, relative to the likelihood: the mode is then exact to rounding."""
+_TOLERANCE = 1e-13  # tolerance of the Newton decrement, relative to the likelihood: the mode is then exact to rounding
 
 
 class Mode(NamedTuple):
-    """The mode of the posterior.
+    """The mode of the posterior."""
 
-    Attributes
-    ----------
-    weights : float64 array (D, k)
-    value : float
-        Log likelihood minus squared weights over twice the amplitude.
-    n_steps : int
-        Newton steps taken.
-    """
-
-    weights: np.ndarray
-    value: float
-    n_steps: int
+    weights: np.ndarray  # (D, k)
+    value: float  # log likelihood minus squared weights over twice the amplitude
+    n_steps: int  # Newton steps taken
 
 
 def find_mode(rows: Passes, D: int, k: int, amplitude: float, start: np.ndarray | None = None) -> Mode:

@@ -23,23 +23,17 @@ from .._row_source import Chunk
 from .moments import Moments
 from .spectrum import Equations, NormalEquations, RowEquations, Spectrum, plus
 
-STEP = math.sqrt(10)
-"""Ratio of neighbouring values of alpha."""
-LEAST, MOST = 1e-9, 1e4
-"""Bounds of alpha, in units of the mean square of the features of a row."""
-LEAST_NEW = 64
-"""Fewest rows that must not be landmarks for landmarks to be ignored."""
+STEP = math.sqrt(10)  # ratio of neighbouring values of alpha
+LEAST, MOST = 1e-9, 1e4  # bounds of alpha, in units of the mean square of the features of a row
+LEAST_NEW = 64  # fewest rows that must not be landmarks for landmarks to be ignored
 _EPS = float(np.finfo(np.float64).eps)
-_TIES = 0.1
-"""Weight of the squared error of classes; breaks ties between equal error rates."""
+_TIES = 0.1  # weight of the squared error of classes; breaks ties between equal error rates
 _SINGLE = 100 * float(np.finfo(np.float32).eps)
 """Share of the trace from which alpha is far above the rounding errors of a factor in float32."""
 _CANCELLED = 1e-8
 """Share of the squares of the targets below which those of the residuals are mostly rounding errors of their difference."""
-_PIECE = 256
-"""Rows whose leverages are computed at a time."""
-_ONE = 1 - 1e-10
-"""A leverage above it leaves no error to know."""
+_PIECE = 256  # rows whose leverages are computed at a time
+_ONE = 1 - 1e-10  # a leverage above it leaves no error to know
 
 
 def alpha_grid(square: float) -> np.ndarray:
@@ -67,23 +61,12 @@ def doubt(n: float) -> float:
 
 
 class Judged(NamedTuple):
-    """Rows on which fits are judged.
+    """Rows on which fits are judged."""
 
-    Attributes
-    ----------
-    targets : array (n, t)
-        As they are.
-    weights : array (n,) or None
-    units : array (t,)
-        Units of the errors: an error of one is that of predicting the mean.
-    classes : bool
-        Whether targets are signs of classes, which are judged by the wrong ones.
-    """
-
-    targets: np.ndarray
-    weights: np.ndarray | None
-    units: np.ndarray
-    classes: bool = False
+    targets: np.ndarray  # (n, t): as they are
+    weights: np.ndarray | None  # (n,)
+    units: np.ndarray  # (t,): units of the errors: an error of one is that of predicting the mean
+    classes: bool = False  # whether targets are signs of classes, which are judged by the wrong ones
 
     @classmethod
     def of(cls, Y: np.ndarray, weights: np.ndarray | None, *, classes: bool) -> Judged:
@@ -178,25 +161,14 @@ class GramFit(NamedTuple):
 
     With weights W and rows about their weighted mean, :math:`\sqrt W K_c\sqrt W = U\Lambda U^T`; coefficients are
     :math:`c = \sqrt W U(\Lambda+\alpha)^{-1}z` with :math:`z = U^T\sqrt W(y-\bar y)`, and they add up to zero.
-
-    Attributes
-    ----------
-    values, vectors : arrays (n,) and (n, n)
-    z : array (n, t)
-    roots : array (n,)
-        Square roots of the weights.
-    mean : array (t,)
-        Intercept of the targets, or zero.
-    column_mean : array (n,)
-        Mean of the rows of K, or zero.
     """
 
-    values: np.ndarray
+    values: np.ndarray  # (n,)
     vectors: np.ndarray
-    z: np.ndarray
-    roots: np.ndarray
-    mean: np.ndarray
-    column_mean: np.ndarray
+    z: np.ndarray  # (n, t)
+    roots: np.ndarray  # (n,): square roots of the weights
+    mean: np.ndarray  # (t,): intercept of the targets, or zero
+    column_mean: np.ndarray  # (n,): mean of the rows of K, or zero
     intercept: bool
 
     @classmethod

@@ -9,8 +9,7 @@ import numpy as np
 from scipy.special import expit, log_softmax, ndtri, softmax
 
 _POINTS = 512  # quasi-random points of the mean over scores
-_ROWS = 512
-"""Rows whose points are held at a time."""
+_ROWS = 512  # rows whose points are held at a time
 
 
 class Likelihood(ABC):

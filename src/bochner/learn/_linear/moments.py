@@ -15,8 +15,7 @@ _COLUMNS = 320
 # Rows of a tile about their mean, and of a block when a triangle is copied to the other: a few MB
 _ROWS, _MIRRORED = 512, 1024
 
-Part = tuple[np.ndarray, np.ndarray, np.ndarray | None]
-"""Features (n, D), targets (n, t), and weights (n,) or None."""
+Part = tuple[np.ndarray, np.ndarray, np.ndarray | None]  # features (n, D), targets (n, t), and weights (n,) or None
 
 
 @dataclass(frozen=True)
@@ -24,30 +23,6 @@ class Moments:
     r"""Weighted means and centred second moments of features :math:`\phi` and targets y.
 
     Moments are immutable; ``a + b`` returns the moments of both sets of rows.
-
-    Attributes
-    ----------
-    n_rows : int
-        Number of rows.
-    weight : float
-        Sum of their weights.
-    units : float
-        Number of observations that they count as: a weight that is a whole number counts as that many, another weight
-        as one.
-    feature_mean : float64 array (D,)
-        Mean of the features.
-    target_mean : float64 array (t,)
-        Mean of the targets.
-    upper : float64 array (D, D)
-        S above the diagonal; see `scatter`.
-    cross : float64 array (D, t)
-        Matrix C of products of features and targets.
-    target_scatter : float64 array (t,)
-        Squares T of the targets.
-    rounding : float
-        Relative rounding error of the features.
-    blur : float
-        Bound on the norm of the rounding error of S, where it is more than that of the products of the features.
 
     Notes
     -----
@@ -71,15 +46,18 @@ class Moments:
     (True, 100)
     """
 
-    n_rows: int
-    weight: float
+    n_rows: int  # number of rows
+    weight: float  # sum of their weights
+    # number of observations that they count as: a weight that is a whole number counts as that many, another weight
+    # as one
     units: float
-    feature_mean: np.ndarray
-    target_mean: np.ndarray
-    upper: np.ndarray = field(repr=False)
-    cross: np.ndarray = field(repr=False)
-    target_scatter: np.ndarray
-    rounding: float
+    feature_mean: np.ndarray  # (D,): mean of the features
+    target_mean: np.ndarray  # (t,): mean of the targets
+    upper: np.ndarray = field(repr=False)  # (D, D): S above the diagonal; see `scatter`
+    cross: np.ndarray = field(repr=False)  # (D, t): matrix C of products of features and targets
+    target_scatter: np.ndarray  # (t,): squares T of the targets
+    rounding: float  # relative rounding error of the features
+    # bound on the norm of the rounding error of S, where it is more than that of the products of the features
     blur: float = 0.0
 
     @classmethod

@@ -18,16 +18,14 @@ from .._row_source import Chunk, RowSource
 from .spectrum import plus
 from .tiles import FeatureTiles
 
-MOST_ROWS = 8192
-"""Largest number of rows of a sample; its Gram matrix then has 512 MB."""
+MOST_ROWS = 8192  # largest number of rows of a sample; its Gram matrix then has 512 MB
 _BLOCK_NUMBERS, _HELD_NUMBERS = 1 << 24, 1 << 26
 """Features multiplied with each other at a time, 128 MB; most features, or rows, kept for all passes, 256 MB in float32."""
 _PRODUCT, _FACTORISATIONS = 2.5, 4.5
 """Operations in float64 of both Gram matrices, per s^2 D, and of their factorisations, per s^3, in those of float32."""
 _PROBES, _CALIBRATION = 16, 1000
 """Random vectors of an estimated trace or leverage, and rows from which probabilities are scaled."""
-_CLOSE = 4.0
-"""Shifts whose ratio is less share a factorisation."""
+_CLOSE = 4.0  # shifts whose ratio is less share a factorisation
 
 
 @dataclass(frozen=True)
@@ -69,21 +67,6 @@ def building_cost(size: int, n_features: int) -> float:
 class Preconditioner:
     r"""The inverse of :math:`M = \tilde F^T\tilde F + \mu`, with s scaled rows :math:`\tilde F` and :math:`\mu\ge\alpha`.
 
-    Attributes
-    ----------
-    tiles : FeatureTiles
-        Features F of the sample.
-    centre : array (D,)
-        Their mean, or zero without an intercept.
-    roots : array (s,)
-        Roots of the weights, scaled so that :math:`\tilde F^T\tilde F` has the size of S.
-    factors : dict of float to Cholesky
-        Factors of :math:`\tilde F\tilde F^T + \mu`, by :math:`\mu`.
-    shift : array (t,)
-        :math:`\mu`, for each target.
-    stretch : array (t,)
-        How far M may exceed :math:`S + \alpha` in the directions that the sample does not see: :math:`\mu/\alpha`.
-
     Notes
     -----
     By Woodbury's formula :math:`M^{-1}r = (r - \tilde F^T(\tilde F\tilde F^T + \mu)^{-1}\tilde Fr)/\mu`.  A sample
@@ -93,12 +76,13 @@ class Preconditioner:
     digits where S is large, so the products are taken in float64 whatever the precision of the rows.
     """
 
-    tiles: FeatureTiles = field(repr=False)
-    centre: np.ndarray = field(repr=False)
+    tiles: FeatureTiles = field(repr=False)  # features F of the sample
+    centre: np.ndarray = field(repr=False)  # (D,): their mean, or zero without an intercept
+    # (s,): roots of the weights, scaled so that \tilde F^T\tilde F has the size of S
     roots: np.ndarray = field(repr=False)
-    factors: dict[float, Cholesky] = field(repr=False)
-    shift: np.ndarray
-    stretch: np.ndarray
+    factors: dict[float, Cholesky] = field(repr=False)  # factors of \tilde F\tilde F^T + mu, by mu
+    shift: np.ndarray  # (t,): mu, for each target
+    stretch: np.ndarray  # (t,): how far M may exceed S + alpha in the directions that the sample does not see: mu/alpha
 
     @classmethod
     def of(

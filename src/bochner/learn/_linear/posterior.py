@@ -19,19 +19,6 @@ _OWNER = "GaussianProcess"
 class Posterior(NamedTuple):
     r"""Weights given data: :math:`w \mid y \sim N(\mu, \sigma^2 R R^T)`.
 
-    Attributes
-    ----------
-    mean : float64 array (D, t)
-    root : float64 array (D, D) or (D, s), or None
-        R, which is wide if it was estimated from s functions; None if only the mean was kept.
-    noise, amplitude : float
-        :math:`\sigma^2` and a.
-    log_marginal_likelihood : float
-    lost : int
-        Number of directions in which the noise is within the rounding error of the features, and nothing is fitted.
-    residual : float
-        Squared residuals plus the penalty of the weights, summed over targets.
-
     Notes
     -----
     The prior is :math:`w \sim N(0, aI)` and :math:`y = \Phi w + \varepsilon`,
@@ -41,13 +28,14 @@ class Posterior(NamedTuple):
     :math:`Q(\Lambda+\sigma^2/a)^{-1/2}`.
     """
 
-    mean: np.ndarray
-    root: Any
-    noise: float
+    mean: np.ndarray  # (D, t)
+    root: Any  # (D, D): R, which is wide if it was estimated from s functions; None if only the mean was kept
+    noise: float  # sigma^2 and a
     amplitude: float
     log_marginal_likelihood: float
+    # number of directions in which the noise is within the rounding error of the features, and nothing is fitted
     lost: int = 0
-    residual: float = float("nan")
+    residual: float = float("nan")  # squared residuals plus the penalty of the weights, summed over targets
 
     @property
     def kept_root(self) -> np.ndarray:

@@ -22,8 +22,7 @@ from .moments import Moments
 from .spectrum import Equations, NormalEquations, RowEquations, Solved, Spectrum
 
 SOLVERS = ("auto", "primal", "dual", "cg")
-SAFE_ALPHA = 1e-3
-"""From here on a fixed alpha is far above the rounding of products in float32."""
+SAFE_ALPHA = 1e-3  # from here on a fixed alpha is far above the rounding of products in float32
 _SAMPLE_NUMBERS, _SAMPLE_ROWS = 1 << 25, 2048
 """Features on which a criterion chooses alpha for conjugate gradients, 256 MB in float64, and most rows of them."""
 _NOTHING_KEPT = (
@@ -50,27 +49,14 @@ class FewRows(NamedTuple):
 
 @dataclass(frozen=True)
 class Ridge:
-    """Options of a ridge fit.
+    """Options of a ridge fit."""
 
-    Parameters
-    ----------
-    owner : str
-        The estimator, for messages.
-    alpha : float, array, "gcv" or "loo"
-    alphas : array or None
-        Values among which the criteria choose.
-    intercept : bool
-    solver : {"auto", "primal", "dual", "cg"}
-        See `KernelRidge`.
-    exact_products : bool or None
-        Whether products are taken in float64; None decides by alpha, for features of about unit size.
-    """
-
-    owner: str
+    owner: str  # the estimator, for messages
     alpha: Any = 1.0
-    alphas: Any = None
+    alphas: Any = None  # values among which the criteria choose
     intercept: bool = True
-    solver: str = "auto"
+    solver: str = "auto"  # see `KernelRidge`
+    # whether products are taken in float64; None decides by alpha, for features of about unit size
     exact_products: bool | None = None
 
     symmetric = True
@@ -191,22 +177,12 @@ class Ridge:
 
 @dataclass(frozen=True)
 class RidgeModel:
-    """What a ridge fit has learned: a value, from which another is made when more rows come.
-
-    Attributes
-    ----------
-    options : Ridge
-    data : Moments, FewRows or None
-        None if nothing but the solution is kept.
-    alpha : float, optional
-        Alpha that a second pass over the rows has chosen.
-    found : Solution, optional
-        What was found by conjugate gradients, or before the model was saved or its data were dropped.
-    """
+    """What a ridge fit has learned: a value, from which another is made when more rows come."""
 
     options: Ridge
-    data: Moments | FewRows | None = field(repr=False)
-    alpha: Any = None
+    data: Moments | FewRows | None = field(repr=False)  # None if nothing but the solution is kept
+    alpha: Any = None  # alpha that a second pass over the rows has chosen
+    # what was found by conjugate gradients, or before the model was saved or its data were dropped
     found: Solution | None = field(default=None, repr=False)
 
     @property

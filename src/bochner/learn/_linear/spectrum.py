@@ -16,8 +16,7 @@ from ...linalg.engine import blas_for
 from .moments import Moments, units_of
 
 _EPS = float(np.finfo(np.float64).eps)
-_COPIED = 256
-"""Rows that are copied at a time."""
+_COPIED = 256  # rows that are copied at a time
 
 
 class Scaling(NamedTuple):
@@ -57,30 +56,14 @@ class Solved(NamedTuple):
 
 @dataclass(frozen=True)
 class Equations(ABC):
-    r"""Minimise :math:`\sum_i w_i|y_i - \phi_i^TB|^2 + \alpha|B|^2`, over features and targets about their means or zero.
+    r"""Minimise :math:`\sum_i w_i|y_i - \phi_i^TB|^2 + \alpha|B|^2`, over features and targets about their means or zero."""
 
-    Attributes
-    ----------
-    weight : float
-        Sum of weights: the number of rows, where there are none.
-    units : float
-        Observations that the rows count as, see `Moments`.
-    cross : array (D, t)
-        C, products of features and targets.
-    total : array (t,)
-        T, squares of the targets.
-    n_means : int
-        One if the means were taken out, zero otherwise: degrees of freedom of the intercept.
-    rounding : float
-        Relative rounding error of the features.
-    """
-
-    weight: float
-    units: float
-    cross: np.ndarray
-    total: np.ndarray
-    n_means: int
-    rounding: float
+    weight: float  # sum of weights: the number of rows, where there are none
+    units: float  # observations that the rows count as, see `Moments`
+    cross: np.ndarray  # (D, t): C, products of features and targets
+    total: np.ndarray  # (t,): T, squares of the targets
+    n_means: int  # one if the means were taken out, zero otherwise: degrees of freedom of the intercept
+    rounding: float  # relative rounding error of the features
 
     @property
     @abstractmethod
@@ -213,20 +196,11 @@ class Spectrum:
     With :math:`z = V^TC`, coefficients are :math:`V z/(\lambda+\alpha)`; the residual sum of squares is
     :math:`T - \sum z^2(\lambda+2\alpha)/(\lambda+\alpha)^2`, and the fit has :math:`\sum\lambda/(\lambda+\alpha)`
     degrees of freedom.
-
-    Attributes
-    ----------
-    values : array (r,)
-        Eigenvalues in ascending order; zero if they are within rounding error.
-    vectors : array (D, r)
-    z : array (r, t)
-        Zero where the eigenvalue is.
-    equations : Equations
     """
 
-    values: np.ndarray
-    vectors: np.ndarray
-    z: np.ndarray
+    values: np.ndarray  # (r,): eigenvalues in ascending order; zero if they are within rounding error
+    vectors: np.ndarray  # (D, r)
+    z: np.ndarray  # (r, t): zero where the eigenvalue is
     equations: Equations
 
     def coefficients(self, alpha: Any, least: float = 0.0) -> np.ndarray:

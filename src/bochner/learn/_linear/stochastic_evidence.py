@@ -19,16 +19,11 @@ from .conjugate_gradients import cross_sums, normal_sums
 from .evidence import Hyperparameters, SpectralEvidence, SpectralNodes
 from .moments import units_of
 
-PROBES = 16
-"""Random vectors of the log-determinant."""
-MOST_STEPS, _CHECKED = 96, 8
-"""Passes at most, and after how many of them the value is looked at."""
-_SETTLED = 1e-4
-"""Change of the value per observation at which the passes end."""
-_KEPT_NUMBERS = 1 << 27
-"""Numbers of the Krylov spaces, 1 GB: fewer steps where there are many features."""
-_BREAKDOWN = 1e-12
-"""Share of the first coefficient: below it, a Krylov space is complete."""
+PROBES = 16  # random vectors of the log-determinant
+MOST_STEPS, _CHECKED = 96, 8  # passes at most, and after how many of them the value is looked at
+_SETTLED = 1e-4  # change of the value per observation at which the passes end
+_KEPT_NUMBERS = 1 << 27  # numbers of the Krylov spaces, 1 GB: fewer steps where there are many features
+_BREAKDOWN = 1e-12  # share of the first coefficient: below it, a Krylov space is complete
 
 
 def stochastic_evidence(

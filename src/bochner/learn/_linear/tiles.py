@@ -11,8 +11,7 @@ import numpy as np
 from ...approximation import FeatureMap
 from ...linalg.engine import for_each_tile, rows_per_tile
 
-_TILE_ROWS = 96
-"""Fewest rows of a tile: with fewer, the product with W is slower per row."""
+_TILE_ROWS = 96  # fewest rows of a tile: with fewer, the product with W is slower per row
 _PARTS, _PART_NUMBERS = 32, 1 << 24
 """Most parts of the rows, each with sums of its own, and the size of all of these sums: 128 MB."""
 
@@ -23,16 +22,6 @@ Work = Callable[[np.ndarray, int, int], np.ndarray]
 @dataclass(frozen=True)
 class FeatureTiles:
     """Features of rows that need not be in memory all at once.
-
-    Parameters
-    ----------
-    phi : FeatureMap
-    X : array or CSR matrix (n, d)
-        Of float32 or float64.
-    exact : bool
-        Whether features are given in float64 even for float32 rows; they are computed in the precision of the rows.
-    held : array (n, D), optional
-        The features in the precision of the rows, for few rows that are used again and again.
 
     Examples
     --------
@@ -48,8 +37,10 @@ class FeatureTiles:
     """
 
     phi: FeatureMap
-    X: Any = field(repr=False)
+    X: Any = field(repr=False)  # (n, d): of float32 or float64
+    # whether features are given in float64 even for float32 rows; they are computed in the precision of the rows
     exact: bool
+    # (n, D): the features in the precision of the rows, for few rows that are used again and again
     held: np.ndarray | None = field(default=None, repr=False)
 
     def rows(self, i: int, j: int, room: np.ndarray | None = None) -> np.ndarray:

@@ -15,12 +15,9 @@ from numba.extending import intrinsic
 
 from .jit import njit
 
-_BINS = 256
-"""Bins of the histogram by which the largest of many scores are found."""
-_SAMPLED = 4096
-"""Scores from which the histogram is that of some of them."""
-_PIECE = 64
-"""Keys whose chances are summed at once, so that a draw looks into few of them."""
+_BINS = 256  # bins of the histogram by which the largest of many scores are found
+_SAMPLED = 4096  # scores from which the histogram is that of some of them
+_PIECE = 64  # keys whose chances are summed at once, so that a draw looks into few of them
 
 
 @intrinsic

@@ -14,8 +14,7 @@ from typing import Any
 import numba
 from numba.core import event
 
-PATIENCE = 3.0
-"""Seconds of compilation after which a line says what is going on."""
+PATIENCE = 3.0  # seconds of compilation after which a line says what is going on
 _LOGGER = logging.getLogger("bochner")
 
 

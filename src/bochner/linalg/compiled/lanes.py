@@ -28,11 +28,9 @@ from .vectors import (
     walsh8,
 )
 
-_CACHED_BYTES = 16384
-"""Part of the data whose remaining levels are done together: half a first-level cache."""
+_CACHED_BYTES = 16384  # part of the data whose remaining levels are done together: half a first-level cache
 
-_CHAINS = 4
-"""Partial sums kept apart, so that additions do not wait for each other."""
+_CHAINS = 4  # partial sums kept apart, so that additions do not wait for each other
 
 
 def room_for(n: int, capacity: int, dtype: Any) -> np.ndarray:

@@ -13,8 +13,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-VECTOR_BYTES = 32
-"""One AVX register; wider machines pair them, narrower ones split them."""
+VECTOR_BYTES = 32  # one AVX register; wider machines pair them, narrower ones split them
 
 
 def width_of(dtype_bytes: int) -> int:

@@ -16,8 +16,7 @@ from .jit import njit
 
 f32 = np.float32
 
-LIMIT32, LIMIT64 = f32(8000.0), 1.0e6
-"""Phases up to which k times the leading digits is exact."""
+LIMIT32, LIMIT64 = f32(8000.0), 1.0e6  # phases up to which k times the leading digits is exact
 
 _TURNS32, _A32, _B32, _C32 = f32(2 / math.pi), f32(201 / 128), f32(4.837512969970703125e-4), f32(7.549789954891882e-8)
 _S32 = (f32(-1.6666654611e-1), f32(8.3321608736e-3), f32(-1.9515295891e-4))
@@ -47,8 +46,7 @@ _K64 = (  # of the cosine
 _FAST = {"contract"}  # fused multiply-adds: one rounding less
 
 
-_MAGNITUDE32, _MAGNITUDE64 = np.int32(0x7FFFFFFF), np.int64(0x7FFFFFFFFFFFFFFF)
-"""All bits but the sign."""
+_MAGNITUDE32, _MAGNITUDE64 = np.int32(0x7FFFFFFF), np.int64(0x7FFFFFFFFFFFFFFF)  # all bits but the sign
 
 
 @njit(cache=True, nogil=True)
