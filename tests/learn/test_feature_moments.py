@@ -43,7 +43,9 @@ def test_groups_of_rows_add_up_to_all_of_them(n, d, width, dtype, exact, weighte
     w = w + (n == 1) if weighted else None
     phi = drawn(d, width)
     found = collect_moments(phi, rows_in_memory("test", X, Y, w), exact=exact)
-    check_equal(found, Moments.of(phi.queries(X), Y, w), 1e-11 if exact else 1e-5)
+    # some BLAS round a row of float32 otherwise at the edge of a tile (measured: 4e-10); sums in float32 are 1e-8 off
+    tolerance = (1e-11 if dtype is np.float64 else 2e-9) if exact else 1e-5
+    check_equal(found, Moments.of(phi.queries(X), Y, w), tolerance)
 
 
 def test_sparse_rows_too():

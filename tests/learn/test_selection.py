@@ -301,6 +301,15 @@ def test_wide_sparse_rows_have_the_exact_kernel():
     assert model.selection_.map == "exact" and model.score(rows[100:], labels[100:]) > 0.8
 
 
+@pytest.mark.parametrize("share", [0.5, 0.25, 0.1, 1 / 3], ids=str)
+def test_a_constant_errs_on_half_of_balanced_classes(share):
+    for n in range(60, 240, 12):  # the weighted mean of the signs is zero, or what rounding makes of it
+        signs = np.where(np.arange(n) < share * n, 1.0, -1.0)
+        weights = np.where(signs > 0, 0.5 / (signs > 0).sum(), 0.5 / (signs < 0).sum()) * n
+        judged = Judged.of(signs[:, None], weights, classes=True)
+        assert judged.mean(judged.losses_of_a_constant()) == pytest.approx(0.6)
+
+
 def test_failures_and_limits_are_announced(monkeypatch):
     X = np.random.default_rng(2).standard_normal((200, 3))
     with pytest.warns(UserWarning, match=r"KernelRidge: the fit explains nothing: its leave-one-out error is"):

@@ -211,15 +211,14 @@ class Search:
         """Error of a constant prediction: one, and for classes that of the most frequent one."""
         if not self.judged.classes:
             return 1.0
-        mean = self.judged.mean(self.judged.targets)
-        return float(self.judged.mean(self.judged.losses(self.judged.targets - mean)))
+        return float(self.judged.mean(self.judged.losses_of_a_constant()))
 
     def explains(self, best: Trial) -> bool:
         """Whether classes are told better than by a constant, beyond twice the doubt about the mean difference."""
         judged, losses = self.judged.taken(best.rows), best.score.losses
         if not judged.classes or len(losses) != len(judged.targets):
             return True
-        constant = judged.losses(judged.targets - judged.mean(judged.targets))
+        constant = judged.losses_of_a_constant()
         return bool(judged.mean(constant - losses) > 2 * judged.spread(constant - losses))
 
     def featured(self, best: Trial, parameters: FeatureParameters, maps: tuple[str, ...], width: int | None) -> Trial:

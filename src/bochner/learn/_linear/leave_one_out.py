@@ -78,6 +78,15 @@ class Judged(NamedTuple):
         squares = np.asarray(((gaps / self.units) ** 2).mean(axis=-1))
         return self.wrong(gaps) + _TIES * squares if self.classes else squares
 
+    def losses_of_a_constant(self) -> np.ndarray:
+        """Losses (n,) of predicting the mean, which is the most frequent class where there are classes."""
+        mean = self.mean(self.targets)
+        squares = np.asarray((((self.targets - mean) / self.units) ** 2).mean(axis=-1))
+        if not self.classes:
+            return squares
+        # the mean of balanced classes is zero but for rounding, of which y - (y - mean) makes another class in each row
+        return wrong_classes(self.targets, np.broadcast_to(mean, self.targets.shape)) + _TIES * squares
+
     def wrong(self, gaps: np.ndarray) -> np.ndarray:
         """Wrong classes (n, ...) of errors (n, ..., t)."""
         actual = self.targets.reshape(len(gaps), *[1] * (gaps.ndim - 2), -1)
