@@ -182,6 +182,17 @@ def test_module_refuses(arguments, options, error, match):
         RandomFeatureAttention(*arguments, **options)
 
 
+@pytest.mark.parametrize("make", [RandomFeatureAttention, RandomFeatures, SampledSoftmax])
+def test_modules_refuse_devices_and_types_that_there_are_not(make):
+    arguments = (8,) if make is RandomFeatures else (8, 2)
+    for device in (4, "nowhere", 1.5):
+        with pytest.raises(ValueError, match=rf"^{make.__name__}: device must be one that torch has here, .* got"):
+            make(*arguments, device=device)
+    for dtype in (torch.int64, "float32"):
+        with pytest.raises(TypeError, match=rf"^{make.__name__}: dtype must be a floating-point torch.dtype .* got"):
+            make(*arguments, dtype=dtype)
+
+
 @pytest.mark.parametrize(
     "options, match",
     [

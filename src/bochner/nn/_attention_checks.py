@@ -49,6 +49,20 @@ def check_generator(owner: str, generator: Any) -> None:
         )
 
 
+def check_place(owner: str, device: Any, dtype: Any) -> None:
+    """Refuse a device that torch does not have here, and a dtype that parameters cannot have."""
+    if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
+        raise TypeError(
+            f"{owner}: dtype must be a floating-point torch.dtype such as torch.float32, got {shown(dtype)}."
+        )
+    try:
+        torch.empty(0, device=device)
+    except Exception:  # torch raises RuntimeError, TypeError or AssertionError
+        raise ValueError(
+            f"{owner}: device must be one that torch has here, such as 'cpu', got {shown(device)}."
+        ) from None
+
+
 def check_floating(owner: str, name: str, x: Any, *, meta: bool = False) -> None:
     """Refuse anything but a floating-point tensor with numbers in all places, or with none if ``meta`` allows it."""
     if not isinstance(x, Tensor) or not x.is_floating_point():

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from .._arrays import in_working_precision
 from .._validation import check_count, check_flag, check_option, check_positive, shown
-from ._attention_checks import check_floating
+from ._attention_checks import check_floating, check_place
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -57,6 +57,7 @@ class ClassLogits(nn.Module):
         check_option(self.owner, "reduction", reduction, REDUCTIONS)
         if isinstance(ignore_index, bool) or not isinstance(ignore_index, int):
             raise TypeError(f"{self.owner}: ignore_index must be an integer, got {shown(ignore_index)}.")
+        check_place(self.owner, device, dtype)
         self.normalize, self.scale = normalize, check_positive(self.owner, "scale", scale)
         self.sparse, self.reduction, self.ignore_index = sparse, reduction, ignore_index
         self.weight = nn.Parameter(torch.empty(n_classes, embedding_dim, device=device, dtype=dtype))

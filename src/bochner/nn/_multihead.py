@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from .._validation import check_count, check_flag, check_option, check_positive, shown
 from ..approximation import Approximation
-from ._attention_checks import check_generator, check_state_type
+from ._attention_checks import check_generator, check_place, check_state_type
 from ._attention_state import AttentionState
 from ._drawn import DrawnFeatures
 from ._head_spec import check_heads, head_spec, near
@@ -133,6 +133,7 @@ class RandomFeatureAttention(nn.Module):
         check_option(OWNER, "constants", constants, ("first", "input"))
         self.normalize, self.constants = normalize, constants
         check_generator(OWNER, generator)
+        check_place(OWNER, device, dtype)
         drawn = head_spec(OWNER, spec)
         check_heads(OWNER, drawn, num_heads)
         self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, embed_dim // num_heads

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from .._validation import check_count, check_flag
 from ..approximation import Approximation
 from ..kernels import Gaussian
-from ._attention_checks import check_floating, check_generator
+from ._attention_checks import check_floating, check_generator, check_place
 from ._drawn import DrawnFeatures
 from ._head_spec import as_spec
 
@@ -66,6 +66,7 @@ class RandomFeatures(nn.Module):
         self.in_features = check_count(_OWNER, "in_features", in_features)
         check_flag(_OWNER, "learned_scale", learned_scale)
         check_generator(_OWNER, generator)
+        check_place(_OWNER, device, dtype)
         kept = torch.float64 if dtype == torch.float64 else torch.float32
         drawn = DrawnFeatures(as_spec(_OWNER, spec, Gaussian()), in_features, dtype=kept, generator=generator)
         self.features = drawn.to(device)
