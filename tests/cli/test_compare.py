@@ -264,7 +264,7 @@ def code_of(out):
 
 def test_compare_by_a_target_says_what_won_with_code_that_runs(shop, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)  # the report does not need it
-    assert main(["compare", "shop.csv", *TARGET]) == 2
+    assert main(["recommend", "shop.csv", "--categorical", "zone"]) == 2
     assert "Missing values are in 1 of 120 rows, in the columns 'size' (1)" in capsys.readouterr().err
     assert main(["compare", "shop.csv", *TARGET, "--drop-missing"]) == 0
     out = capsys.readouterr().out
@@ -279,7 +279,7 @@ def test_compare_by_a_target_says_what_won_with_code_that_runs(shop, capsys, mon
 
 
 def test_missing_numbers_are_imputed(shop, capsys):
-    assert main(["compare", "shop.csv", *TARGET, "--impute"]) == 0
+    assert main(["compare", "shop.csv", *TARGET]) == 0
     out = capsys.readouterr().out
     assert "120 rows x 6 columns" in out and "1 missing number replaced by medians" in out
     names = {}

@@ -149,13 +149,12 @@ def test_whole_numbers_may_be_a_regression(few):
     assert bochner.compare(X, np.round(Y), task="regression", budget=PLENTY).task == "regression"
 
 
-def test_missing_numbers_are_imputed_if_that_is_asked_for(few):
+def test_missing_numbers_are_read(few):
     gaps = X.copy()
     gaps[::7, 2] = np.nan
-    with pytest.raises(ValueError, match="X has missing numbers in 22 of 150 rows; remove them, or give impute=True"):
-        bochner.compare(gaps, Y)
-    found = bochner.compare(gaps, Y, impute=True, budget=PLENTY)
-    assert "SimpleImputer(strategy='median')" in found["linear model"].code and found.n_folds == 5
+    found = bochner.compare(gaps, Y, budget=PLENTY)
+    assert "add_indicator=True" in found["linear model"].code and found.n_folds == 5
+    assert found.notes[0].startswith("22 of 150 rows have missing numbers")
     names = {"X": gaps, "y": Y}
     exec(found.code, names)
 
@@ -324,7 +323,7 @@ def test_what_takes_far_longer_than_the_rest_is_left_out_and_not_the_rows(monkey
 
 
 def test_source_of_estimators_with_long_and_nested_arguments():
-    for candidate in [*standard_candidates(True, 7), *standard_candidates(False, 7, impute=True)]:
+    for candidate in [*standard_candidates(True, 7), *standard_candidates(False, 7, gaps=True)]:
         imports, expression = source(candidate.estimator)
         names = {}
         exec("\n".join(imports), names)

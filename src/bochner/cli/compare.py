@@ -76,7 +76,7 @@ def _compare(problem: Problem, options: argparse.Namespace) -> Any:
     from ..comparison import compare  # loads scikit-learn, which other commands do not need
 
     table, share = problem.table, (1 - _FOR_MECHANISMS) * options.budget
-    asked: dict[str, Any] = {"task": options.task, "budget": share, "impute": problem.impute}
+    asked: dict[str, Any] = {"task": options.task, "budget": share}
     return compare(table.X, table.y, rng=options.seed, verbose=not options.json, **asked)
 
 

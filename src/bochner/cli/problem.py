@@ -38,7 +38,6 @@ class Problem:
     Y: np.ndarray | None
     kernel: Kernel
     standardized: bool
-    impute: bool = False
 
     @property
     def description(self) -> str:
@@ -78,7 +77,9 @@ def add_arguments(parser: argparse.ArgumentParser, features: str, default: int |
     missing = parser.add_mutually_exclusive_group()
     missing.add_argument("--drop-missing", action="store_true", help="leave out rows with missing values")
     missing.add_argument(
-        "--impute", action="store_true", help="replace missing numbers by the medians of their columns"
+        "--impute",
+        action="store_true",
+        help="replace missing numbers by the medians of their columns, as is done in any case if there is a --target",
     )
     parser.add_argument("--no-standardize", action="store_true", help="do not standardize the columns for the kernel")
     parser.add_argument("--seed", type=int, default=0, help="seed of all draws (default 0)")
@@ -121,7 +122,7 @@ def read_problem(options: argparse.Namespace, default: str | None = None, target
         mean, deviation = _moments(table, X)
         X = ((X - mean) / deviation).astype(X.dtype)
         Y = None if Y is None else ((Y - mean) / deviation).astype(Y.dtype)
-    return Problem(table, X, Y, _kernel(options, X), not options.no_standardize, options.impute)
+    return Problem(table, X, Y, _kernel(options, X), not options.no_standardize)
 
 
 def _table(name: str, target: str | None, options: argparse.Namespace) -> Table:
@@ -133,7 +134,8 @@ def _table(name: str, target: str | None, options: argparse.Namespace) -> Table:
             near = difflib.get_close_matches(name, EMBEDDED, 1)
             meant = f" The table with the nearest name is {near[0]}." if near else ""
             raise TableError(f"{name}: there is no such file.{meant}")
-        asked: dict[str, Any] = {"drop_missing": options.drop_missing, "impute": options.impute}
+        impute = not options.drop_missing and (options.impute or target is not None)  # estimators take gaps
+        asked: dict[str, Any] = {"drop_missing": options.drop_missing, "impute": impute}
         return read_table(name, drop=drop, categorical=categorical, target=target, **asked)
     if drop or categorical:
         raise TableError(f"{name}: --drop and --categorical are for files; this table has its columns.")

@@ -42,10 +42,11 @@ class EstimatorCandidate:
     ours: bool = False  # whether it is a kernel machine of this library
 
 
-def standard_candidates(classifies: bool, n_columns: int, *, impute: bool = False) -> list[EstimatorCandidate]:
+def standard_candidates(classifies: bool, n_columns: int, *, gaps: bool = False) -> list[EstimatorCandidate]:
     """Return the candidates for a table; the first is the default machine, and the last are left out first without time.
 
-    Every estimator is set up as its users do: scaled columns where it needs them, and its main settings searched for.
+    Every estimator is set up as its users do: scaled columns where it needs them, and its main settings searched for;
+    with ``gaps``, missing numbers are replaced where it does not take them.
     """
     machine: Any = KernelClassifier if classifies else KernelRidge
     name = machine.__name__
@@ -63,17 +64,18 @@ def standard_candidates(classifies: bool, n_columns: int, *, impute: bool = Fals
         EstimatorCandidate(f"{name}(n_components={_NARROW})", machine(n_components=_NARROW, random_state=0), ours=True),
         *([] if classifies else [_process()]),
     ]
-    return [_imputing(candidate) for candidate in found] if impute else found
+    return [_imputing(candidate) for candidate in found] if gaps else found
 
 
 def _imputing(candidate: EstimatorCandidate) -> EstimatorCandidate:
-    """Missing numbers become the median of their column in the training rows; boosted trees take them as they are.
+    """Missing numbers become the median of their column in the training rows, and a further column tells where they were.
 
-    Our machines do so too, but refuse gaps in a column that had none in the rows of the fit, as may happen in a fold.
+    Boosted trees take them as they are.  Our machines do the same by themselves, but refuse gaps in a column that had none
+    in the rows of the fit, as may happen in a fold.
     """
     if candidate.name == BOOSTED:
         return candidate
-    estimator = make_pipeline(SimpleImputer(strategy="median"), candidate.estimator)
+    estimator = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), candidate.estimator)
     return EstimatorCandidate(candidate.name, estimator, candidate.growth, candidate.needed, candidate.ours)
 
 

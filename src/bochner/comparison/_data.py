@@ -10,11 +10,11 @@ _MOST_CLASSES = 20  # whole numbers are classes if there are no more different o
 _TASKS = ("regression", "classification")
 
 
-def checked(X: Any, y: Any, task: str | None, n_folds: int, *, impute: bool) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Return rows as floats, targets as numbers or labels, and whether these are classes."""
+def checked(X: Any, y: Any, task: str | None, n_folds: int) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Return rows as floats, with NaN for missing numbers, targets as numbers or labels, and whether these are classes."""
     if task is not None and task not in _TASKS:
         raise ValueError(f"compare: task must be one of {', '.join(map(repr, _TASKS))}, got {task!r}.")
-    rows, targets = _rows(X, impute), _targets(y)
+    rows, targets = _rows(X), _targets(y)
     if len(rows) != len(targets):
         raise ValueError(f"compare: X has {len(rows)} rows and y {len(targets)} targets; each row needs one.")
     least = 4 * n_folds
@@ -32,7 +32,7 @@ def checked(X: Any, y: Any, task: str | None, n_folds: int, *, impute: bool) -> 
     return rows, targets, classifies
 
 
-def _rows(X: Any, impute: bool) -> np.ndarray:
+def _rows(X: Any) -> np.ndarray:
     if hasattr(X, "toarray"):
         raise TypeError("compare: X is sparse; give a dense array, X.toarray(), or compare on some of its columns.")
     dtypes: Any = getattr(X, "dtypes", None)
@@ -50,13 +50,7 @@ def _rows(X: Any, impute: bool) -> np.ndarray:
         raise ValueError(f"compare: X must be a table of rows and columns, got shape {rows.shape}.")
     if np.isinf(rows).any():
         raise ValueError("compare: X holds infinite numbers; remove these rows, or clip them.")
-    missing = np.isnan(rows)
-    if missing.any() and not impute:
-        raise ValueError(
-            f"compare: X has missing numbers in {int(missing.any(axis=1).sum())} of {len(rows)} rows; remove them, or give "
-            f"impute=True."
-        )
-    if missing.all(axis=0).any():
+    if np.isnan(rows).all(axis=0).any():
         raise ValueError("compare: a column of X has only missing values; leave it out.")
     return rows
 

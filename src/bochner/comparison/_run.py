@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from .._progress import progress
 from .._random import RNG, as_generator
-from .._validation import check_count, check_flag, check_positive
+from .._validation import check_count, check_positive
 from ..linalg import threads
 from ._candidates import CONSTANT, DEFAULTS, EstimatorCandidate, standard_candidates
 from ._comparison import SLOW, Comparison, Result, verdict
@@ -43,7 +43,6 @@ def compare(
     candidates: Mapping[str, Any] | None = None,
     budget: float = BUDGET,
     n_folds: int = _FOLDS,
-    impute: bool = False,
     rng: RNG = 0,
     verbose: bool = False,
 ) -> Comparison:
@@ -57,7 +56,9 @@ def compare(
     Parameters
     ----------
     X : array or data frame (n, d)
-        Numbers; encode categories first, for example with ``pandas.get_dummies``.
+        Numbers, and NaN where one is missing: estimators that do not take gaps get the median of the column in their
+        training rows, and a column that tells where it stands.  Encode categories first, for example with
+        ``pandas.get_dummies``.
     y : array (n,)
         Targets: numbers, or labels of classes.
     task : {"regression", "classification"}, optional
@@ -70,8 +71,6 @@ def compare(
         ``left_out`` record it.
     n_folds : int
         Number of folds, at least 3.
-    impute : bool
-        Whether missing numbers are allowed, and replaced by the median of their column in the training rows.
     rng : int, numpy.random.Generator or None
         Source of randomness for the folds and the sample of rows; estimators have ``random_state=0``, as in ``.code``.
     verbose : bool
@@ -103,14 +102,13 @@ def compare(
     """
     start = clock()
     budget = check_positive("compare", "budget", budget)
-    check_flag("compare", "impute", impute)
     if (n_folds := check_count("compare", "n_folds", n_folds)) < _LEAST_FOLDS:
         raise ValueError(
             f"compare: n_folds must be at least {_LEAST_FOLDS}, got {n_folds}; fewer cannot distinguish estimators."
         )
-    X, y, classifies = checked(X, y, task, n_folds, impute=impute)
+    X, y, classifies = checked(X, y, task, n_folds)
     seed = int(as_generator(rng).integers(2**31))
-    judged = _all_candidates(classifies, X.shape[1], impute, candidates)
+    judged = _all_candidates(classifies, X, candidates)
     run = Run(X, y, classifies, seed, budget, start, n_folds)
     free = _free_cores()
     with threadpool_limits(limits=free), threads(free):
@@ -124,10 +122,8 @@ def _free_cores() -> int:
     return max(1, cores - round(busy))
 
 
-def _all_candidates(
-    classifies: bool, d: int, impute: bool, further: Mapping[str, Any] | None
-) -> list[EstimatorCandidate]:
-    found = standard_candidates(classifies, d, impute=impute)
+def _all_candidates(classifies: bool, X: np.ndarray, further: Mapping[str, Any] | None) -> list[EstimatorCandidate]:
+    found = standard_candidates(classifies, X.shape[1], gaps=bool(np.isnan(X).any()))
     for name, estimator in (further or {}).items():
         if name in {candidate.name for candidate in found}:
             raise ValueError(f"compare: the name {name!r} belongs to another estimator; choose a different one.")
@@ -307,6 +303,11 @@ class Run:
 
     def _notes(self, n_used: int, n_folds: int) -> tuple[str, ...]:
         said = []
+        if gaps := int(np.isnan(self.X).any(axis=1).sum()):
+            said.append(
+                f"{gaps} of {len(self.X)} rows have missing numbers, in place of which all but boosted trees are given the "
+                f"medians of the training rows."
+            )
         if n_used < len(self.X):
             said.append(
                 f"{n_used} of {len(self.X)} rows were used, for which there was time in {self.budget:g} seconds; with more "
