@@ -134,7 +134,7 @@ GOOD: Good = {
     "positions": lambda: torch.arange(L),
 }
 
-HANDED_TO_TORCH = ("device", "dtype", "process_group", "kwargs")
+HANDED_TO_TORCH = ("process_group", "kwargs")
 
 
 def tensor_target(name: str, call: Any, *, made_from: Any = None, **options: Any) -> TensorTarget:

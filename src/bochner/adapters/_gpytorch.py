@@ -10,6 +10,7 @@ from gpytorch.models.exact_prediction_strategies import LinearPredictionStrategy
 from linear_operator.operators import LowRankRootLinearOperator, MatmulLinearOperator, RootLinearOperator
 from torch import Tensor
 
+from .._validation import check_instance
 from ..approximation import Approximation
 from ..nn import RandomFeatures
 
@@ -67,8 +68,18 @@ class FeatureKernel(Kernel):
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Any:
         """Products of features, as a linear operator of their width."""
+        for name, x in (("x1", x1), ("x2", x2)):
+            check_instance("FeatureKernel", name, x, Tensor, f"torch.as_tensor({name})")
+            if x.device != self.lengthscale.device:
+                here = self.lengthscale.device
+                raise ValueError(
+                    f"FeatureKernel: {name} must be on {here}, as the kernel is, got {x.device}; move one."
+                )
         z1 = self.features(x1 / self.lengthscale)
-        z2 = z1 if x1.shape == x2.shape and torch.equal(x1, x2) else self.features(x2 / self.lengthscale)
+        same = x1.shape == x2.shape and x1.dtype == x2.dtype and torch.equal(x1, x2)
+        z2 = z1 if same else self.features(x2 / self.lengthscale)
+        if z1.dtype != z2.dtype:
+            z1, z2 = (z.to(torch.promote_types(z1.dtype, z2.dtype)) for z in (z1, z2))
         if diag:
             return (z1 * z2).sum(-1)
         if z1 is not z2:
