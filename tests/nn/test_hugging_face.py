@@ -112,6 +112,17 @@ def test_converted_attention_reads_the_masks_of_the_others(name, implementation)
         assert torch.allclose(whole(**batch)[0][there], linear, atol=1e-5)
 
 
+@torch.no_grad()
+def test_a_window_reads_the_masks_of_other_layers():
+    """With padding they are of queries by keys, and all queries see the same keys."""
+    model, layer = bert(), "encoder.layer.1.attention.self"
+    spec = Approximation(kernels.Softmax(), maps.Positive(), n_projections=4)
+    new = replace_attention(model, {layer: LayerPlan([spec] * 4, window=1024)}, copy=True)
+    for mask in (PADDED, PADDED.flip(1)):
+        exact, found = (m(TOKENS, attention_mask=mask).last_hidden_state[mask.bool()] for m in (model, new))
+        check_close(found, exact, 1e-4)
+
+
 def test_converted_attention_stays_converted():
     model, run = build("gpt2")
     new = converted(model)

@@ -243,6 +243,8 @@ def _find(model: nn.Module, spec: Any, select: Callable[..., bool] | None) -> di
         found = {name: module for name, module in found.items() if name in named}
     if select is not None:
         found = {name: module for name, module in found.items() if select(name, module)}
+    if all(map(slides, known.values())):  # plans for such a model name nothing
+        found = known
     sliding = [name for name, module in found.items() if slides(module)]
     found = {name: module for name, module in found.items() if name not in sliding}
     if not found and sliding:

@@ -269,7 +269,8 @@ def attention(
             attention_mask = attention_mask.expand(-1, -1, n, -1)
         seen = read(attention_mask)
         if seen.prefixes is not None:
-            prefixes, causal, attention_mask = seen.prefixes, seen.causal, seen.keys
+            prefixes = None if seen.full else seen.prefixes  # a window on both sides takes none
+            causal, attention_mask = seen.causal, seen.keys
         elif layer is not None or not (changes or seen.borders is not None):
             raise refused(attention_mask)
         elif changes:  # any mask is a bias of pairs

@@ -18,6 +18,7 @@ class MaskFacts(NamedTuple):
     prefixes: Tensor | None  # as `prefixes_of` returns them; None where the mask is of another kind
     keys: Tensor | None
     causal: bool  # whether query i sees the keys up to i, apart from padding
+    full: bool  # whether all queries see all keys, apart from padding
     borders: Tensor | None  # cumulative lengths of packed sequences, where it keeps them apart
 
 
@@ -32,9 +33,10 @@ def read(mask: Tensor) -> MaskFacts:
         return cast(MaskFacts, seen)
     found = prefixes_of(mask)
     if found is None:
-        seen = MaskFacts(None, None, False, borders_in(mask))
+        seen = MaskFacts(None, None, False, False, borders_in(mask))
     else:
-        seen = MaskFacts(*found, are_causal(found[0], mask.shape[-1]), None)
+        lengths, n_keys = found[0], mask.shape[-1]
+        seen = MaskFacts(*found, are_causal(lengths, n_keys), bool((lengths == n_keys).all()), None)
     if not torch.is_inference(mask) and not mask.requires_grad:  # versions are counted, and no graph is kept alive
         setattr(mask, _READ, (mask._version, seen))
     return seen
