@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -87,8 +89,19 @@ def test_a_large_error_is_predicted_and_said(call, monkeypatch):
     assert caught[0].filename == __file__
 
 
+def test_calls_of_a_loop_warn_once(monkeypatch):
+    monkeypatch.setattr(drawn, "_warned", set())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for size in (1.0, 1.1, 1.2):  # the error, and so the text, is another one each time
+            q, k, v = torch.randn(3, 1, 4, 40, 64, generator=torch.Generator().manual_seed(0)) * size
+            linear_attention(q, k, v)
+    assert len(caught) == 1
+
+
 @pytest.mark.filterwarnings("error::UserWarning")
-def test_a_small_error_or_a_window_is_not():
+def test_a_small_error_or_a_window_is_not(monkeypatch):
+    monkeypatch.setattr(drawn, "_warned", set())
     q, k, v = torch.randn(3, 2, 4, 100, 16, generator=torch.Generator().manual_seed(0))
     linear_attention(q / 2, k / 2, v, n_projections=512)
     linear_attention(2 * q, 2 * k, v, window=32)

@@ -10,8 +10,8 @@ import transformers
 from transformers.masking_utils import eager_mask
 
 from bochner import Approximation, kernels, maps
-from bochner.nn import _families as families
 from bochner.nn import CodedPlan, calibrate, replace_attention
+from bochner.nn import _families as families
 from bochner.nn._conversion import attention_modules
 from support.attention_models import PADDED, TOKENS
 from support.transformer_families import FAMILIES, VARIANTS, build, convertible, outputs
@@ -110,7 +110,8 @@ def test_a_model_with_sliding_windows_alone():
     model, _ = build("Mistral", sliding_window=4)
     for spec in ("dense", CodedPlan.uncalibrated(model)):
         with pytest.raises(
-            ValueError, match=r"nothing is left to convert; .* stay exact, .* from a configuration without sliding windows"
+            ValueError,
+            match=r"nothing is left to convert; .* stay exact, .* from a configuration without sliding windows",
         ):
             replace_attention(model, spec)
     with pytest.raises(ValueError, match=r"calibrate: no attention can be converted; .* sees a sliding window only"):

@@ -20,7 +20,10 @@ from ._process_groups import from_first_replica
 _FITTED_ROWS = 1024  # rows of queries and of keys of each head from which constants are chosen
 _LARGE_ERROR = 0.5  # relative error of attention weights above which a warning says so: the output is then mostly noise
 
+_MODULE = "attention"  # owner of warnings of modules
+
 _warned: set[str] = set()
+"""Owners that have warned: one layer of a model speaks for all, and one call of a function for those that follow."""
 
 
 class DrawnFeatures(FeatureBuffers):
@@ -116,7 +119,7 @@ class DrawnFeatures(FeatureBuffers):
 
     def is_new(self, *, alone: bool) -> bool:
         """Whether `fit_call` has something to do: constants to choose, or an error to predict."""
-        unseen = alone and not self.judged and "module" not in _warned and not torch.compiler.is_compiling()
+        unseen = alone and not self.judged and _MODULE not in _warned and not torch.compiler.is_compiling()
         return self._waits or unseen
 
     @torch.no_grad()
@@ -151,16 +154,15 @@ class DrawnFeatures(FeatureBuffers):
         queries, keys = q[:, there] if q.shape == k.shape else q.flatten(1, 2), k[:, there]
         if self._waits or again:
             self.fit(queries, keys)
-        if alone and not self.judged and "module" not in _warned:
+        if alone and not self.judged:
             self.judged = not torch.compiler.is_compiling()
-            if self.warn_of_error("attention", queries, keys):
-                _warned.add("module")  # one layer of a model speaks for all
+            self.warn_of_error(_MODULE, queries, keys)
 
     @torch.no_grad()
-    def warn_of_error(self, owner: str, q: Tensor, k: Tensor) -> bool:
+    def warn_of_error(self, owner: str, q: Tensor, k: Tensor) -> None:
         """Warn where features are not expected to estimate attention, from queries and keys (heads, n, d) as in `fit`."""
-        if torch.compiler.is_compiling() or not (q.shape[-2] and k.shape[-2]) or q.is_meta:
-            return False
+        if owner in _warned or torch.compiler.is_compiling() or not (q.shape[-2] and k.shape[-2]) or q.is_meta:
+            return
         q, k = (_some_rows(x.to(self.dtype), count) for x, count in ((q, 64), (k, 256)))
         exact = (q @ k.mT).softmax(dim=-1)
         features = self.current
@@ -169,7 +171,8 @@ class DrawnFeatures(FeatureBuffers):
         found = weights_of(query_values(features.log(q, key=False), shift), key_values(keys, shift))
         error = float((found - exact).norm() / exact.norm())
         if not error > _LARGE_ERROR:
-            return False
+            return
+        _warned.add(owner)
         warnings.warn(
             f"{owner}: the predicted relative error of attention is {error:.2g} with {self.plans[0].n_projections} rows of "
             f"W, so that the output is far from softmax attention; give near keys exact weights (window=64, "
@@ -177,7 +180,6 @@ class DrawnFeatures(FeatureBuffers):
             UserWarning,
             stacklevel=levels_to_the_caller(),
         )
-        return True
 
     def replan(self, plans: list[Approximation], rows: np.ndarray | None = None) -> None:
         """Take other constants for each draw, and its rows as they were drawn or as they were trained, (draws, m, d)."""
