@@ -237,8 +237,8 @@ class Slow(RegressorMixin, BaseEstimator):
     clock = None
     neighbour = staticmethod(lambda now: 1.0)
 
-    def __init__(self, scale=1.0, power=1.0):
-        self.scale, self.power = scale, power
+    def __init__(self, scale=1.0, power=1.0, call=0.0):
+        self.scale, self.power, self.call = scale, power, call
 
     def fit(self, X, y):
         Slow.clock.now += self.scale * len(X) ** self.power * Slow.neighbour(Slow.clock.now)
@@ -246,6 +246,7 @@ class Slow(RegressorMixin, BaseEstimator):
         return self
 
     def predict(self, X):
+        Slow.clock.now += self.call + 1e-6 * len(X)
         return np.full(len(X), self.mean_)
 
 
@@ -285,6 +286,12 @@ def test_a_budget_is_kept_or_fewer_rows_are_taken_and_said(monkeypatch, neighbou
     assert found.n_used == n or f"{found.n_used} of {n} rows were used" in found.notes[0]
     assert found.n_folds == 5 or f"{found.n_folds} of 5 folds" in found.notes[-1]
     assert {c.name for c in slow} == {r.name for r in found.results[:]} & {c.name for c in slow} | set(found.left_out)
+
+
+def test_the_time_of_1000_predictions_is_that_of_one_call(monkeypatch):
+    candidates = [EstimatorCandidate(f"slow {k}", Slow(1e-6, call=0.01 * k), needed=True) for k in range(1, 3)]
+    found, _ = run_with(monkeypatch, candidates, 200, 60.0)
+    assert [found[f"slow {k}"].predict_seconds for k in range(1, 3)] == pytest.approx([0.011, 0.021])
 
 
 def test_more_rows_are_used_if_the_folds_are_faster_than_the_trials_predicted(monkeypatch):
