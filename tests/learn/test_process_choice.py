@@ -200,3 +200,18 @@ def test_widening_keeps_the_mean_and_leaves_given_variances_alone():
     assert wide.noise_ / wide.amplitude_ == pytest.approx(best["noise"] / best["amplitude"], rel=0.05)
     given = GaussianProcess("gaussian", noise=0.09, optimize=("lengthscale", "amplitude"), random_state=0).fit(X, y)
     assert given.noise_ == 0.09
+
+
+def test_copies_of_rows_count_once_and_repeated_measurements_do_not():
+    rng = np.random.default_rng(3)
+    X, new = rng.standard_normal((80, 2)), rng.standard_normal((50, 2))
+    y = np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(80)
+    once = GaussianProcess(random_state=0).fit(X, y)
+    twice = GaussianProcess(random_state=0).fit(np.repeat(X, 2, axis=0), np.repeat(y, 2))
+    for ours, theirs in zip(twice.predict(new, return_std=True), once.predict(new, return_std=True), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+    assert 0.05 < once.noise_ < 0.2
+    measured = np.repeat(np.sin(2 * X[:, 0]), 2) + 0.3 * rng.standard_normal(160)
+    again = GaussianProcess(random_state=0).fit(np.repeat(X, 2, axis=0), measured)
+    assert again.statistics_.n_rows == 160
+    assert 0.05 < again.noise_ < 0.2

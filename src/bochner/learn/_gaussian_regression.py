@@ -157,6 +157,7 @@ class GaussianRegression(GaussianEstimator):
         self._check_parameters()
         rng = as_generator(self.random_state)
         with self._computing():
+            rows = _without_copies(rows) if self._searches() and rows.in_memory and not stream else rows
             self.coordinates_ = self._column_coordinates(rows)
             rows = in_coordinates(self.coordinates_, rows)
             parameters, found = self._chosen(rows, rng, stream=stream)
@@ -358,3 +359,15 @@ class GaussianRegression(GaussianEstimator):
         self.noise_, self.amplitude_ = fitted.noise, fitted.amplitude
         self.log_marginal_likelihood_value_ = fitted.log_marginal_likelihood
         return self
+
+
+def _without_copies(rows: Any) -> Any:
+    """Rows of which no two are equal, if equal ones have equal targets everywhere; the same rows otherwise.
+
+    A copy is no second observation: the marginal likelihood would take it for one, and find that there is no noise.  Equal
+    rows with different targets are observations, and weights say how much rows count.
+    """
+    merged = rows if rows.weighted else rows.merged()
+    if merged is rows or not np.allclose(rows.targets, merged.targets_of(rows.X)[0], rtol=1e-9, atol=0):
+        return rows
+    return merged.relabelled(lambda targets, _: (targets, None), rows.n_targets, weighted=False)

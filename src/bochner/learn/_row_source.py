@@ -16,13 +16,13 @@ from scipy import sparse
 from .._progress import progress
 from ..kernels._bandwidth import variance_of
 from ._column_moments import ColumnMoments
+from ._equal_rows import equal_rows, row_keys
 
 _CHUNK_NUMBERS = 1 << 23  # features held at a time: 32 MB in float32
 _CHUNK_ROWS = 1 << 16  # rows of a chunk at most, however narrow: what is done per row in Python stays bounded
 _DENSE_NUMBERS = 1 << 24
 """Largest part of a sparse matrix that is made dense for maps that choose constants from data: 128 MB."""
 _LEAST_GLANCE = 64  # rows that maps see of sparse data however wide: fewer could not choose constants
-_KEY_NUMBERS = 1 << 20  # numbers whose keys are made at a time
 
 T = TypeVar("T")
 
@@ -286,9 +286,9 @@ class _RowsInMemory(ABC):
 
     def places_of(self, X: Any) -> np.ndarray:
         """Numbers of rows that equal rows X."""
-        keys = _row_keys(self.X)
+        keys = row_keys(self.X)
         order = np.argsort(keys)
-        return np.asarray(order[np.searchsorted(keys[order], _row_keys(X))])
+        return np.asarray(order[np.searchsorted(keys[order], row_keys(X))])
 
     def targets_of(self, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """Targets and weights of the rows that equal rows X, where no two are equal."""
@@ -406,39 +406,6 @@ class SparseRows(_RowsInMemory):
 
     def _stored(self) -> int:
         return int(-(-self.X.nnz // max(self.count(), 1)))
-
-
-def equal_rows(X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of the first rows of their kind, in order, and for each row the place of its kind among them."""
-    _, first, home = np.unique(_row_keys(X), return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    place = np.empty(len(order), dtype=int)
-    place[order] = np.arange(len(order))
-    return first[order], place[home]
-
-
-def _row_keys(X: Any) -> np.ndarray:
-    """Keys (n,) of rows that are equal for equal rows, and for others with a chance of one in 2^64: sums modulo 2^64."""
-    d = X.shape[1]
-    odd = np.random.default_rng(0).integers(0, 2**63, d, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    if not sparse.issparse(X):
-        keys, step = np.empty(len(X), np.uint64), max(_KEY_NUMBERS // max(d, 1), 1)
-        for i in range(0, len(X), step):  # of many rows, copies in float64 would take far more than the rows
-            keys[i : i + step] = (_bits(X[i : i + step]) * odd).sum(axis=1, dtype=np.uint64)
-        return keys
-    products = np.where(X.data == 0, np.uint64(0), _bits(X.data) * odd[X.indices])
-    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(products, dtype=np.uint64)])
-    return np.asarray(sums[X.indptr[1:]] - sums[X.indptr[:-1]])
-
-
-def _bits(values: np.ndarray) -> np.ndarray:
-    return _mixed((values.astype(np.float64) + 0.0).view(np.uint64))  # minus zero equals zero
-
-
-def _mixed(bits: np.ndarray) -> np.ndarray:
-    """Bits of numbers whose low ones depend on all: those of round numbers are zero."""
-    bits = (bits ^ (bits >> np.uint64(31))) * np.uint64(0xBF58476D1CE4E5B9)
-    return np.asarray(bits ^ (bits >> np.uint64(29)))
 
 
 def rows_in_memory(

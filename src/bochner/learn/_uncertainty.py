@@ -11,10 +11,10 @@ from scipy.special import expit, softmax
 
 from ..linalg.cholesky import Cholesky
 from ..linalg.engine import blas_for
+from ._equal_rows import equal_rows
 from ._linear.leave_one_out import LEAST_NEW, GramFit, Judged, about, gaps_of_one, gaps_of_rows, new_to
 from ._linear.ridge import RidgeModel
 from ._linear.spectrum import Equations, NormalEquations, plus
-from ._row_source import equal_rows
 
 KEPT_ROWS = 2048  # rows whose left-out errors give probabilities and intervals
 _SLOPES = (1e-3, 1e3)  # bounds of the slopes from scores to logarithms of probabilities
