@@ -332,6 +332,14 @@ def test_failures_and_limits_are_announced(monkeypatch):
             getattr(KernelRidge(alphas=alphas, **NARROW), fit)(X, np.sin(2 * X[:, 0]))
 
 
+def test_a_rare_class_that_is_ranked_well_is_explained():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 3))
+    s = X[:, 0] + 0.5 * np.sin(2 * X[:, 1])
+    y = s + 0.1 * rng.standard_normal(300) > np.quantile(s, 0.985)  # five rows, whose number is most of the doubt
+    assert not KernelClassifier(**PLAIN).fit(X, y).selection_.edges
+
+
 @pytest.mark.parametrize("trend", (0.0, 2.0))
 def test_rapid_changes_are_found(trend):
     x = np.random.default_rng(5).uniform(-1, 1, (500, 1))

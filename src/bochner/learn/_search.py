@@ -214,12 +214,18 @@ class Search:
         return float(self.judged.mean(self.judged.losses_of_a_constant()))
 
     def explains(self, best: Trial) -> bool:
-        """Whether classes are told better than by a constant, beyond twice the doubt about the mean difference."""
+        """Whether classes are told better than by a constant, beyond twice the doubt about the mean difference.
+
+        The doubt is that of rows of the same class: how many a rare class has says nothing about the fit.
+        """
         judged, losses = self.judged.taken(best.rows), best.score.losses
         if not judged.classes or len(losses) != len(judged.targets):
             return True
-        constant = judged.losses_of_a_constant()
-        return bool(judged.mean(constant - losses) > 2 * judged.spread(constant - losses))
+        gains = judged.losses_of_a_constant() - losses
+        Y = judged.targets
+        _, home = np.unique(Y.argmax(axis=1) if Y.shape[1] > 1 else Y[:, 0] > 0, return_inverse=True)
+        usual = np.bincount(home, gains) / np.bincount(home)
+        return bool(judged.mean(gains) > 2 * judged.spread(gains - usual[home]))
 
     def featured(self, best: Trial, parameters: FeatureParameters, maps: tuple[str, ...], width: int | None) -> Trial:
         """Best map, width and bandwidth with features, in the coordinates and with the kernel that were chosen.
