@@ -2,56 +2,59 @@
 Do orthogonal directions help a search?
 =======================================
 
-With the same number of evaluations, an evolution strategy whose directions are orthogonal
-reaches lower values than one with independent directions: medians and quartiles over 15
-searches on an ellipsoid.
+A linear classifier of tumours is trained on the share of wrong predictions itself, which is flat
+between steps, so that no gradient exists. With the same number of evaluations, an evolution
+strategy whose directions are orthogonal reaches lower values than one with independent
+directions: medians and quartiles over seven searches.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.datasets import load_breast_cancer
 
 from bochner.optimize import EvolutionStrategy
 from bochner.projections import IID, Orthogonal
-from bochner.rotations import StructuredGivens
 
-d, steps = 64, 80
+X, y = load_breast_cancer(return_X_y=True)
+X = np.column_stack([(X - X.mean(axis=0)) / X.std(axis=0), np.ones(len(X))])
+d, steps, directions = X.shape[1], 100, 16
 
 
-def ellipsoid(X):
-    """A quadratic function with curvatures from 0.2 to 1."""
-    return X**2 @ np.geomspace(0.2, 1, d)
+def wrong(weights):
+    """Shares of tumours that linear classifiers with these weights get wrong."""
+    return np.mean((2 * y - 1) * (weights @ X.T) <= 0, axis=-1)
 
 
 def search(projection, seed):
-    """Values of a search, relative to its start."""
-    start = np.random.default_rng(seed).standard_normal(d)
+    """The share after each step of a search."""
     strategy = EvolutionStrategy(
-        start, sigma=0.05, learning_rate=0.15, projection=projection, n_directions=d, rng=seed
+        np.zeros(d),
+        sigma=0.3,
+        learning_rate=0.3,
+        projection=projection,
+        n_directions=directions,
+        rng=seed,
     )
     values = []
     for _ in range(steps):
-        strategy.tell(ellipsoid(np.asarray(strategy.ask())))
-        values.append(ellipsoid(strategy.x) / ellipsoid(start))
+        strategy.tell(wrong(np.asarray(strategy.ask())))
+        values.append(wrong(strategy.x))
     return values
 
 
 figure, ax = plt.subplots(figsize=(6.5, 4.0), layout="constrained")
-evaluations = 2 * d * np.arange(1, steps + 1)
-for name, projection in {
-    "independent": IID(),
-    "orthogonal": Orthogonal(StructuredGivens()),
-}.items():
-    runs = np.array([search(projection, seed) for seed in range(15)])
+evaluations = 2 * directions * np.arange(1, steps + 1)
+for name, projection in {"independent": IID(), "orthogonal": Orthogonal()}.items():
+    runs = np.array([search(projection, seed) for seed in range(7)])
     low, middle, high = np.quantile(runs, [0.25, 0.5, 0.75], axis=0)
-    ax.semilogy(evaluations, middle, label=name)
+    ax.semilogy(evaluations, middle, label=f"{name} directions")
     ax.fill_between(evaluations, low, high, alpha=0.25)
     print(
-        f"{name} directions: median {middle[-1]:.1e} of the start after {evaluations[-1]:,} evaluations"
+        f"{name} directions: median {middle[-1]:.2%} wrong after {evaluations[-1]:,} evaluations"
     )
-ax.set(
-    xlabel="evaluations",
-    ylabel="value over that at the start",
-    title=f"an ellipsoid in {d} dimensions",
-)
+ticks = (0.01, 0.02, 0.05, 0.1)
+ax.set(xlabel="evaluations", ylabel="share of wrong predictions")
+ax.set_yticks(ticks, [f"{tick:.0%}" for tick in ticks])
+ax.minorticks_off()
 ax.legend()
 plt.show()
