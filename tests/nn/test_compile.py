@@ -1,4 +1,4 @@
-"""torch.compile: one graph, the same numbers."""
+"""torch.compile and torch.export of the module: one graph, the same numbers."""
 
 from __future__ import annotations
 
@@ -22,3 +22,27 @@ def test_compiled_equals_eager(is_causal, spec):
     expected = call(x)
     compiled = torch.compile(call, backend="aot_eager", fullgraph=True)
     check_close(compiled(x), expected, 1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")  # torch's exporter warns of itself
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_export_with_any_length(is_causal):
+    torch.manual_seed(0)
+    attention, x = RandomFeatureAttention(16, 2, batch_first=True), torch.randn(2, 150, 16)
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention = attention
+
+        def forward(self, x, padding):
+            return self.attention(x, x, x, key_padding_mask=padding, need_weights=False, is_causal=is_causal)[0]
+
+    model, padding = Model(), torch.zeros(2, 150, dtype=torch.bool)
+    length = {1: torch.export.Dim("length", min=8, max=4096)}
+    with torch.no_grad():
+        model(x, padding)
+        exported = torch.export.export(model, (x, padding), dynamic_shapes={"x": length, "padding": length}).module()
+        for n in (8, 200):
+            inputs = torch.randn(2, n, 16), torch.arange(n).expand(2, n) >= torch.tensor([[n], [n - 3]])
+            check_close(exported(*inputs), model(*inputs), 1e-5)

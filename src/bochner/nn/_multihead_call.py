@@ -73,9 +73,9 @@ def check_inputs(
             f"{OWNER}: key and value must have the same length, got {tuple(key.shape)} and {tuple(value.shape)}."
         )
     n, p = (len(x) if not batch else x.shape[1 if module.batch_first else 0] for x in (query, key))
-    _check_mask("key_padding_mask", key_padding_mask, {(*batch, p)}, query.device)
+    _check_mask("key_padding_mask", key_padding_mask, [(*batch, p)], query.device)
     heads = (batch[0] if batch else 1) * module.num_heads
-    _check_mask("attn_mask", attn_mask, {(n, p), (heads, n, p)}, query.device)
+    _check_mask("attn_mask", attn_mask, [(n, p), (heads, n, p)], query.device)
 
 
 def _check_axes(module: RandomFeatureAttention, inputs: dict[str, tuple[Tensor, int]]) -> tuple[int, ...]:
@@ -111,7 +111,7 @@ def _check_type(module: RandomFeatureAttention, name: str, x: Tensor) -> None:
         raise TypeError(f"{OWNER}: {name} must have the type of the parameters, {own}, got {x.dtype}.")
 
 
-def _check_mask(name: str, mask: Tensor | None, shapes: set[tuple[int, ...]], device: torch.device) -> None:
+def _check_mask(name: str, mask: Tensor | None, shapes: list[tuple[int, ...]], device: torch.device) -> None:
     if mask is None:
         return
     if not isinstance(mask, Tensor):
@@ -119,7 +119,7 @@ def _check_mask(name: str, mask: Tensor | None, shapes: set[tuple[int, ...]], de
     if mask.device != device:
         raise ValueError(f"{OWNER}: {name} must be on the device of the inputs, {device}, got {mask.device}.")
     if tuple(mask.shape) not in shapes:
-        allowed = " or ".join(str(shape) for shape in sorted(shapes, key=len))
+        allowed = " or ".join(str(shape) for shape in shapes)
         raise ValueError(f"{OWNER}: {name} must have shape {allowed}, got {tuple(mask.shape)}.")
 
 
