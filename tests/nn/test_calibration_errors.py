@@ -46,6 +46,7 @@ ERRORS = [
     (lambda: calibrate(encoder(), [ROWS], 0), ValueError, "^calibrate: n_projections must be"),
     (lambda: calibrate(encoder(), [ROWS[..., :3]]), ValueError, "^calibrate: the model cannot be run on the batch"),
     (lambda: calibrate(encoder(), [ROWS * torch.nan]), ValueError, "has no finite attention weights"),
+    (lambda: calibrate(encoder(), [ROWS * torch.nan], cost=8), ValueError, "has no finite attention weights"),
     (lambda: calibrate(encoder(), [ROWS], spec="favor++"), ValueError, "spec must use maps.DenseExponential"),
     (lambda: calibrate(encoder(), [ROWS], spec="dens"), ValueError, "^calibrate: .*dense"),
     (

@@ -144,6 +144,16 @@ def test_far_rows_and_equal_rows():
     assert mmd_test(np.ones((20, 2)), np.ones((30, 2)), rng=0).p_value == 1
 
 
+@pytest.mark.parametrize("scale", [1e-100, 1e-40, 1e40, 1e100])
+def test_the_unit_of_the_columns_changes_nothing(scale):
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((100, 2)), rng.standard_normal((100, 2)) + 1
+    one, other = (mmd_test(c * X, c * Y, n_features=64, rng=0) for c in (1.0, scale))
+    assert one.p_value == other.p_value == 0.005 and other.statistic == pytest.approx(one.statistic, rel=1e-4)
+    one, other = (hsic_test(c * X, c * X**2, n_features=16, rng=0) for c in (1.0, scale))
+    assert one.p_value == other.p_value == 0.005 and other.statistic == pytest.approx(one.statistic, rel=1e-4)
+
+
 def test_results_do_not_depend_on_threads():
     from bochner.linalg.engine import threads
 

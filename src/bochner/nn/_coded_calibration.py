@@ -7,6 +7,7 @@ batches; the change :math:`\delta` of its output is weighed by the gradient g of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -203,6 +204,12 @@ _Chosen = dict[str, tuple[int, list[Way]]]
 
 def least_error(layers: Mapping[str, LayerWays], cost: float) -> _Chosen:
     """The window and the ways of all heads of each layer with the least total error, of at most this mean cost."""
+    for name, layer in layers.items():
+        if not all(math.isfinite(way.error) for way in _all_ways({name: layer})):
+            raise ValueError(
+                f"calibrate: {name or 'the model'} has no finite attention weights on these batches; check that queries "
+                f"and keys are finite."
+            )
     low, high = 0.0, max((way.error for way in _all_ways(layers)), default=1.0) + 1.0
     best = _at_price(layers, high)
     for _ in range(60):  # the price of a key, by bisection: its range spans many powers of ten

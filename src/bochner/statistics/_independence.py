@@ -95,7 +95,7 @@ def hsic_test(
     rng = as_generator(rng)
     n_features = check_count("hsic_test", "n_features", n_features, 2)
     sample = rng.permutation(len(X))[:_SAMPLE]
-    X, Y = (centred(Z, Z[sample].mean(axis=0, dtype=np.float64)) for Z in (X, Y))
+    X, Y = (centred(Z[sample].mean(axis=0, dtype=np.float64), Z)[0] for Z in (X, Y))
     drawn = []
     for chosen, Z in ((kernel, X[sample]), (kernel if kernel_y is None else kernel_y, Y[sample])):
         spec = Approximation(kernel_for("hsic_test", chosen, Z, rng), Landmarks("rpcholesky"), n_projections=n_features)

@@ -13,6 +13,7 @@ from .._validation import as_host_rows, as_real, check_instance, check_points
 from ..approximation import FeatureMap
 from ..kernels import Kernel, resolve_bandwidth
 
+_FLOAT32_RANGE = 1e-30, 1e30  # of the largest number of a column: beyond, differences of rows leave float32
 BLOCK = 4096
 """Rows that are permuted among each other: labels of one block are in the cache, and more rows add no power."""
 
@@ -105,9 +106,15 @@ def check_mergeable(owner: str, ours: FeatureMap, theirs: FeatureMap, sums: np.n
         )
 
 
-def centred(X: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Rows about a point in float32, which is enough for cosines of points that are not far; no statistic changes."""
-    return np.asarray((X - mean).astype(np.float32))
+def centred(mean: np.ndarray, *samples: np.ndarray) -> list[np.ndarray]:
+    """Rows about a point in float32, which is enough for cosines of points that are not far; no statistic changes.
+
+    Columns whose numbers float32 would make zero or infinite keep their precision.
+    """
+    rows = [X - mean for X in samples]
+    sizes = np.max([np.maximum(X.max(axis=0), -X.min(axis=0)) for X in rows], axis=0)
+    in_range = (sizes == 0) | ((sizes > _FLOAT32_RANGE[0]) & (sizes < _FLOAT32_RANGE[1]))
+    return [X.astype(np.float32) for X in rows] if in_range.all() else rows
 
 
 def check_width(owner: str, name: str, X: np.ndarray, d: int) -> None:

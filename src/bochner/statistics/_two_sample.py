@@ -100,7 +100,7 @@ def mmd_test(
     features = spec.draw(sample.shape[1], rng)
     test = TwoSampleTest(features, n_permutations=n_permutations, rng=rng)
     mean = sample.mean(axis=0, dtype=np.float64)
-    return test.update(centred(X, mean), centred(Y, mean)).result()
+    return test.update(*centred(mean, X, Y)).result()
 
 
 class TwoSampleTest:
