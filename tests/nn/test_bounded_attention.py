@@ -224,6 +224,17 @@ def test_calibration_gives_keys_to_the_heads_that_need_them():
     assert error(plans) < error(same)
 
 
+@pytest.mark.parametrize("length", [33, 64, 70])
+def test_no_state_is_larger_than_it_was_asked_for(length):
+    """Heads that may hold all keys of the batches hold them, and no more."""
+    model = llama()
+    for state in (24, length - 1, length, length + 16):
+        plans = calibrate(model, [tokens(1, length)], state=state)
+        assert sum(plan.size for plan in plans.values()) / len(plans) <= state
+    held = tokens(1, length, seed=1)
+    torch.testing.assert_close(replace_attention(model, plans, copy=True)(held).logits, model(held).logits)
+
+
 def test_a_state_needs_causal_attention():
     with pytest.raises(ValueError, match=r"calibrate: state=32 needs causal attention"):
         calibrate(bert(), [tokens(1, 40)], state=32)

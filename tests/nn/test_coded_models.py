@@ -9,8 +9,10 @@ import torch
 
 transformers = pytest.importorskip("transformers")
 
+from bochner import mechanism  # noqa: E402
 from bochner.maps import Frame  # noqa: E402
 from bochner.nn import CodedHead, CodedPlan, calibrate, replace_attention  # noqa: E402
+from bochner.nn import _coded_calibration as calibration  # noqa: E402
 from bochner.nn._recording import record  # noqa: E402
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
@@ -100,6 +102,16 @@ def test_more_keys_make_less_error_and_a_tolerance_is_kept():
     assert (coded(held).logits - exact).norm() / exact.norm() < 0.1  # another draw than the one that was measured
 
 
+def test_a_tolerance_that_no_cost_keeps_is_refused(monkeypatch):
+    """Every loss is twice the exact one; costs that leave out no key of the batch are not measured."""
+    monkeypatch.setattr(calibration, "COSTS", (8, 16))
+    losses = iter([1.0, *[2.0] * 9])
+    with pytest.raises(
+        ValueError, match=r"^calibrate: no cost up to 16 keeps the loss within tolerance=0.01 .* larger"
+    ):
+        calibrate(llama(), [tokens(1, 20)], 8, tolerance=0.01, loss=lambda *_: next(losses))
+
+
 def test_predicted_errors_are_those_of_the_model():
     """E (g.delta)^2 over draws of the objective is the squared change of a linear model's output; one layer, no draws."""
     model = bert()
@@ -134,6 +146,17 @@ def test_calibration_leaves_the_model_alone():
         ({"cost": 0}, "cost must be"),
         ({"cost": 16, "by_loss": True}, "leave out window, by_loss"),
         ({"cost": 16, "select": lambda name, module: False}, "there is nothing to calibrate"),
+        (
+            {"cost": 4.5},
+            "^calibrate: cost must be at least 5, the keys of the shortest window and its anchors, got 4.5",
+        ),
+        ({"state": 2}, "^calibrate: state must be at least 3, the keys of the shortest window and its anchors, got 2"),
+        ({"cost": 16, "loss": lambda *_: 1.0}, "^calibrate: a tolerance, by_loss and a number for keep go by the loss"),
+        ({"bits": 32}, "^calibrate: bits are those of codes, which plans with a cost or a tolerance have"),
+        (
+            {"state": 8, "spec": mechanism("dense", n_projections=8)},
+            "features of other keys are dense ones; leave out spec",
+        ),
     ],
 )
 def test_wrong_requests_are_refused_in_words(options, words):

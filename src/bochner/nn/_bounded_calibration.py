@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from .._progress import progress
 from ._bounded_attention import BoundedState
 from ._bounded_module import BoundedHead, BoundedPlan
-from ._coded_calibration import LayerWays, Way, groups, is_causal, least_error
+from ._coded_calibration import LayerWays, Way, check_reachable, groups, is_causal, least_error
 from ._coded_module import as_bias
 from ._recording import Recorded, record
 
@@ -54,19 +54,26 @@ def bounded_plans(
         for call in record(model, batch, owner, pulls=True):
             if wanted(call.name) and call.places is not None and is_causal(call):
                 calls.setdefault(call.name, []).append(call)
-    return bounded_of(calls, state, anchors, verbose=verbose)
+    return bounded_of(calls, state, anchors, owner=owner, verbose=verbose)
 
 
 def bounded_of(
-    calls: Mapping[str, Sequence[Recorded]], state: float, anchors: int, *, verbose: bool = False
+    calls: Mapping[str, Sequence[Recorded]],
+    state: float,
+    anchors: int,
+    *,
+    owner: str | None = None,
+    verbose: bool = False,
 ) -> dict[str, BoundedPlan]:
-    """Plans from recorded calls of causal attention, by its name."""
+    """Plans from recorded calls of causal attention, by its name; an owner refuses a state that is too small."""
     if not calls:
         return {}
     layers = {
         name: _ways(own, state, anchors)
         for name, own in progress(calls.items(), label="layers", shown=verbose, total=len(calls))
     }
+    if owner is not None:
+        check_reachable(owner, "state", state, layers)
     sizes = {name: groups(own[0]) for name, own in calls.items()}
     return {
         name: BoundedPlan([way.head for way in ways for _ in range(sizes[name])], anchors=anchors, block=_block(state))
@@ -84,7 +91,9 @@ def _ways(calls: Sequence[Recorded], state: float, anchors: int) -> LayerWays:
     group, length = groups(calls[0]), max(call.k.shape[-2] for call in calls)
     ways: list[list[Way]] = [[] for _ in range(calls[0].k.shape[1] // group)]
     block, means = _block(state), BoundedPlan.means
-    for size in sorted({n for n in (*SIZES, int(state)) if n < length}):
+    everything = BoundedHead(max((length - 1) // block * block - anchors, 1))  # of sequences as long as these
+    most = BoundedPlan([everything], anchors, block).size
+    for size in sorted({n for n in (*SIZES, int(state)) if n < most}):
         window = max(int(_WINDOW * size), 1)
         head = BoundedHead(window, max(size - window - anchors - block - means, 0))
         plan = BoundedPlan([head], anchors, block)
@@ -92,8 +101,8 @@ def _ways(calls: Sequence[Recorded], state: float, anchors: int) -> LayerWays:
         assert isinstance(errors, Tensor)
         for own, error in zip(ways, errors.tolist(), strict=True):
             own.append(Way(plan.size, error, head))
-    for own in ways:  # everything of sequences as long as these
-        own.append(Way(length, 0.0, BoundedHead(length)))
+    for own in ways:
+        own.append(Way(most, 0.0, everything))
     return LayerWays(len(ways), {0: ways})
 
 

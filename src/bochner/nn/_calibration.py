@@ -89,8 +89,8 @@ def calibrate(
     by_loss : bool
         Whether attention whose conversion changes the loss more is given more rows.
     loss : callable, optional
-        ``loss(model, batch)`` returns the loss that ``by_loss`` and a number ``keep`` go by.  By default it is the
-        ``loss`` of the model's output if there is one, and otherwise the squared change of the output.
+        ``loss(model, batch)`` returns the loss that ``tolerance``, ``by_loss`` and a number ``keep`` go by.  By default it
+        is the ``loss`` of the model's output if there is one, and otherwise the squared change of the output.
     spec : Approximation or str
         A specification of `maps.DenseExponential` and `kernels.Softmax` with scale 1, or the name of one.
     select : callable, optional
@@ -159,7 +159,19 @@ def calibrate(
     if select is not None and not callable(select):
         raise TypeError(f"{_OWNER}: select must be a function of a name and a module, got {shown(select)}.")
     names = _checked_keep(model, keep)
+    if loss is not None and not (by_loss or names is None or tolerance is not None):
+        raise ValueError(
+            f"{_OWNER}: a tolerance, by_loss and a number for keep go by the loss; without one of them, leave it out."
+        )
+    if bits != 64 and cost is None and tolerance is None:
+        raise ValueError(
+            f"{_OWNER}: bits are those of codes, which plans with a cost or a tolerance have; leave them out."
+        )
     if coded:
+        if spec != "dense":
+            raise ValueError(
+                f"{_OWNER}: with a cost, a tolerance or a state features of other keys are dense ones; leave out spec."
+            )
         given = {"cost": cost, "tolerance": tolerance, "state": state}
         if sum(value is not None for value in given.values()) > 1:
             raise ValueError(

@@ -103,6 +103,7 @@ def coded_plans(
     for name in progress(list(calls), label="layers", shown=verbose):
         layers[name] = layer_ways(calls.pop(name), cost or length, anchors, bits, Orthogonal(), spec, generator)
     if cost is not None:
+        check_reachable(owner, "cost", cost, layers)
         return choose(layers, cost, anchors, bits=bits)
     assert tolerance is not None
     change = ModelChange(owner, model, batches, loss)
@@ -116,6 +117,11 @@ def coded_plans(
             low = middle + 1
         else:
             best, high = plans, middle
+    if not best:
+        raise ValueError(
+            f"{owner}: no cost up to {COSTS[-1]} keeps the loss within tolerance={tolerance:g} on these batches; pass a "
+            f"larger tolerance, a cost, or in keep= the layers that attention_report names."
+        )
     return best
 
 
@@ -223,7 +229,20 @@ def least_error(layers: Mapping[str, LayerWays], cost: float) -> _Chosen:
             break
         if not low and price < 1e-30:
             break
-    return best
+    return best if _mean_cost(best) <= cost else _at_price(layers, 1e9 * high)
+
+
+def check_reachable(owner: str, name: str, asked: float, layers: Mapping[str, LayerWays]) -> None:
+    """Refuse a mean cost below that of the cheapest ways."""
+    least = [
+        min(sum(min(way.cost for way in ways) for ways in heads) for heads in layer.by_window.values())
+        for layer in layers.values()
+    ]
+    mean = sum(least) / sum(layer.heads for layer in layers.values())
+    if asked < mean:
+        raise ValueError(
+            f"{owner}: {name} must be at least {mean:g}, the keys of the shortest window and its anchors, got {asked:g}."
+        )
 
 
 def _at_price(layers: Mapping[str, LayerWays], price: float) -> _Chosen:
