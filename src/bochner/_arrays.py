@@ -116,6 +116,8 @@ def common_namespace(owner: str, X: Any, Y: Any) -> Any:
 
 def working_dtype(xp: Any, dtype: Any) -> Any:
     """Return the type to compute in: half precisions accumulate in float32, others in their own type."""
+    if xp is np:  # names of types are made anew each time, which takes longer than a small tile
+        return np.dtype(np.float32) if dtype == np.float16 else dtype
     return xp.float32 if "float16" in str(dtype) else dtype
 
 

@@ -163,6 +163,13 @@ def test_sums_of_signs(rng_and_dtype):
     same(("signed_sums", pointwise), rows, points, rng.standard_normal((6, 9)).astype(dtype), np.empty((6, 4), dtype))
 
 
+def test_products_of_rows(rng_and_dtype):
+    rng, dtype = rng_and_dtype
+    first, second = rng.standard_normal((6, 3)).astype(dtype), rng.standard_normal((6, 5)).astype(dtype)
+    for room in (np.zeros((6, 15), dtype), np.zeros((6, 20), dtype)[:, 2:17]):  # a view, as one block of many
+        same(("row_products", pointwise), np.dtype(dtype).type(-0.5), first, second, room)
+
+
 @pytest.mark.parametrize("widths", [(1, 1, 12), (1, 12, 12), (12, 12, 12)])
 def test_grids(widths):
     rng = np.random.default_rng(0)

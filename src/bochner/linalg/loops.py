@@ -23,7 +23,7 @@ try:
         store_scaled,
         walsh_levels,
     )
-    from .compiled.points import interpolate, manhattan, signed_sums, spread, squared
+    from .compiled.points import interpolate, manhattan, row_products, signed_sums, spread, squared
     from .compiled.waves import LIMIT32, LIMIT64, waves32, waves64
 
     ENGINE = "Numba"
@@ -40,6 +40,7 @@ except ImportError:  # of numba or llvmlite
         manhattan,
         reflect,
         room_for,
+        row_products,
         scale_lines,
         signed_sums,
         signed_walsh,
@@ -72,6 +73,7 @@ __all__ = [
     "manhattan",
     "reflect",
     "room_for",
+    "row_products",
     "scale_lines",
     "select_for_blocks",
     "signed_sums",

@@ -243,6 +243,12 @@ def signed_sums(rows: np.ndarray, points: np.ndarray, weights: np.ndarray, out: 
         out[:, k] = np.einsum("np,np->n", weights, np.sign(rows[:, k, None] - points[k]))
 
 
+def row_products(factor: float, first: np.ndarray, second: np.ndarray, out: np.ndarray) -> None:
+    """Factor times all products of the entries of a row of two matrices."""
+    room = out.reshape(len(out), first.shape[1], -1)  # a view: only the last axis is divided
+    np.einsum("ni,nj->nij", factor * first, second, out=room)
+
+
 _POINTS = 4096  # points whose cells are held at a time: 12 x 12 cells of 4096 points are 5 MB of places
 
 

@@ -223,13 +223,16 @@ class HybridFeatures(Features):
 
     def fill(self, X: Any, out: np.ndarray, *, key: bool) -> None:
         """Write the products directly into ``out``."""
+        from ..linalg.loops import row_products
+
         values, rho, start = self._values(X, key=key), [c.features(X, key=key) for c in self.coefficients], 0
         for base, constant, k in self.blocks:
-            weights = np.full((len(X), 1), _factor(constant, key=key), out.dtype)
-            weights = weights if k is None else weights * rho[k]
-            stop = start + weights.shape[1] * values[base].shape[1]
-            room = out[:, start:stop].reshape(len(X), weights.shape[1], -1)  # a view: only the last axis is divided
-            np.einsum("ni,nj->nij", weights, values[base], out=room)
+            factor, part = out.dtype.type(_factor(constant, key=key)), values[base]
+            stop = start + part.shape[1] * (1 if k is None else rho[k].shape[1])
+            if k is None:
+                np.multiply(factor, part, out=out[:, start:stop])
+            else:
+                row_products(factor, rho[k], part, out[:, start:stop])
             start = stop
 
     def _values(self, X: Any, *, key: bool) -> list[Any]:

@@ -67,7 +67,7 @@ class Operator(ABC):
         self.radii = radii
         self.weights = np.full(m, 1 / m) if weights is None else weights
         self.origin_weight = 0.0 if weights is None else float(1 - weights.sum())
-        self._cast: dict[tuple[str, ...], Any] = {}
+        self._cast: dict[tuple[Any, ...], Any] = {}
         for array in (self.radii, self.weights):
             array.flags.writeable = False
 
@@ -176,7 +176,7 @@ class Operator(ABC):
 
     def _columns_like(self, dtype: np.dtype) -> np.ndarray:
         """The transpose of W as a contiguous matrix (d, m), of which a stored number reads one row; cached."""
-        key = ("columns", str(dtype))
+        key = ("columns", dtype)
         if key not in self._cast:
             self._cast[key] = np.ascontiguousarray(self._rows_once().T, dtype=dtype)
         return np.asarray(self._cast[key])

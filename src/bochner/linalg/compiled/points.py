@@ -1,4 +1,4 @@
-"""Loops over pairs of rows and points, and over points and the cells of a grid around them."""
+"""Loops over pairs of rows and points, products of rows, and loops over points and the cells of a grid around them."""
 
 from __future__ import annotations
 
@@ -44,6 +44,18 @@ def signed_sums(rows: np.ndarray, points: np.ndarray, weights: np.ndarray, out: 
             for j in range(len(w)):
                 total += w[j] if x > y[j] else (-w[j] if x < y[j] else 0.0)
             out[i, k] = total
+
+
+@njit(cache=True, nogil=True)
+def row_products(factor: float, first: np.ndarray, second: np.ndarray, out: np.ndarray) -> None:
+    """Write ``factor`` times all products of the entries of rows (n, a) and (n, b) to ``out`` (n, a b)."""
+    width = second.shape[1]
+    for i in range(len(out)):
+        row, into = second[i], out[i]
+        for j in range(first.shape[1]):
+            x, to = factor * first[i, j], j * width
+            for k in range(width):
+                into[to + k] = x * row[k]
 
 
 @njit(cache=True, nogil=True, fastmath=True)
