@@ -308,3 +308,23 @@ def test_a_refused_checkpoint_changes_nothing(name, change, match):
     assert all(torch.equal(x, before[key]) for key, x in own.state_dict().items())
     own.load_state_dict(other.state_dict())
     assert torch.equal(own.in_proj_weight, other.in_proj_weight)
+
+
+@pytest.mark.parametrize(
+    "make, name",
+    [
+        (lambda g: SampledSoftmax(8, 20, generator=g), "weight"),
+        (lambda g: SampledSoftmax(8, 20, generator=g), "features.fitted"),
+        (lambda g: RandomFeatures(3, SPEC, generator=g), "features.fitted"),
+        (lambda g: RandomFeatures(3, SPEC, generator=g), "features.seeds"),
+    ],
+)
+@pytest.mark.parametrize("damage", [lambda x: torch.cat([x.reshape(-1), x.reshape(-1)]), lambda x: "text"])
+def test_a_refused_checkpoint_leaves_every_module_as_it_was(make, name, damage):
+    own, other = (make(torch.Generator().manual_seed(i)) for i in (0, 1))
+    before = {key: x.clone() for key, x in own.state_dict().items()}
+    with pytest.raises((ValueError, RuntimeError), match="load"):
+        own.load_state_dict(other.state_dict() | {name: damage(other.state_dict()[name])})
+    assert all(torch.equal(x, before[key]) for key, x in own.state_dict().items())
+    own.load_state_dict(other.state_dict())
+    assert all(torch.equal(x, other.state_dict()[key]) for key, x in own.state_dict().items())

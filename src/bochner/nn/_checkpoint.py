@@ -16,6 +16,7 @@ module takes the numbers only if the specification is its own and they fit the p
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from collections.abc import Mapping
@@ -150,6 +151,9 @@ def read(own: Mapping[str, Tensor], header: Header, n_draws: int) -> Numbers:
     n_draws : int
         Number of draws.
     """
+    for name, values in own.items():
+        if not isinstance(values, Tensor):
+            raise ValueError(f"{name} must be a tensor, got {type(values).__name__}")
     missing = [name for name in _DTYPES if name not in own]
     if missing:
         raise ValueError(f"it has no {missing[0]}, so it is not of a format that this version reads")
@@ -195,6 +199,24 @@ def _arrays(own: Mapping[str, Tensor], draw: int) -> dict[str, np.ndarray]:
         if name.startswith(prefix) and values.is_floating_point():
             _check_sizes(name, values)
     return {name.removeprefix(prefix): v.cpu().numpy() for name, v in own.items() if name.startswith(prefix)}
+
+
+class LoadsWhole(nn.Module):
+    """A module that a refused ``state_dict`` leaves as it was; torch's modules take the entries before the bad one."""
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+        """Load parameters and draw, as every module does; a ``state_dict`` that is refused changes nothing.
+
+        Parameters
+        ----------
+        state_dict : mapping
+            That of a module of this class; a `RandomFeatureAttention` takes that of a ``nn.MultiheadAttention`` too, and
+            keeps its own draw.
+        strict, assign : bool
+            As in ``nn.Module``.
+        """
+        nn.Module.load_state_dict(copy.deepcopy(self), state_dict, strict, assign)  # raises before anything changes
+        return super().load_state_dict(state_dict, strict, assign)
 
 
 class FixedPrecision(nn.Module):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import torch
@@ -15,6 +14,7 @@ from .._validation import check_count, check_flag, check_option, check_positive,
 from ..approximation import Approximation
 from ._attention_checks import check_generator, check_place, check_state_type
 from ._attention_state import AttentionState
+from ._checkpoint import LoadsWhole
 from ._drawn import DrawnFeatures
 from ._head_spec import check_heads, head_spec, near
 from ._multihead_call import (
@@ -29,7 +29,7 @@ from ._multihead_call import (
 )
 
 
-class RandomFeatureAttention(nn.Module):
+class RandomFeatureAttention(LoadsWhole):
     r"""Multi-head attention in linear time, with the interface of ``torch.nn.MultiheadAttention``.
 
     Use it in place of exact attention in models for long sequences.  Parameters have the names and shapes of
@@ -177,19 +177,6 @@ class RandomFeatureAttention(nn.Module):
             self.register_parameter(name, extra)
             if extra is not None:
                 nn.init.xavier_normal_(extra)
-
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
-        """Load parameters and draw, as every module does; a ``state_dict`` that is refused changes nothing.
-
-        Parameters
-        ----------
-        state_dict : mapping
-            That of a `RandomFeatureAttention` or of a ``nn.MultiheadAttention``, whose draw is then kept.
-        strict, assign : bool
-            As in ``nn.Module``.
-        """
-        nn.Module.load_state_dict(copy.deepcopy(self), state_dict, strict, assign)  # raises before anything changes
-        return super().load_state_dict(state_dict, strict, assign)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *arguments: Any) -> None:
         """Keep the draw where the parameters are those of a ``nn.MultiheadAttention``, which has none."""

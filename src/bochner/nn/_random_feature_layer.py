@@ -11,13 +11,14 @@ from .._validation import check_count, check_flag
 from ..approximation import Approximation
 from ..kernels import Gaussian
 from ._attention_checks import check_floating, check_generator, check_place
+from ._checkpoint import LoadsWhole
 from ._drawn import DrawnFeatures
 from ._head_spec import as_spec
 
 _OWNER = "RandomFeatures"
 
 
-class RandomFeatures(nn.Module):
+class RandomFeatures(LoadsWhole):
     r"""Random features :math:`\phi(x)` of a kernel as a layer: (..., in_features) to (..., out_features).
 
     Followed by a linear layer it is a kernel machine that is trained with the rest of the model.

@@ -13,6 +13,7 @@ from .._arrays import in_working_precision
 from .._validation import check_count, check_flag, check_option, check_positive
 from ..approximation import Approximation
 from ._attention_checks import check_generator
+from ._checkpoint import LoadsWhole
 from ._class_logits import ClassLogits, unit
 from ._class_sampling import ClassSample, ClassSampler, KernelSampler, SoftmaxSampler, UniformSampler, checked_share
 from ._drawn import DrawnFeatures
@@ -23,7 +24,7 @@ _OWNER = "SampledSoftmax"
 _CALIBRATION_ROWS = 256  # random rows from which constants are chosen
 
 
-class SampledSoftmax(ClassLogits):
+class SampledSoftmax(LoadsWhole, ClassLogits):
     r"""Cross-entropy over many classes, trained on negatives drawn by random features (HRF Section 4.2 and I.1).
 
     Use it as the loss of a model with very many classes, in place of a linear layer and ``nn.CrossEntropyLoss``.  Call
