@@ -130,3 +130,11 @@ def test_compressed_columns_are_chosen_where_logarithms_count_and_saved():
     assert model.selection_.columns == "compressed" and model.score(Z[300:], y[300:]) > 0.8
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(Z), model.predict(Z))
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_largest_number_of_float32_is_bounded_without_an_overflow():
+    """As "no data" in rasters; a tenth beyond the range of such a column is not a float32 any more."""
+    Z = X.astype(np.float32)
+    Z[5, 1] = np.finfo(np.float32).min
+    assert np.isfinite(KernelRidge(n_components=8, random_state=0).fit(Z, Y).predict(Z)).all()

@@ -141,7 +141,8 @@ class Coordinates:
         """These coordinates for rows in the range of rows X, and a tenth of it beyond."""
         low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
         room = _BEYOND * (high - low)
-        return replace(self, bounds=np.stack([low - room, high + room]))
+        most = np.finfo(X.dtype).max if X.dtype.kind == "f" else np.inf  # a tenth beyond the largest float32 is not one
+        return replace(self, bounds=np.stack([low - room, high + room]).clip(-most, most))
 
     def n_columns(self, d: int) -> int:
         """Number of the new coordinates of d columns."""
