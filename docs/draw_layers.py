@@ -41,6 +41,7 @@ ROLES = {
     "_validation": "checks",
     "_progress": "progress bars",
     "_facts": "declared facts",
+    "_whole_file": "writing a file as a whole",
 }
 """What each package is for, in a few words."""
 BANDS = (
@@ -65,7 +66,11 @@ BANDS = (
     ("closed forms", "#ece2f3", ("theory",)),
     ("random rows", "#fbe1da", ("projections", "radii", "geometries", "rotations")),
     ("kernels", "#ece2f3", ("kernels",)),
-    ("foundations", "#e7e7e7", ("reporting", "linalg", "_random", "_arrays", "_validation", "_progress", "_facts")),
+    (
+        "foundations",
+        "#e7e7e7",
+        ("reporting", "linalg", "_random", "_arrays", "_validation", "_progress", "_facts", "_whole_file"),
+    ),
 )
 """Neighbouring layers that belong together: what they are called, their colour, and their packages."""
 

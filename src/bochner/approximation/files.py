@@ -23,10 +23,10 @@ import numpy as np
 from .. import geometries, kernels, maps, projections, radii, rotations
 from .._facts import classes
 from .._validation import check_count
+from .._whole_file import write_whole
 from ..maps import Pointwise, coefficients
 from ._feature_map import FeatureMap
 from ._specification import Approximation
-from ._whole_file import write_whole
 
 FORMAT = 2
 """Format version that `save` writes; `load` reads this version and all earlier ones."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import html
-import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .._whole_file import write_whole
 from ..reporting import as_json, printable, shortened
 from .mechanisms import MeasuredMechanism, MeasuredMechanisms, row
 from .problem import Problem
@@ -94,18 +93,7 @@ def write_report(report: Report, out: Path) -> Path:
 
 
 def _write(path: Path, text: str) -> Path:
-    """Write a file under another name first, so that an interruption leaves the old one as it was."""
-    number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(number, "w", encoding="utf-8") as file:
-            file.write(text)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)  # mkstemp makes files for one user only
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+    write_whole("write_report", path, lambda file: file.write(text.encode()))
     return path
 
 

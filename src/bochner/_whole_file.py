@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 
-def write_whole(owner: str, path: str | os.PathLike[str], write: Callable[[IO[bytes]], None]) -> None:
+def write_whole(owner: str, path: str | os.PathLike[str], write: Callable[[IO[bytes]], object]) -> None:
     """Replace a file once its new content is complete and on the disk.
 
     A link stays a link, and the file that it points to is replaced.  An existing file keeps its mode, a new one has that
