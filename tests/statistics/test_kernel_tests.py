@@ -177,6 +177,8 @@ def test_results_do_not_depend_on_threads():
         (lambda X: mmd_test(X, X, n_permutations=0), r"n_permutations must be an integer of at least 1, got 0"),
         (lambda X: mmd_test(X[:1], X), r"^TwoSampleTest\.result: expected at least two rows of each sample, got 1 and 5"),
         (lambda X: mmd_test(X * np.nan, X), r"^mmd_test: expected finite numbers"),
+        (lambda X: mmd_test(np.sign(X) * 1.7e308, X), r"^mmd_test: X holds numbers of up to 1\.7e\+308, whose sums over"),
+        (lambda X: hsic_test(np.sign(X) * 1.7e308, X), r"^hsic_test: X holds numbers of up to 1\.7e\+308, whose sums over"),
         (lambda X: hsic_test(X, X[:3]), r"^hsic_test: X and Y must have the same number of rows, got 5 and 3\.$"),
         (lambda X: TwoSampleTest(phi(kernels.ArcCosine(1))), r"^TwoSampleTest: features must be pairs of cosines and sines"),
         (lambda X: TwoSampleTest(phi(), rng=0).update(X, X[:, :1]), r"update: Y must have 2 columns, .* got 1"),
@@ -190,3 +192,13 @@ def test_refusals(call, message):
 
 def phi(kernel=kernels.Gaussian(), seed=0):  # noqa: B008
     return Approximation(kernel, n_projections=4).draw(2, rng=seed)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("unit", [1e-300, 1e-30, 1e30, 1e300])
+def test_the_unit_of_the_rows_changes_nothing(unit):
+    X, Y = np.random.default_rng(0).standard_normal((2, 60, 2))
+    one, other = mmd_test(X, Y, rng=0), mmd_test(X * unit, Y * unit, rng=0)
+    assert one.p_value == other.p_value
+    np.testing.assert_allclose(np.abs(np.vecdot(one.directions, other.directions)), 1, rtol=1e-3)
+    np.testing.assert_allclose(one.shares, other.shares, rtol=1e-2)

@@ -64,6 +64,11 @@ def as_rows(owner: str, name: str, X: Any) -> np.ndarray:
     X = check_points(owner, X[:, None] if X.ndim == 1 else X)
     if X.ndim != 2:
         raise ValueError(f"{owner}: {name} must be a matrix of rows, got shape {X.shape}.")
+    largest = float(max(X.max(), -X.min()))
+    if largest > np.finfo(np.float64).max / (8 * len(X)):
+        raise ValueError(
+            f"{owner}: {name} holds numbers of up to {largest:.1e}, whose sums overflow; rescale the columns."
+        )
     return np.asarray(X)
 
 

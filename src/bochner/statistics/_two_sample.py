@@ -244,6 +244,7 @@ class TwoSampleTest:
         assert features.spec.kernel is not None
         W = features.features.nodes.to_dense()  # type: ignore[attr-defined]
         W = W * features.spec.kernel.at_unit_scale(np.ones((1, W.shape[1])))
+        W = np.ldexp(W, -np.frexp(np.abs(W).max())[1])  # in any unit, so that rows of a tiny one do not overflow
         squares = difference**2
         m = len(W)
         pairs = squares[:, :m] + squares[:, m:]  # all cosines, then all sines
