@@ -208,3 +208,15 @@ def test_arguments(arguments, message):
     arguments = {"f": np.sum, "theta": np.zeros(2), "sigma": 1.0} | arguments
     with pytest.raises((TypeError, ValueError), match=message):
         smoothed_gradient(arguments.pop("f"), arguments.pop("theta"), **arguments)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("unit", [2.0**-1000, 2.0**1000])
+def test_the_unit_of_the_values_changes_nothing(unit):
+    """Squares of large values overflowed, and the standard error was NaN; those of small ones vanished."""
+    one, other = (
+        smoothed_gradient(f, np.ones(3), sigma=0.1, n_directions=6, rng=0)
+        for f in (lambda x: float(x @ x), lambda x: unit * float(x @ x))
+    )
+    np.testing.assert_array_equal(other.gradient, unit * one.gradient)
+    assert other.standard_error == unit * one.standard_error > 0

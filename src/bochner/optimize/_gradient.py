@@ -142,10 +142,13 @@ class Candidates(Sequence[np.ndarray]):
             raise EvaluationError(f"{what}; there is no gradient to estimate.")
         used = np.concatenate([first, pairs[valid].ravel()])
         used = used if shape is None else shape(used)
+        unit = int(np.frexp(np.abs(used).max())[1])  # squares of values in their own unit neither overflow nor vanish
+        used = np.ldexp(used, -unit)
         pairs = used[self._n_first :].reshape(-1, len(self._signs))
         coefficients = np.zeros(len(valid))
         coefficients[valid] = pairs @ self._signs / len(self._signs) - (used[0] if self._n_first else 0.0)
         gradient, error = _combined(self.operator, coefficients / self.sigma, valid)
+        gradient, error = np.ldexp(gradient, unit), float(np.ldexp(error, unit))
         return GradientEstimate(gradient, error, int(valid.sum()), len(values), n_failed)
 
 
