@@ -260,3 +260,16 @@ def test_an_order_without_end_names_the_gaussian_kernel():
         kernels.Matern(1e300)
     X = np.random.default_rng(0).standard_normal((5, 2))
     np.testing.assert_allclose(kernels.Matern(1e15)(X), kernels.Gaussian()(X), atol=1e-13)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("make", [kernels.Matern, kernels.RationalQuadratic])
+def test_orders_that_cannot_be_computed_are_refused(make):
+    """Smaller ones ended in an OverflowError, or were NaN in float32."""
+    X = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
+    for order in (1e-15, 1e15):
+        assert np.isfinite(make(order)(X)).all()
+    with pytest.raises(ValueError, match=r"must be at least 1e-15, got .*smaller ones overflow"):
+        make(1e-320)
+    with pytest.raises(ValueError, match=r"must be at most 1e\+15, got .*use Gaussian\(\)"):
+        make(1e308)

@@ -22,7 +22,7 @@ from .._arrays import like, root
 from .._random import RNG, as_generator, opposite_gamma
 from .._validation import check_positive
 from ._distances import DistancesTo, Lengthscale
-from ._shift_invariant import Radial
+from ._shift_invariant import Radial, check_order
 
 NEGLIGIBLE = 2.0**-57  # the share of a sum that may be left out at either end
 LOG_NEGLIGIBLE = 40.0  # weights below exp(-40) = 4e-18 are lost in the rounding of float64
@@ -33,10 +33,6 @@ POWERS = 4  # exponentials in use for each one computed: squares cost less, and 
 BLOCK = 2**15  # exponentials at a time: they stay in the cache
 FAR = 1e4  # lengthscales after which the kernel is zero in float64
 SMALLEST_GAMMA = 1e-60  # keeps scales finite in float32; the kernel feels it below 1e-30 lengthscales
-
-
-LARGEST_NU = 1e15
-"""Largest order: the kernel is the Gaussian one to the last digit there, and squares of much larger orders overflow."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +84,7 @@ class Matern(Radial):
     def __post_init__(self) -> None:
         """Check nu and the lengthscale."""
         object.__setattr__(self, "nu", check_positive("Matern", "nu", self.nu))
-        if self.nu > LARGEST_NU:
-            raise ValueError(
-                f"Matern: nu must be at most {LARGEST_NU:g}, got {self.nu:g}; use Gaussian(), to which the kernel tends."
-            )
+        check_order("Matern", "nu", self.nu)
         super().__post_init__()
 
     @classmethod

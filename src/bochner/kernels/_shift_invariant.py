@@ -27,6 +27,20 @@ def check_lengthscale(owner: str, value: Any) -> float | tuple[float, ...]:
     return tuple(check_positive(owner, f"lengthscale[{i}]", entry) for i, entry in enumerate(value))
 
 
+_ORDERS = 1e-15, 1e15
+"""Beyond, kernels are to the last digit those they tend to, and their arithmetic overflows, first in float32."""
+
+
+def check_order(owner: str, name: str, value: float) -> None:
+    """Raise a ValueError if the order of a kernel that tends to the Gaussian one is too small or too large to compute."""
+    if value > _ORDERS[1]:
+        raise ValueError(
+            f"{owner}: {name} must be at most {_ORDERS[1]:g}, got {value:g}; use Gaussian(), to which the kernel tends."
+        )
+    if value < _ORDERS[0]:
+        raise ValueError(f"{owner}: {name} must be at least {_ORDERS[0]:g}, got {value:g}; smaller ones overflow.")
+
+
 class ShiftInvariant(Kernel):
     r"""Base class of kernels of the scaled difference :math:`(x - y)/\ell`, equal to one at x = y.
 
@@ -312,6 +326,7 @@ class RationalQuadratic(Radial):
     def __post_init__(self) -> None:
         """Check alpha and the lengthscale."""
         object.__setattr__(self, "alpha", check_positive("RationalQuadratic", "alpha", self.alpha))
+        check_order("RationalQuadratic", "alpha", self.alpha)
         super().__post_init__()
 
     @classmethod
