@@ -168,6 +168,7 @@ def test_samples_have_the_mean_and_the_covariance_of_the_posterior():
     (lambda W: Walks(Diffusion()).draw(W, 0).gram([-1]), ValueError, r"NodeFeatures\.gram: nodes must be integers"),
     (lambda W: Walks(Diffusion()).draw(W, 0).gram([0], [[1]]), ValueError, r"gram: nodes must be .* in a vector"),
     (lambda W: Series(None), TypeError, r"Series: coefficients must be a sequence of numbers, got None"),
+    (lambda W: Walks(Diffusion()).draw(W * 1j, 0), TypeError, r"weights of the graph must be real, got complex128"),
     (lambda W: Diffusion().root(-1), ValueError, r"Diffusion\.root: n must be"),
 ])  # fmt: skip
 def test_refusals(call, error, message):

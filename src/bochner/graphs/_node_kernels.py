@@ -246,6 +246,8 @@ def as_adjacency(owner: str, graph: Any) -> Any:
         graph = networkx.to_scipy_sparse_array(graph, format="csr", dtype=np.float64)
     if not sparse.issparse(graph):
         raise TypeError(f"{owner}: graph must be a sparse matrix of scipy or a graph of networkx, got {shown(graph)}.")
+    if np.iscomplexobj(graph):
+        raise TypeError(f"{owner}: weights of the graph must be real, got {graph.dtype}.")
     W = sparse.csr_array(graph).astype(np.float64)
     W.sum_duplicates()
     W.eliminate_zeros()
