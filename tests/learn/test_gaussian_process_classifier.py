@@ -181,3 +181,14 @@ def test_weights_are_repetitions(n_classes):
     np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-4)
     plain = GaussianProcessClassifier(**given).fit(X, y)
     assert np.abs(weighted.predict_proba(X) - plain.predict_proba(X)).max() > 0.01
+
+
+def test_rows_that_repeat_leave_the_lengthscale_where_it_was():
+    rng = np.random.default_rng(0)
+    X, X_new = rng.standard_normal((200, 5)), rng.standard_normal((500, 5))
+    y, y_new = (np.sin(2 * Z[:, 0]) + Z[:, 1] * Z[:, 2] > 0 for Z in (X, X_new))
+    once = GaussianProcessClassifier(n_components=128, random_state=0).fit(X, y)
+    many = GaussianProcessClassifier(n_components=128, random_state=0).fit(np.repeat(X, 4, axis=0), np.repeat(y, 4))
+    # from a bandwidth of one the search ended at .03, where all new rows are alike
+    assert many.kernel_.bandwidth == pytest.approx(once.kernel_.bandwidth, rel=0.2)
+    assert many.score(X_new, y_new) > once.score(X_new, y_new) - 0.03

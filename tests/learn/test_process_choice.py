@@ -215,3 +215,22 @@ def test_copies_of_rows_count_once_and_repeated_measurements_do_not():
     again = GaussianProcess(random_state=0).fit(np.repeat(X, 2, axis=0), measured)
     assert again.statistics_.n_rows == 160
     assert 0.05 < again.noise_ < 0.2
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["random features", "stream"])
+def test_copies_count_once_with_any_features_and_in_pieces(stream):
+    rng = np.random.default_rng(3)
+    X, new = rng.standard_normal((80, 2)), rng.standard_normal((50, 2))
+    y = np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(80)
+
+    def fitted(k):
+        gp = GaussianProcess("gaussian", ard=False, projection="orthogonal", n_components=64, random_state=0)
+        pieces = [slice(None)] if not stream else [slice(60), slice(60, None)]
+        for piece in pieces:
+            rows = np.repeat(X[piece], k, axis=0), np.repeat(y[piece], k)
+            gp = gp.partial_fit(*rows) if stream else gp.fit(*rows)
+        return gp
+
+    once, often = fitted(1), fitted(4)
+    for ours, theirs in zip(often.predict(new, return_std=True), once.predict(new, return_std=True), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)

@@ -125,8 +125,9 @@ class GaussianProcess(RegressorMixin, GaussianRegression):
     again without each third of the rows, and both variances are multiplied by the mean square of the standardised
     errors of the left-out rows (at least 1, at most 1.25 squared).  The mean does not change.
 
-    Copies of rows count once where lengthscales are searched for with landmarks, if no two equal rows have different
-    targets: the marginal likelihood would take copies for observations without noise.  Rows with weights stay as they are.
+    Copies of rows in memory count once where the lengthscales of a named kernel are searched for, and in a stream once for
+    each piece, if no two equal rows have different targets: the marginal likelihood would take copies for observations
+    without noise.  Rows with weights stay as they are.
 
     ``solver="cg"`` forms no D x D matrix: passes over the rows compute the features again and need O(n D) time each, so that
     tens of thousands of features fit in memory.  Noise and amplitude maximise an estimate of the marginal likelihood of all

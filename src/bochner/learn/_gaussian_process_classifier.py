@@ -7,15 +7,18 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.linalg import LinAlgError
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_count
 from ..approximation import FeatureMap
+from ..kernels import median_distance
 from ..linalg.cholesky import Cholesky
 from ._changed_rows import in_coordinates
 from ._classes import check_one_kind
+from ._equal_rows import equal_rows
 from ._estimator import all_or_nothing
 from ._feature_parameters import as_generator
 from ._hyperparameters import GaussianEstimator, Objective, Others, maximise, stretched
@@ -29,6 +32,8 @@ _AMPLITUDE_RANGE = (
     1e-4,
     1e5,
 )  # bounds of the search: at its ends probabilities are nearly equal, or nearly zero and one
+_BANDWIDTHS, _AMPLITUDES = 2.0 ** np.arange(-4, 2), (1.0, 100.0)
+"""Where the search may begin: bandwidths in units of the median distance, and amplitudes."""
 _KEPT_NUMBERS = 1 << 25  # size of features that are kept between passes, 256 MB; for more rows they are recomputed
 
 
@@ -299,8 +304,10 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
         bounds = np.log([_AMPLITUDE_RANGE]) if "amplitude" in free else np.array([[start[0], start[0]]])
         objective = _objective(phi, some, some_labels, n_classes, n_scales, weights)
         restarts = self.n_restarts if n_scales else 0
+        if n_scales and self._bandwidth_is_free():
+            objective.phi, start = _on_grid(objective, np.log(_AMPLITUDES) if "amplitude" in free else start)
         best = maximise(objective, Others(lambda Phi: start, bounds), restarts, rng, verbose=self.verbose)
-        return stretched(phi, best.lengthscales) if n_scales else phi, float(np.exp(best.logs[0]))
+        return stretched(objective.phi, best.lengthscales) if n_scales else phi, float(np.exp(best.logs[0]))
 
     def _finish(
         self, phi: FeatureMap, rows: Passes, classes: np.ndarray, amplitude: float
@@ -350,3 +357,25 @@ def _objective(
         return laplace_evidence(Phi, likelihood, float(np.exp(logs[0])))
 
     return Objective(phi, X, evidence, n_scales)
+
+
+def _on_grid(objective: Objective, logs: np.ndarray) -> tuple[FeatureMap, np.ndarray]:
+    """The draw at the best bandwidth of a grid, and the logarithm of its amplitude, one of ``logs``.
+
+    From a bandwidth that is far too short for many columns, or with rows that repeat, the search ends where every row is
+    alone, and all new rows are alike.
+    """
+    kernel: Any = objective.phi.spec.kernel
+    median = median_distance(objective.X[equal_rows(objective.X)[0]], metric=kernel.metric or "euclidean")
+    best, found = -np.inf, (objective.phi, logs[:1])
+    for factor in _BANDWIDTHS:
+        phi = stretched(objective.phi, np.array([median * factor]))
+        Phi = np.asarray(phi.queries(objective.X))
+        for k in range(len(logs)):
+            try:
+                value = objective.evidence(Phi, logs[k : k + 1]).value
+            except LinAlgError:
+                continue
+            if value > best:
+                best, found = value, (phi, logs[k : k + 1])
+    return found

@@ -157,7 +157,7 @@ class GaussianRegression(GaussianEstimator):
         self._check_parameters()
         rng = as_generator(self.random_state)
         with self._computing():
-            rows = _without_copies(rows) if self._searches() and rows.in_memory and not stream else rows
+            rows = self._observations(rows)
             self.coordinates_ = self._column_coordinates(rows)
             rows = in_coordinates(self.coordinates_, rows)
             parameters, found = self._chosen(rows, rng, stream=stream)
@@ -207,6 +207,10 @@ class GaussianRegression(GaussianEstimator):
             ):  # more rows hardly overfit
                 self.widening_ = widening(candidates[0], np.asarray(X, dtype=np.float64), Y, weights)
         return parameters, candidates
+
+    def _observations(self, rows: RowSource) -> RowSource:
+        """Rows without copies of them, where lengthscales are searched for."""
+        return _without_copies(rows) if self._bandwidth_is_free() and rows.in_memory else rows
 
     def _settled(self, rows: RowSource, *, stream: bool) -> FeatureParameters:
         """Parameters of the features, with the map and the width that "auto" stands for."""

@@ -56,7 +56,14 @@ class GaussianEstimator(Compactable, FeatureEstimator):
     def _rows(self, X: Any, y: Any = NO_TARGETS, sample_weight: Any = None, *, reset: bool = False) -> RowSource:
         """Return checked rows, in the coordinates of the fit unless a new one starts."""
         rows = super()._rows(X, y, sample_weight, reset=reset)
-        return rows if reset else in_coordinates(self.coordinates_, rows)
+        if reset:
+            return rows
+        predicts = isinstance(y, str) and y == NO_TARGETS
+        return in_coordinates(self.coordinates_, rows if predicts else self._observations(rows))
+
+    def _observations(self, rows: RowSource) -> RowSource:
+        """Rows that count as observations: all."""
+        return rows
 
     def _parameters(self) -> FeatureParameters:
         """Return the parameters of the features; "auto" is the Gaussian kernel where no lengthscale is searched for."""
