@@ -24,6 +24,21 @@ def test_compiled_equals_eager(is_causal, spec):
     check_close(compiled(x), expected, 1e-5)
 
 
+@pytest.mark.filterwarnings("ignore")  # torch's compiler warns of itself
+def test_a_choice_of_constants_is_not_compiled():
+    """One graph cannot choose constants from data and says so; graphs with breaks choose them outside."""
+    torch.manual_seed(0)
+    x = torch.randn(2, 40, 16)
+    for fullgraph in (True, False):
+        attention = RandomFeatureAttention(16, 2, batch_first=True, spec="dense")
+        compiled = torch.compile(attention, backend="eager", fullgraph=fullgraph)
+        if fullgraph:
+            with pytest.raises(Exception, match="chosen from the first batch; call it once before it is compiled"):
+                compiled(x, x, x)
+        else:
+            check_close(compiled(x, x, x)[0], attention(x, x, x)[0], 1e-5)
+
+
 @pytest.mark.filterwarnings("ignore")  # torch's exporter warns of itself
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_export_with_any_length(is_causal):

@@ -65,7 +65,8 @@ def replace_attention(
         Whether each head draws its own rows.
     batches : iterable, optional
         A few batches of typical data, from which plans are chosen if there is no ``spec``: models of ``transformers`` get
-        those of ``calibrate(model, batches, cost=128)``, others features beside a window of 16.
+        those of ``calibrate(model, batches, cost=128)``, which decode long contexts by few keys and leave whole sequences
+        exact, so that an encoder computes what it did; others get features beside a window of 16.
 
     Returns
     -------

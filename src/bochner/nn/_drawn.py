@@ -95,6 +95,7 @@ class DrawnFeatures(FeatureBuffers):
         self.seeds.copy_(torch.randint(2**63 - 1, self.seeds.shape, generator=generator, device=device))
         self._draw()
 
+    @torch.compiler.disable
     def fit(self, q: Tensor, k: Tensor) -> None:
         """Choose the constants of each head from queries and keys, and draw with the same seeds.
 
@@ -148,6 +149,10 @@ class DrawnFeatures(FeatureBuffers):
         again : bool
             Whether constants are chosen anew where there are some already.
         """
+        if self._waits and torch.compiler.is_compiling():  # a graph cannot hold a choice from data
+            raise RuntimeError(
+                "attention: constants are chosen from the first batch; call it once before it is compiled or exported."
+            )
         root = torch.as_tensor(scale, device=q.device).sqrt()
         q, k = ((in_working_precision(x) * root).transpose(0, 1) for x in (q, k))  # (heads, batch, length, d)
         there = torch.ones_like(k[0, ..., 0], dtype=torch.bool) if key_mask is None else key_mask.expand(k.shape[1:3])
