@@ -9,7 +9,7 @@ import torch
 
 transformers = pytest.importorskip("transformers")
 
-from bochner import mechanism  # noqa: E402
+from bochner import _progress, mechanism  # noqa: E402
 from bochner.maps import Frame  # noqa: E402
 from bochner.nn import CodedHead, CodedPlan, calibrate, replace_attention  # noqa: E402
 from bochner.nn import _coded_calibration as calibration  # noqa: E402
@@ -120,6 +120,15 @@ def test_predicted_errors_are_those_of_the_model():
     assert len(calls) == 1 and calls[0].pull is not None and calls[0].pull.shape == (1, 4, 20, 8)
     assert not calls[0].q.requires_grad
     assert all(weight.grad is None for weight in model.parameters())
+
+
+def test_calibration_shows_its_progress(monkeypatch, capsys):
+    monkeypatch.setattr(_progress, "SECONDS_BEFORE_SHOWN", 0.0)
+    for options in ({"cost": 8}, {"state": 8}, {}):
+        calibrate(llama(), [tokens(1, 20)], 8, **options)
+        assert "batches" in capsys.readouterr().err
+        calibrate(llama(), [tokens(1, 20)], 8, verbose=False, **options)
+        assert capsys.readouterr().err == ""
 
 
 def test_an_empty_array_of_names_keeps_nothing():

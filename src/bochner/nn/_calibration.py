@@ -50,7 +50,7 @@ def calibrate(
     spec: Approximation | str = "dense",
     select: Callable[[str, nn.Module], bool] | None = None,
     generator: torch.Generator | None = None,
-    verbose: bool = False,
+    verbose: bool = True,
 ) -> dict[str, LayerPlan] | dict[str, CodedPlan] | dict[str, BoundedPlan]:
     r"""Choose the plan of each head of a trained model, from a few batches.
 
