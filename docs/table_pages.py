@@ -37,14 +37,15 @@ def measured_on(cells: Cells) -> str:
     kept = [cell for cell in cells if cell["table"] in found]
     splits = sorted({len(one.methods[OURS]) for one in found.values()})
     fewer = sorted({SHORT.get(name, "candidates") for name in _fewer(found)})
-    where = ", ".join(f"{name} {value}" for name, value in kept[0]["environment"].items())
+    where = ", ".join(f"{name} {' and '.join(_values(kept, name))}" for name in kept[0]["environment"])
     return (
         f"Generated from `lab/results/bench-tables`, written by `bochner-lab bench tables --results`: {len(found)} "
         f"tables, at most {max(cell['rows'] for cell in kept)} training rows, {_range(splits)} of each, on: {where}. "
         "Errors are RMSE, or shares of wrong classes (at least half a row among the test rows of all splits), as means "
-        "over splits, in units of that of a constant. Times are seconds of CPU beside other work. Paired tests are "
-        "Wilcoxon's over the tables of a half, and corrected t tests over the splits of a table"
-        + (f"; {' and '.join(fewer)} were measured on fewer splits." if fewer else ".")
+        "over splits, in units of that of a constant. The versions are those with which ours were measured last; other "
+        "methods, whose code did not change, were measured with these versions of their packages or before. Times are "
+        "seconds of CPU beside other work. Paired tests are Wilcoxon's over the tables of a half, and corrected t tests "
+        "over the splits of a table" + (f"; {' and '.join(fewer)} were measured on fewer splits." if fewer else ".")
     )
 
 
@@ -63,6 +64,11 @@ def judged_benchmark(folder: Path = FOLDER) -> str:
 def _fewer(found: Mapping[str, tables.Errors]) -> set[str]:
     """Methods that lack splits."""
     return {name for one in found.values() for name, values in one.methods.items() if np.isnan(values).any()}
+
+
+def _values(cells: Cells, name: str) -> list[str]:
+    """What the cells say about a part of their environment."""
+    return sorted({cell["environment"].get(name, "unknown") for cell in cells})
 
 
 def _range(numbers: Sequence[int]) -> str:

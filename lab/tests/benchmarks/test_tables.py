@@ -76,6 +76,13 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
     assert json.loads((tmp_path / "steps-1.json").read_text())["half"] == JUDGING
     list(tables.run(names, "quick", tmp_path, [1], again=["Hist"]))
     assert len(calls) == 14  # boosting again, on two tables
+    monkeypatch.setattr(tables, "METHODS", [*tables.METHODS, Method("another", mean)])
+    monkeypatch.setattr(tables, "environment", lambda: {"bochner": "later"})
+    list(tables.run(["steps"], "quick", tmp_path, [0, 1, 2], again=["Hist", "another"]))
+    assert len(calls) == 16 and not (tmp_path / "steps-2.json").exists()  # only what is there is measured again
+    assert json.loads((tmp_path / "steps-1.json").read_text())["environment"] != {"bochner": "later"}
+    list(tables.run(["steps"], "quick", tmp_path, [1], again=[OURS]))
+    assert json.loads((tmp_path / "steps-1.json").read_text())["environment"] == {"bochner": "later"}
 
 
 def test_smooth_classes_are_tested_on_many_new_rows():

@@ -113,7 +113,10 @@ def register(commands: Any) -> None:
     )
     parser.add_argument("--split", type=int, action="append", metavar="K", help="only this split of the suite tables")
     parser.add_argument(
-        "--again", action="append", metavar="METHOD", help="measure methods that begin so again (tables)"
+        "--again",
+        action="append",
+        metavar="METHOD",
+        help="measure methods that begin so again, where they are kept, and no others (tables)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--cg", action="store_true", help="measure conjugate gradients on wide features alone (learn)")

@@ -127,7 +127,8 @@ def run(
     splits : sequence of int
         Splits to measure; all of the profile by default.
     again : sequence of str
-        Beginnings of names of methods to measure again, after a change of theirs.
+        Beginnings of names of methods to measure again, after a change of theirs, in the cells that have them; no others are
+        then measured.
     """
     size = PROFILES[profile]
     known = [table for table in TABLES[: size.tables] if not names or table.name in names]
@@ -171,7 +172,10 @@ def agreement() -> Iterator[Result]:
 
 
 def _cell(table: Table, number: int, size: Profile, folder: Path | None, again: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Errors and times of all methods on one split, from its file where there is one; methods it lacks are added."""
+    """Errors and times of all methods on one split, from its file where there is one; methods it lacks are added.
+
+    Its environment is the one in which our own machine was measured last; others may have been measured before.
+    """
     path = None if folder is None else folder / f"{file_name(table.name.replace('-', '_'))}-{number}.json"
     cell: dict[str, Any] = {} if path is None or not path.exists() else json.loads(path.read_text())
     known = {name for name in cell.get("methods", {}) if not name.startswith(again)}
@@ -185,6 +189,7 @@ def _cell(table: Table, number: int, size: Profile, folder: Path | None, again: 
     for method in METHODS:
         if (
             method.name in known
+            or (again and method.name not in cell["methods"])
             or not method.present
             or len(split.X) > method.rows
             or (number >= method.splits and not few)
@@ -194,6 +199,8 @@ def _cell(table: Table, number: int, size: Profile, folder: Path | None, again: 
             continue
         done = True
         cell["methods"][method.name] = _measured(method, split, number)
+        if method.name == OURS:
+            cell["environment"] = environment()
         print(f"{table.name} {number} {method.name}: {cell['methods'][method.name]}", file=sys.stderr)
     if path is not None and done:
         path.parent.mkdir(parents=True, exist_ok=True)
