@@ -264,7 +264,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMachine):
         self.model_, self.scale_, self._kept = found.model, found.scale, None
         if self.selection_ is not None:
             alpha = found.model.solution.alpha
-            said = f"by squares of clipped targets, and alpha {shown(alpha)} by the {self.loss} loss; "
+            digits = ", ".join(f"{a:.3g}" for a in np.atleast_1d(alpha))
+            said = f"by squares of clipped targets, and alpha {digits} by the {self.loss} loss; "
             self.selection_ = replace(self.selection_, alpha=alpha, reason=said + self.selection_.reason)
 
     @available_if(streams)
