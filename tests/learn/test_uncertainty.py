@@ -74,6 +74,8 @@ def test_intervals_of_several_targets_and_of_few_rows():
     np.testing.assert_allclose(bounds[:, 1], -2 * bounds[:, 0, ::-1], rtol=1e-6)
     few = KernelRidge(gamma=0.3, alpha=0.1, map=None, n_components=20, random_state=0).fit(X[:5], Y[:5])
     assert np.isinf(few.predict(TEST, interval=0.95)[1]).all()  # five rows cannot tell
+    one = KernelRidge(random_state=0).fit(X[:1], Y[:1])
+    np.testing.assert_array_equal(one.predict(TEST[:1], interval=0.9)[1], [[-np.inf, np.inf]])
 
 
 def test_refusals():

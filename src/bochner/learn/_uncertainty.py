@@ -230,7 +230,7 @@ class Intervals:
                 g = F @ self.influence + self.equations.n_means / self.equations.weight
         n = len(self.residuals)
         rank = int(np.ceil(self.level * n * (1 + 1 / max(self.n_different, 1))))
-        if rank > n:  # fewer rows than the level asks for
+        if rank > n or not n:  # fewer rows than the level asks for
             bounds = np.full((2, *f.shape), np.inf) * np.array([-1, 1])[:, None, None]
             return np.hstack([f, *bounds])
         low, high = np.empty(f.shape), np.empty(f.shape)
