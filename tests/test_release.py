@@ -133,3 +133,12 @@ def test_every_target_of_make_is_tried_in_a_fresh_clone():
     for target in phony[1].split():
         asked = subprocess.run(["make", "--dry-run", target], cwd=ROOT, capture_output=True, text=True, check=False)
         assert asked.returncode == 0, asked.stderr
+
+
+def test_tests_of_the_oldest_dependencies_need_no_torch():
+    """That job installs the library alone; a module that imports torch would end it while the tests are collected."""
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text())["jobs"]
+    folders = jobs["oldest"]["steps"][-1]["run"].removeprefix("python -m pytest ").split()
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    found = [path.name for path in files if re.search(r"^(import|from) torch\b", path.read_text(), re.MULTILINE)]
+    assert len(files) > 30 and not found
