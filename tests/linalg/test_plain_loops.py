@@ -17,7 +17,9 @@ from bochner.rotations._stages import SmallBlocks, joined
 
 compiled_coding = pytest.importorskip("bochner.linalg.compiled.coding", reason="Numba is not installed")
 
-from bochner.linalg.compiled import decoding, lanes, waves  # noqa: E402
+from bochner.linalg.compiled import blocks as compiled_blocks  # noqa: E402
+from bochner.linalg.compiled import codes as compiled_codes  # noqa: E402
+from bochner.linalg.compiled import decoding, gathering, lanes, selecting, waves  # noqa: E402
 from bochner.linalg.compiled import points as pointwise  # noqa: E402
 
 
@@ -214,10 +216,9 @@ def test_codes(bits):
     rng = np.random.default_rng(1)
     keys, bias, rows, turns, centers, coded, n = coded_case(rng, bits=bits)
     sides = (centers[:2], turns[:2], rows, centers[2:])
-    same(("append_codes", compiled_coding), keys, bias, 0, n, 0.3, sides, coded)
+    same(("append_codes", compiled_codes), keys, bias, 0, n, 0.3, sides, coded)
     plain_coding.append_codes(keys, bias, 0, n, 0.3, sides, coded)
     q = rng.standard_normal((2, 4, 8)).astype(np.float32)
-    cosines = np.cos(np.pi * np.arange(bits + 1) / bits).astype(np.float32)
     first = np.array([[0, 1, 2], [4, 5, n]])
     counts = np.array([40, 0, 30, 500]), np.array([10, 0, 30, 20]), np.array([0, 24, 0, 40])
     phases = rng.random((2, 4))
@@ -233,7 +234,7 @@ def test_codes(bits):
             bias,
             n,
             (0, 4),
-            (centers, turns, rows, cosines),
+            (centers, turns, rows),
             coded,
             (16, first),
             counts,
@@ -249,6 +250,28 @@ def test_codes(bits):
     np.testing.assert_array_equal(both[0][2], both[1][2])
 
 
+@pytest.mark.parametrize("bits", [24, 64, 100, 192])
+def test_estimates_are_cosines_of_different_bits(bits):
+    rng, n, words = np.random.default_rng(5), 300, -(-bits // 64)
+    signs = rng.random((n + 1, 64 * words)) < 0.5
+    signs[:, bits:] = False
+    packed = np.packbits(signs, axis=-1, bitorder="little").view(np.uint64)
+    norms, offsets = rng.uniform(1, 2, n).astype(np.float32), rng.standard_normal(n).astype(np.float32)
+    offsets[3] = -np.inf
+    scores = np.empty(n, np.float32)
+    compiled_codes.estimate(packed[0], 1.5, bits, packed[1:], norms, offsets, np.empty(n, np.int32), scores)
+    different = (signs[1:] != signs[0]).sum(axis=-1)
+    np.testing.assert_allclose(scores, 1.5 * norms * np.cos(np.pi * different / bits) + offsets, rtol=0, atol=2e-6)
+
+
+def test_exponentials_without_calls():
+    scores = np.concatenate([np.linspace(-690, 0, 5001), np.linspace(-1, 0, 5001), [-800.0, -1e300]])
+    found = scores + 3
+    gathering.exponentials(found, 3.0, np.empty(len(scores), np.int64))
+    np.testing.assert_allclose(found[:-2], np.exp(scores[:-2]), rtol=1e-13)
+    assert (found[-2:] < 1e-300).all()
+
+
 def test_choices_for_blocks():
     rng = np.random.default_rng(2)
     p, blocks = 200, 5
@@ -261,9 +284,9 @@ def test_choices_for_blocks():
     first = np.zeros(p, bool)
     first[:2] = True
     phases = rng.random(blocks)
-    arguments = judges, rng.uniform(1, 2, (blocks, 3)).astype(f32), np.cos(np.pi * np.arange(65) / 64).astype(f32)
+    arguments = judges, rng.uniform(1, 2, (blocks, 3)).astype(f32), 64
     both = []
-    for home in (compiled_coding, plain_coding):
+    for home in (compiled_blocks, plain_coding):
         places, drawn, shifts = np.zeros((blocks, 12), np.int64), np.zeros((blocks, 9), np.int64), np.zeros((blocks, 9))
         home.select_for_blocks(
             *arguments, words, np.ones(p, f32), offsets, ranges, first, 12, places, phases, drawn, shifts
@@ -283,7 +306,7 @@ def test_draws_of_keys():
         scores[rng.random(n) < 0.2] = -np.inf
         scores[0] = 200.0 if n == 200 else scores[0]  # all draws but chance
         phase, found = rng.random(), []
-        for home in (compiled_coding, plain_coding):
+        for home in (selecting, plain_coding):
             places, shifts = np.full(count, -1), np.zeros(count)
             number = home.draw_keys(scores, count, phase, places, shifts)
             found.append((places[:number], shifts[:number]))

@@ -121,7 +121,7 @@ def test_only_the_choice_of_an_engine_asks_for_a_device():
         "_decoding_step.py": "chooses the engine",
         "_linear_layer.py": "chooses the engine",
         "_coded_blocks.py": "chooses the engine",
-        "_coded_cache.py": "chooses the engine",
+        "_coded_step.py": "chooses the engine",
         "_attention_checks.py": "reads numbers that are on the host already",
         "_class_logits.py": "reads numbers that are on the host already",
     }

@@ -7,7 +7,9 @@ run: where it cannot be installed (a new version of Python, a browser, an unusua
 from __future__ import annotations
 
 try:
-    from .compiled.coding import append_codes, attend_coded, decode_coded, select_for_blocks
+    from .compiled.blocks import select_for_blocks
+    from .compiled.codes import append_codes
+    from .compiled.coding import attend_coded, decode_coded
     from .compiled.decoding import decode, decode_near
     from .compiled.lanes import (
         add_to,

@@ -30,9 +30,10 @@ def _packed(signs: np.ndarray, n_words: int) -> np.ndarray:
     return np.packbits(padded, axis=-1, bitorder="little").view("<u8").astype(np.uint64)
 
 
-def _estimated(own: np.ndarray, norm: np.ndarray, cosines: np.ndarray, coded: Any) -> np.ndarray:
+def _estimated(own: np.ndarray, norm: np.ndarray, bits: int, coded: Any) -> np.ndarray:
     """Estimated scores (q, n) of queries with these codes (q, words) and lengths (q,)."""
     words, norms, offsets = coded
+    cosines = np.sin(math.pi / 2 * (1 - 2 / bits * np.arange(bits + 1))).astype(np.float32)
     different = np.bitwise_count(own[:, None, 0] ^ words[:, 0])  # one word is the usual case
     if words.shape[1] > 1:
         different = np.bitwise_count(own[:, None] ^ words).sum(axis=-1)
@@ -89,7 +90,7 @@ def _choose(
 
 
 def attend_coded(
-    x: np.ndarray, y: np.ndarray, v: np.ndarray, there: np.ndarray, span: tuple[int, bool, bool], cosines: np.ndarray,
+    x: np.ndarray, y: np.ndarray, v: np.ndarray, there: np.ndarray, span: tuple[int, bool, bool], bits: int,
     own: Any, coded: Any, near: Any, numbers: tuple[int, int, int], phases: np.ndarray, out: np.ndarray,
 ) -> None:  # fmt: skip
     """Attention of all queries of one head of a sequence, each to its own keys; some queries at a time."""
@@ -107,7 +108,7 @@ def attend_coded(
         shifts = np.where(beside & there[places], 0.0, -np.inf)
         if numbers[0] + numbers[2]:
             seen = int(at[-1, 0]) + 1 if causal else p  # by the last of these queries
-            scores = _estimated(own[0][some], own[1][some], cosines, tuple(part[:seen] for part in coded))
+            scores = _estimated(own[0][some], own[1][some], bits, tuple(part[:seen] for part in coded))
             if causal:
                 scores[np.arange(seen) > at] = -np.inf
             scores[np.nonzero(beside)[0], places[beside]] = -np.inf
@@ -123,7 +124,7 @@ def decode_coded(
 ) -> None:  # fmt: skip
     """Attention of one query per sequence and head to the keys of a cache."""
     (batch, H, _), (window, first), (candidates, kept, sampled) = q.shape, near, counts
-    centers, turns, rows, cosines = sides
+    centers, turns, rows = sides
     words, norms, offsets = coded
     group, code_group, low = H // keys.shape[1], H // words.shape[1], max(n - window, 0)
     for b in range(batch):
@@ -137,7 +138,7 @@ def decode_coded(
                 inside = (math.sqrt(scale) * q[b, h] - centers[h]) @ turns[h]
                 own = _packed(rows @ inside > 0, words.shape[3])
                 held = words[b, c, :low], norms[b, c, :low], offsets[b, c, :low]
-                estimates = _estimated(own[None], np.sqrt((inside**2).sum(keepdims=True)), cosines, held)
+                estimates = _estimated(own[None], np.sqrt((inside**2).sum(keepdims=True)), len(rows), held)
                 estimates[:, anchors] = -np.inf
                 numbers = int(candidates[h]), int(kept[h]), int(sampled[h])
                 chosen, added = _choose(q[b, h, None], keys[b, g], estimates, numbers, phases[b, h, None])
@@ -164,14 +165,14 @@ def _attend(scores: np.ndarray, values: np.ndarray, out: np.ndarray) -> tuple[np
 
 
 def select_for_blocks(
-    judges: np.ndarray, lengths: np.ndarray, cosines: np.ndarray, words: np.ndarray, norms: np.ndarray,
-    offsets: np.ndarray, ranges: np.ndarray, first: np.ndarray, count: int, places: np.ndarray, phases: np.ndarray,
-    drawn: np.ndarray, shifts: np.ndarray,
+    judges: np.ndarray, lengths: np.ndarray, bits: int, words: np.ndarray, norms: np.ndarray, offsets: np.ndarray,
+    ranges: np.ndarray, first: np.ndarray, count: int, places: np.ndarray, phases: np.ndarray, drawn: np.ndarray,
+    shifts: np.ndarray,
 ) -> None:  # fmt: skip
     """Keys for each block of queries of one head."""
     for b, (low, high, seen) in enumerate(ranges):
         held = words[:seen], norms[:seen], offsets[:seen]
-        scores = _estimated(judges[b], lengths[b], cosines, held)
+        scores = _estimated(judges[b], lengths[b], bits, held)
         with np.errstate(invalid="ignore"):  # where no key is seen, none is chosen
             best = (scores - scores.max(axis=1, initial=-np.inf, keepdims=True)).max(axis=0, initial=-np.inf)
         best[max(low, 0) : min(high + 1, seen)] = -np.inf

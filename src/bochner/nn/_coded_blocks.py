@@ -144,7 +144,7 @@ def _selected_by_words(
     high = starts + layout.selection.block - 1 + layout.reach[1]
     ranges = torch.stack([low, high, seen], dim=-1).numpy()
     places = torch.full((*queries.norms.shape[:2], blocks, most), p)
-    lengths, cosines = queries.norms.float().numpy(), codes.cosines().numpy()
+    lengths = queries.norms.float().numpy()
     numbers, first, limits = places.numpy(), layout.is_first.numpy(), offsets.float().numpy()
     draws = layout.selection.sampled or (0,) * codes.heads
     drawn = torch.full((*places.shape[:3], max(draws)), p)
@@ -153,7 +153,7 @@ def _selected_by_words(
 
     def one(b: int, h: int) -> None:
         select_for_blocks(
-            own[b, h].reshape(blocks, judges, -1), lengths[b, h].reshape(blocks, judges), cosines, words[b, h],
+            own[b, h].reshape(blocks, judges, -1), lengths[b, h].reshape(blocks, judges), codes.bits, words[b, h],
             norms[b, h], limits[b, h], ranges, first[b], layout.selection.candidates[h], numbers[b, h], phases[b, h],
             others[b, h, :, : draws[h]], added[b, h, :, : draws[h]],
         )  # fmt: skip
@@ -220,7 +220,7 @@ def attend_compiled(
     lengths, norms = queries.norms.float().numpy(), keys.norms.float().numpy()
     offsets = (keys.offsets if bias is None else keys.offsets + bias).float().numpy()
     there = np.ones((batch, p), dtype=bool) if bias is None else (bias[:, 0] > -torch.inf).numpy()
-    phases, cosines = layout.phases(codes, 0, n).numpy(), codes.cosines().numpy()
+    phases = layout.phases(codes, 0, n).numpy()
     draws = selection.sampled or (0,) * heads
     numbers = list(zip(selection.candidates, selection.kept, draws, strict=True))
     span, first = (layout.offset, causal, layout.reach[0] >= 0), layout.first.numpy()
@@ -229,7 +229,7 @@ def attend_compiled(
 
     def one(b: int, h: int) -> None:
         attend_coded(
-            *(z[b, h] for z in rows), there[b], span, cosines, (own[b, h], lengths[b, h]),
+            *(z[b, h] for z in rows), there[b], span, codes.bits, (own[b, h], lengths[b, h]),
             (words[b, h], norms[b, h], offsets[b, h]), (selection.window, first[b]), numbers[h], phases[b, h],
             results[b, h],
         )  # fmt: skip

@@ -54,10 +54,49 @@ def _codes() -> Iterator[Result]:
     """Time per token with codes against softmax with the cache of transformers: attention itself, and whole models."""
     import torch
 
-    yield from _codes_of("one attention of SmolLM2", 1, {"vocab_size": 8, "intermediate_size": 8}, {16384: 6.0})
+    yield from _attention_itself()
+    yield from _codes_of("one layer of SmolLM2", 1, {"vocab_size": 8, "intermediate_size": 8}, {})
     torch.manual_seed(0)
     whole = {"vocab_size": 49152, "intermediate_size": 1536}
     yield from _codes_of("SmolLM2-135M", 30, whole, {2048: 1.0, 8192: 1.0, 16384: 1.5})
+
+
+def _attention_itself() -> Iterator[Result]:
+    """What a layer calls with its projected queries, keys and values: its cache, and its attention function.
+
+    The same for both; what is the same in both, such as projections and norms, is left out, and is part of "one layer".
+    """
+    import torch
+    from transformers import AttentionInterface, DynamicCache
+
+    from bochner.nn import CodedCache, CodedPlan, replace_attention
+
+    exact = _smollm2(1, vocab_size=8, intermediate_size=8)
+    ours = replace_attention(exact, CodedPlan.uncalibrated(exact, kept=_KEPT, window=_WINDOW), copy=True)
+
+    def tokens_of(model: Any, cache: Any) -> Callable[[], Any]:
+        module = model.model.layers[0].self_attn
+        function = AttentionInterface()[module.config._attn_implementation]
+        q, k, v = torch.randn(1, 9, 1, 64), torch.randn(1, 3, 1, 64), torch.randn(1, 3, 1, 64)
+
+        def run() -> None:
+            for _ in range(_IN_TURN):
+                keys, values = cache.update(k, v, 0)
+                function(module, q, keys, values, None, scaling=module.scaling, dropout=0.0)
+
+        return run
+
+    with torch.inference_mode():
+        for context in _CODED:
+            caches = _random_keys(CodedCache(ours), context), _random_keys(DynamicCache(config=exact.config), context)
+            runs = [tokens_of(model, cache) for model, cache in zip((ours, exact), caches, strict=True)]
+            coded, softmax = (t / _IN_TURN for t in best_of_each(runs, _REPEATS))
+            case = f"attention of SmolLM2: softmax with its cache / {_WINDOW + _KEPT + 1} keys by codes, time per token"
+            details = f"{seconds(coded)}; softmax {seconds(softmax)}"
+            if context == _CODED[-1]:
+                yield at_least(f"{case}, context {context}, two threads", softmax / coded, 6.0, "x", details)
+            else:
+                yield measured(f"{case}, context {context}, two threads", softmax / coded, "x", details)
 
 
 def _codes_of(name: str, layers: int, sizes: dict[str, int], goals: dict[int, float]) -> Iterator[Result]:
