@@ -40,11 +40,20 @@ class Lattice(NamedTuple):
         return np.asarray(self.steps * self.spacing)
 
 
+class BoxedFeatures(Features):
+    """Features of the frequencies of a lattice about the centre of a box, then columns of zeros up to the width."""
+
+    symmetric, positive = True, False
+
+    def __init__(self, lattice: Lattice, centre: np.ndarray, width: int) -> None:
+        self.lattice, self.centre, self.width = lattice, centre, width
+
+
 class BoxedMap(Map):
     """Base class of deterministic maps of kernels of the difference, inside a box around data of at most three columns.
 
-    A subclass has the fields ``margin``, ``low`` and ``high`` and implements `lattice`, `left_out`, `from_images` and
-    `features`.
+    A subclass has the fields ``margin``, ``low`` and ``high`` and implements `lattice` and `left_out`;
+    ``drawn`` are its features.
     """
 
     margin: Any
@@ -55,6 +64,7 @@ class BoxedMap(Map):
     uses_rows: ClassVar[bool] = False
     deterministic: ClassVar[bool] = True
     largest_dimension: ClassVar[int | None] = LARGEST_DIMENSION
+    drawn: ClassVar[type[BoxedFeatures]]
 
     def __post_init__(self) -> None:
         owner = type(self).__name__
@@ -162,13 +172,16 @@ class BoxedMap(Map):
     def left_out(self, kernel: Any, m: int, margin: float) -> float:
         """Bound on the sum of all frequencies without a feature."""
 
-    @abstractmethod
     def from_images(self, kernel: Any, margin: float) -> float:
         """Bound on what all images of the box add to the kernel inside it."""
+        n = images(len(self.low))  # periodic ones; translated by two walls where even and reflected at one where odd
+        nearest = np.maximum(np.abs(n) * (self.extent + margin) - self.extent, 0)
+        return float(at_distances(kernel, nearest[np.any(n != 0, axis=1)]).sum())
 
-    @abstractmethod
-    def features(self, kernel: Any, m: int) -> Features:
+    def features(self, kernel: Any, m: int) -> BoxedFeatures:
         """The features of a plan."""
+        found = self.lattice(kernel, m, self.chosen_margin(kernel, m))
+        return self.drawn(found, np.add(self.low, self.high) / 2, m)
 
     @property
     def extent(self) -> np.ndarray:

@@ -8,8 +8,19 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._arrays import array_namespace, like, pad_last
-from ._boxed import BoxedMap, Lattice, at_distances, box_of_steps, images
-from ._features import Features, Scaled
+from ._boxed import BoxedFeatures, BoxedMap, Lattice, at_distances, box_of_steps, images
+from ._features import Scaled
+
+
+class FourierGridFeatures(BoxedFeatures):
+    """A constant, cosines and sines of the frequencies of a lattice, then columns of zeros."""
+
+    def scaled(self, X: Any, *, key: bool) -> Scaled:
+        xp, (_, _, weights) = array_namespace(X), self.lattice
+        constant = xp.zeros_like(X[..., :1]) + float(np.sqrt(weights[0]))
+        u = xp.matmul(X - like(self.centre, X), like(self.lattice.frequencies[1:].T, X))
+        scale = like(np.sqrt(2 * weights[1:]), X)
+        return pad_last(xp.concat([constant, scale * xp.cos(u), scale * xp.sin(u)], axis=-1), self.width), None
 
 
 @dataclass(frozen=True)
@@ -66,6 +77,7 @@ class FourierGrid(BoxedMap):
     formula: ClassVar[str] = r"\sqrt{w_j}\,\cos(\omega_j\cdot x),\; \sqrt{w_j}\,\sin(\omega_j\cdot x)"
     cost: ClassVar[str] = r"O(d)"
     references: ClassVar[tuple[str, ...]] = ("greengard2022",)
+    drawn: ClassVar[type[BoxedFeatures]] = FourierGridFeatures
 
     def lattice(self, kernel: Any, m: int, margin: float) -> Lattice:
         """Half of the frequencies, zero first, then in the order of their weights."""
@@ -80,30 +92,17 @@ class FourierGrid(BoxedMap):
         total = float(at_distances(kernel, images(len(self.low)) * (self.extent + margin)).sum())  # Poisson, at zero
         return max(total - float(weights[0] + 2 * weights[1:].sum()), 0.0)
 
-    def from_images(self, kernel: Any, margin: float) -> float:
-        n = images(len(self.low))
-        nearest = np.maximum(np.abs(n) * (self.extent + margin) - self.extent, 0)
-        return float(at_distances(kernel, nearest[np.any(n != 0, axis=1)]).sum())
 
-    def features(self, kernel: Any, m: int) -> FourierGridFeatures:
-        found = self.lattice(kernel, m, self.chosen_margin(kernel, m))
-        return FourierGridFeatures(found, np.add(self.low, self.high) / 2, m)
-
-
-class FourierGridFeatures(Features):
-    """A constant, cosines and sines of the frequencies of a lattice, then columns of zeros."""
-
-    symmetric, positive = True, False
-
-    def __init__(self, lattice: Lattice, centre: np.ndarray, width: int) -> None:
-        self.lattice, self.centre, self.width = lattice, centre, width
+class HilbertSpaceFeatures(BoxedFeatures):
+    """Products of sines, one for each frequency of a lattice, then columns of zeros."""
 
     def scaled(self, X: Any, *, key: bool) -> Scaled:
-        xp, (_, _, weights) = array_namespace(X), self.lattice
-        constant = xp.zeros_like(X[..., :1]) + float(np.sqrt(weights[0]))
-        u = xp.matmul(X - like(self.centre, X), like(self.lattice.frequencies[1:].T, X))
-        scale = like(np.sqrt(2 * weights[1:]), X)
-        return pad_last(xp.concat([constant, scale * xp.cos(u), scale * xp.sin(u)], axis=-1), self.width), None
+        xp, (steps, spacing, weights) = array_namespace(X), self.lattice
+        turned = (X - like(self.centre, X)) * like(spacing, X) + np.pi / 2
+        values = like(np.sqrt(weights), X)
+        for k in range(steps.shape[1]):
+            values = values * xp.sin(turned[..., k : k + 1] * like(steps[:, k].astype(np.float64), X))
+        return pad_last(values, self.width), None
 
 
 @dataclass(frozen=True)
@@ -158,6 +157,7 @@ class HilbertSpace(BoxedMap):
     formula: ClassVar[str] = r"\sqrt{S(\omega_j)}\prod_k\sin(\omega_{jk}(x_k + L_k))/\sqrt{L_k}"
     cost: ClassVar[str] = r"O(d)"
     references: ClassVar[tuple[str, ...]] = ("solin2020", "riutort2023")
+    drawn: ClassVar[type[BoxedFeatures]] = HilbertSpaceFeatures
 
     def lattice(self, kernel: Any, m: int, margin: float) -> Lattice:
         """Positive frequencies in the order of their weights."""
@@ -175,29 +175,3 @@ class HilbertSpace(BoxedMap):
         on_planes = kernel.spectral_density(planes) * found.spacing.prod()
         without = float(on_planes[0] + 2 * on_planes[1:].sum() + found.weights.sum() / 2**d)
         return float(2**d * max(total - without, 0.0))
-
-    def from_images(self, kernel: Any, margin: float) -> float:
-        n = images(len(self.low))  # even: translated by twice the distance of the walls, odd: reflected at one of them
-        nearest = np.maximum(np.abs(n) * (self.extent + margin) - self.extent, 0)
-        return float(at_distances(kernel, nearest[np.any(n != 0, axis=1)]).sum())
-
-    def features(self, kernel: Any, m: int) -> HilbertSpaceFeatures:
-        found = self.lattice(kernel, m, self.chosen_margin(kernel, m))
-        return HilbertSpaceFeatures(found, np.add(self.low, self.high) / 2, m)
-
-
-class HilbertSpaceFeatures(Features):
-    """Products of sines, one for each frequency of a lattice, then columns of zeros."""
-
-    symmetric, positive = True, False
-
-    def __init__(self, lattice: Lattice, centre: np.ndarray, width: int) -> None:
-        self.lattice, self.centre, self.width = lattice, centre, width
-
-    def scaled(self, X: Any, *, key: bool) -> Scaled:
-        xp, (steps, spacing, weights) = array_namespace(X), self.lattice
-        turned = (X - like(self.centre, X)) * like(spacing, X) + np.pi / 2
-        values = like(np.sqrt(weights), X)
-        for k in range(steps.shape[1]):
-            values = values * xp.sin(turned[..., k : k + 1] * like(steps[:, k].astype(np.float64), X))
-        return pad_last(values, self.width), None

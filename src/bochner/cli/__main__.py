@@ -1,5 +1,0 @@
-"""``python -m bochner.cli`` is ``bochner``."""
-
-from .main import main
-
-raise SystemExit(main())
