@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError
 from scipy.optimize import minimize
 
 from .. import catalogue
@@ -22,14 +21,13 @@ from ._chooser import is_auto
 from ._coordinates import Coordinates
 from ._estimator import NO_TARGETS, Compactable, FeatureEstimator
 from ._feature_parameters import FeatureParameters, look_up
-from ._linear.evidence import Evidence
+from ._linear.evidence import Evidence, downhill
 from ._row_source import RowSource
 
 _AUTO_ORDER = 1024
 """Order of dense algebra where the width is chosen: below that of threaded factorisations, whose bits depend on threads."""
 _LENGTH_RANGE = np.log(1e3)  # largest distance of a lengthscale from its initial value, in logarithms
 _RESTART_RANGE = np.log(10.0)  # largest distance of additional starting points, in logarithms
-_REFUSED = 1e25  # value of the loss if the factorisation fails because of rounding: the line search steps back from it
 _SPREAD_ROWS, _WILD = 8192, 4.0
 """Rows on which the spread of columns is measured, and the ratio of deviation and spread above which a column has wild
 numbers: a lognormal column of unit logarithmic deviation has 2."""
@@ -294,17 +292,6 @@ def maximise(
     for move in progress(moves, label="marginal likelihood", shown=bool(verbose)):
         logs = others.start(objective.features(first + move)[1])
         start = np.clip(np.concatenate([first + move, logs]), bounds[:, 0], bounds[:, 1])
-        found.append(minimize(_loss(objective), start, jac=True, method="L-BFGS-B", bounds=bounds))
+        found.append(minimize(downhill(objective), start, jac=True, method="L-BFGS-B", bounds=bounds))
     best = min(found, key=lambda result: float(result.fun))
     return Optimum(np.exp(best.x[:k]), best.x[k:], -float(best.fun))
-
-
-def _loss(objective: Objective) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
-    def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        try:
-            value, gradient = objective(theta)
-        except LinAlgError:
-            return _REFUSED, np.zeros_like(theta)
-        return -value, -gradient
-
-    return loss

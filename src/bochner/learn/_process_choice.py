@@ -18,7 +18,7 @@ from .._progress import progress
 from ..kernels import Kernel, Radial
 from ..linalg.cholesky import Cholesky
 from ..linalg.engine import single_threaded_blas
-from ._linear.evidence import Hyperparameters, SpectralEvidence, SpectralNodes
+from ._linear.evidence import Hyperparameters, SpectralEvidence, SpectralNodes, downhill
 
 CANDIDATES = ("gaussian", "matern-3/2", "laplacian")
 GRID_ROWS, SEARCH_ROWS = 400, 1000
@@ -30,7 +30,6 @@ _RANGE = np.log(1e4)
 """Largest distance of a lengthscale from its start, in logarithms: a column that does not matter gets a long one."""
 _NOISE, _AMPLITUDE = (1e-6, 1e2), (1e-4, 1e4)  # noise and amplitude, in units of the mean square of the targets
 _STEP = 1e-4  # relative step of the differences that give the derivative of a profile
-_REFUSED = 1e25  # loss where a factorisation fails: the line search steps back from it
 _FOLDS, _FEWEST = 3, 30  # parts of the rows for which hyperparameters are found without them, and fewest rows for that
 _WIDEST = 1.25
 """Largest factor of standard deviations: without a third of 150 to 300 rows the search may lose its way (1.8 on pol, where
@@ -251,15 +250,7 @@ def _climb(
     others = [limits if known is None else known for limits, known in zip(ranges, fixed, strict=True)]
     bounds = np.vstack([np.stack([first - _RANGE, first + _RANGE], axis=1), others])
     start = np.clip(np.concatenate([first, logs]), bounds[:, 0], bounds[:, 1])
-
-    def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        try:
-            value, gradient = evidence(theta)
-        except LinAlgError:  # the line search steps back
-            return _REFUSED, np.zeros_like(theta)
-        return -value, -gradient
-
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 100})
+    found = minimize(downhill(evidence), start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 100})
     scales = np.exp(found.x[:n_scales])
     chosen = kernel.with_bandwidth(float(scales[0]) if n_scales == 1 else tuple(scales.tolist()))
     penalty = 0.5 * len(found.x) * float(np.log(len(X)))

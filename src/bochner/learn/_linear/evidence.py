@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import LinAlgError
 from scipy.optimize import minimize_scalar
 
 from ...linalg.cholesky import Cholesky, symmetric_product
@@ -18,6 +19,7 @@ _NOISE_FLOOR = 1e-8
 """Share of the mean square of the targets below which the targets are interpolated, and rounding decides."""
 _WELL_CONDITIONED = 1e3
 """Ratio of diagonal entries of a Cholesky factor up to which the inverse is used: a condition of about 1e6."""
+_REFUSED = 1e25  # loss where a factorisation fails because of rounding: the line search steps back from it
 _ROUNDING = 8 * float(np.finfo(np.float64).eps)  # share of the squares of the targets that sums over rows do not know
 _LOG_2PI = float(np.log(2 * np.pi))
 
@@ -252,3 +254,16 @@ def _by_rows(Phi: np.ndarray, Y: np.ndarray, noise: float, amplitude: float) -> 
     K[np.diag_indices(len(K))] += noise
     factor = Cholesky.of(K, overwrite=True)
     return factor.solve(Y), amplitude * factor.solve(Phi), factor.log_determinant
+
+
+def downhill(objective: Callable[[np.ndarray], tuple[float, np.ndarray]]) -> Any:
+    """What `scipy.optimize.minimize` takes to maximise an objective with its gradient."""
+
+    def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        try:
+            value, gradient = objective(theta)
+        except LinAlgError:  # the line search steps back
+            return _REFUSED, np.zeros_like(theta)
+        return -value, -gradient
+
+    return loss
