@@ -12,9 +12,8 @@ from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
 from bochner import kernels, projections
 from bochner.learn import KernelRidge, RandomFeatures
-from bochner.learn._linear.criteria import gcv
 from bochner.learn._linear.leave_one_out import gaps_of_rows
-from bochner.learn._linear.spectrum import NormalEquations
+from bochner.learn._linear.spectrum import NormalEquations, gcv
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((150, 4))

@@ -232,8 +232,3 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureEstima
 
     def _parameters(self) -> FeatureParameters:
         return FeatureParameters(self.kernel, self.gamma, self.map, self.projection, self.n_features)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

@@ -134,11 +134,6 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureE
         queries, width = self.features_.queries, self._n_features_out
         return queries if self.features_.n_features_out == width else partial(_padded, queries=queries, width=width)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
 
 class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEstimator):
     r"""Random projection that preserves dot products and distances on average, with any rotation.
@@ -308,11 +303,6 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowEst
                 f"columns; raise eps, or pass n_components."
             )
         return width
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def _padded(X: np.ndarray, *, queries: Callable[[np.ndarray], np.ndarray], width: int) -> np.ndarray:

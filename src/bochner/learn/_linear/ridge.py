@@ -15,12 +15,12 @@ from ...approximation import FeatureMap
 from ...linalg.engine import blas_for, multiply, single_threaded_blas
 from .._row_source import RowSource, check_finite
 from .conjugate_gradients import direct_cost, iterated_ridge
-from .criteria import CRITERIA, best_alpha, gcv
 from .feature_moments import collect_moments, first_factor
 from .leave_one_out import about, gaps_of_rows, grid_of, of_new_rows, squares_of_chunks
 from .moments import Moments
-from .spectrum import Equations, NormalEquations, RowEquations, Solved, Spectrum
+from .spectrum import Equations, NormalEquations, RowEquations, Solved, Spectrum, best_alpha, gcv
 
+CRITERIA = ("gcv", "loo")
 SOLVERS = ("auto", "primal", "dual", "cg")
 SAFE_ALPHA = 1e-3  # from here on a fixed alpha is far above the rounding of products in float32
 _SAMPLE_NUMBERS, _SAMPLE_ROWS = 1 << 25, 2048
