@@ -161,11 +161,6 @@ class KeySums(NamedTuple):
         xp = array_namespace(values)
         return cls(xp.matmul(xp.matrix_transpose(key_values(keys, shift)), values), shift)
 
-    def absorb(self, keys: LogFeatures, values: Any) -> KeySums:
-        """Return these sums with more keys added."""
-        added = KeySums.of(keys, values, stabiliser(keys, self.shift))
-        return KeySums(self.at(added.shift) + added.values, added.shift)
-
     def __add__(self, other: object) -> KeySums:
         """Sums over both sets of keys, in any order."""
         if not isinstance(other, KeySums):
