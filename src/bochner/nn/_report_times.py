@@ -190,6 +190,7 @@ def head_row(
 
 
 _REPEATS = 3  # the shortest of so many times counts: other work on the machine makes times longer, and never shorter
+FASTER = 0.9  # part of the time of exact attention below which something is faster: less is noise of the clock
 _STEPS = 8  # steps of decoding that are timed together
 _LONGEST = 1.0  # seconds of exact attention beyond which no longer sequence is tried
 LENGTHS = tuple(1 << k for k in range(7, 15))  # lengths at which times are compared: 128 to 16384
@@ -221,9 +222,9 @@ class Clock:
         return self._timed(1, computed_by, n if held else min(n, self.length), _step)  # constant for a bounded state
 
     def faster_from(self, of: Callable[..., float], computed_by: Any) -> int | None:
-        """The least length from which this attention takes less time than exact attention; None if there is none."""
+        """The least length from which this attention is faster than exact attention; None if there is none."""
         for n in LENGTHS:
-            if of(computed_by, n) < of(self.exact, n):
+            if of(computed_by, n) < FASTER * of(self.exact, n):
                 return n
             if of == self.whole and of(self.exact, n) > _LONGEST:
                 return None
