@@ -221,8 +221,8 @@ def accuracy_picture(measured: Mapping[str, Any]) -> str:
 
     matplotlib.rcParams["svg.hashsalt"] = "bochner"
     data = points_of(measured)
-    columns = min(5, len(data))
-    figure = Figure(figsize=(13, 2.7 * -(-len(data) // columns)), layout="constrained")
+    columns = min(3, len(data))
+    figure = Figure(figsize=(7, 2.1 * -(-len(data) // columns)), layout="constrained")
     axes = figure.subplots(-(-len(data) // columns), columns, squeeze=False).ravel()
     for ax, (name, points) in zip(axes, data.items(), strict=False):
         for k, method in enumerate(DRAWN):
@@ -230,16 +230,16 @@ def accuracy_picture(measured: Mapping[str, Any]) -> str:
                 (point["fit"], float(np.mean(point["errors"]))) for point in points if point["method"] == method
             )
             if mine:
-                style = {"marker": "os^Dv"[k], "color": f"C{k}", "linewidth": 1 if k else 2}
+                style = {"marker": "os^Dv"[k], "color": f"C{k}", "linewidth": 1 if k else 2, "markersize": 5}
                 ax.plot(*zip(*mine, strict=True), label=method, **style)
         ax.set(xscale="log", yscale="log", title=name)
         ax.minorticks_off()
-        ticks = np.geomspace(*ax.get_ylim(), 4)[1:-1]
+        ticks = np.geomspace(*ax.get_ylim(), 5)[1:-1]
         ax.set_yticks(ticks, labels=[f"{tick:.3g}" for tick in ticks])
     for ax in axes[len(data) :]:
         ax.axis("off")
     handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
+    figure.legend(handles, labels, loc="outside upper center", ncols=3)
     figure.supxlabel("seconds of the fit")
     figure.supylabel("test error")
     out = io.StringIO()

@@ -30,7 +30,7 @@ _POSITIVE = {
 
 def frames() -> Figure:
     """Median relative error of an entry of the softmax kernel, for clouds off-centre and for clouds unequal in scale."""
-    figure = Figure(figsize=(9, 3.8), layout="constrained")
+    figure = Figure(figsize=(7, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     x, y = np.random.default_rng(0).standard_normal((2, 150, 8)) * _SPREAD
     moves, ratios = np.linspace(0, 2, 9), np.geomspace(1, 16, 9)
@@ -40,10 +40,10 @@ def frames() -> Figure:
         left.semilogy(moves, moved, label=name)
         right.loglog(ratios, stretched)
     left.set(xlabel="distance of both means from the origin", ylabel="median relative error", ylim=(0.07, 3))
-    right.set(xlabel="scale of queries over that of keys, first over last coordinate")
+    right.set(xlabel="scale of queries / keys, first / last coordinate")
     left.set_title("off-centre clouds", fontsize=10)
     right.set_title("unbalanced clouds", fontsize=10)
-    left.legend(fontsize=8)
+    figure.legend(loc="outside lower center", ncols=3, fontsize=8)
     return figure
 
 
@@ -80,17 +80,17 @@ def _cosine_mse(d: int, distances: np.ndarray, radii: str) -> np.ndarray:
 
 def landmarks() -> Figure:
     """Relative Gram error against width, on data whose Gram matrix has a steep spectrum and on data with a flat one."""
-    figure = Figure(figsize=(9, 3.8), layout="constrained")
+    figure = Figure(figsize=(7, 3.6), layout="constrained")
     X = np.random.default_rng(0).standard_normal((2000, 16))
     data = {
-        "steep spectrum: scales from 1 down to 0.001": X * np.geomspace(1, 0.001, 16),
+        "steep spectrum: scales 1 to 0.001": X * np.geomspace(1, 0.001, 16),
         "flat spectrum: 16 equal scales": X / 2,
     }
     for axes, (title, points) in zip(figure.subplots(1, 2, sharey=True), data.items(), strict=True):
         _gram_errors(axes, points)
         axes.set_title(title, fontsize=10)
         axes.set(xlabel="number of features")
-        axes.set_xticks(_WIDTHS, [str(width) for width in _WIDTHS])
+        axes.set_xticks(_WIDTHS[::2], [str(width) for width in _WIDTHS[::2]])
         axes.minorticks_off()
     figure.axes[0].set(ylabel="relative error of the Gram matrix")
     figure.axes[1].legend(fontsize=8)

@@ -5,31 +5,31 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
-WIDTH, LINE, PAD, GAP = 940, 17, 10, 14
-COLUMNS = (20, 250, 560)
+WIDTH, LINE, PAD, GAP = 660, 34, 10, 16
+COLUMNS = (20, 40, 345)
 """Left edges of what you have, what you ask, and what to call."""
 CHART: dict[str, dict[str, str]] = {
     "a table with a target": {
         "What should I use at all?": "bochner.compare(X, y)",
-        "The best kernel machine, without tuning?": "KernelRidge() or KernelClassifier()",
-        "How sure is a prediction?": "predict(X, interval=.9), GaussianProcess()",
+        "The best kernel machine, untuned?": "KernelRidge() or KernelClassifier()",
+        "How sure is a prediction?": "predict(X, interval=.9)",
         "More rows than fit in memory?": "partial_fit, or bochner.distributed",
     },
     "rows without a target": {
-        "Which features for this kernel, how many?": "bochner.recommend(X, kernel=...)",
+        "Which features, and how many?": "bochner.recommend(X, kernel=...)",
         "Features for another model?": "RandomFeatures() in a pipeline",
         "Structure of the rows?": "KernelPCA()",
-        "Did the data drift? Are they related?": "mmd_test(X, Y), hsic_test(X, Y)",
+        "Have they drifted? Are they related?": "mmd_test(X, Y), hsic_test(X, Y)",
     },
-    "a graph": {"Values at the other nodes?": "graphs.NodeRegression(graphs.Walks(...))"},
+    "a graph": {"Values at the other nodes?": "graphs.NodeRegression(Walks(...))"},
     "a trained Transformer": {
         "Does linear attention pay for it?": "nn.attention_report(model, batches)",
-        "Decode long contexts, same quality?": "nn.calibrate(model, batches, cost=128)",
+        "Long contexts at the same quality?": "nn.calibrate(model, batches, cost=128)",
         "A state of constant size?": "nn.replace_attention, LinearCache",
     },
     "an idea": {
         "Its exact error?": "Approximation(...).mse(X, Y)",
-        "Its rank among all mechanisms?": "extending.register, then bochner.recommend",
+        "Its rank among all mechanisms?": "extending.register, bochner.recommend",
         "A claim, with a verdict?": "an experiment of bochner-lab",
     },
     "a function": {
@@ -40,21 +40,19 @@ CHART: dict[str, dict[str, str]] = {
 
 
 def chart() -> str:
-    """The chart as SVG: what you have on the left, one line per question."""
+    """The chart as SVG: what you have, and below it one line per question, narrow enough for a small screen."""
     parts, y = [], GAP
     for have, questions in CHART.items():
-        height = 2 * LINE * len(questions)
-        middle = y + height / 2
-        parts.append(_box(COLUMNS[0], middle - 18, 190, 36, have, "#dbe9f6", bold=True))
+        parts.append(_box(COLUMNS[0], y, 200, 30, have, "#dbe9f6", bold=True))
         for k, (question, call) in enumerate(questions.items()):
-            line = y + 2 * LINE * k + LINE
-            parts.append(f'<path d="M210 {middle} C230 {middle} 230 {line} {COLUMNS[1] - 4} {line}" class="edge"/>')
-            parts.append(f'<text x="{COLUMNS[1]}" y="{line + 4}">{escape(question)}</text>')
-            parts.append(f'<path d="M{COLUMNS[2] - 34} {line} H{COLUMNS[2] - 8}" class="edge" marker-end="url(#end)"/>')
-            parts.append(_box(COLUMNS[2], line - 13, WIDTH - COLUMNS[2] - 20, 26, call, "#fdf3e1", code=True))
-        y += height + GAP
+            line = y + 30 + LINE * k + LINE / 2 + 4
+            parts.append(f'<path d="M{COLUMNS[0] + 8} {y + 30} V{line} H{COLUMNS[1] - 3}" class="edge"/>')
+            parts.append(f'<text x="{COLUMNS[1]}" y="{line + 5}">{escape(question)}</text>')
+            parts.append(f'<path d="M{COLUMNS[2] - 24} {line} H{COLUMNS[2] - 6}" class="edge" marker-end="url(#end)"/>')
+            parts.append(_box(COLUMNS[2], line - 14, WIDTH - COLUMNS[2] - 12, 28, call, "#fdf3e1", code=True))
+        y += 30 + LINE * len(questions) + 4 + GAP
     style = (
-        "text{font:13px sans-serif;fill:#222}.code{font:12px monospace}.bold{font-weight:bold}"
+        "text{font:14px sans-serif;fill:#222}.code{font:12px monospace}.bold{font-weight:bold}"
         ".edge{fill:none;stroke:#888;stroke-width:1.3}"
     )
     arrow = '<defs><marker id="end" orient="auto" markerWidth="7" markerHeight="7" refX="5" refY="3">'

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -60,11 +61,14 @@ def speed_picture() -> str:
     out = io.StringIO()
     # whatever a program that drew before has set, the file is the same
     with matplotlib.style.context(["default", {"svg.hashsalt": "bochner", "svg.fonttype": "none"}]):
-        figure = Figure(figsize=(8.5, 3.4), layout="constrained")
+        figure = Figure(figsize=(7, 3.9), layout="constrained")
         axes = figure.subplots()
         bars = axes.barh(list(found), list(found.values()), color="#1f77b4")
-        axes.bar_label(bars, [f" {value:.1f} x" for value in found.values()])
+        axes.bar_label(bars, [f"{value:.1f} x" for value in found.values()], padding=4)
         axes.set(xscale="log", xlabel="times faster, two threads of a CPU", xlim=(0.8, 3 * max(found.values())))
+        axes.set_xticks(ticks := (1, 2, 5, 10, 20), ticks)
+        axes.minorticks_off()
+        axes.set_yticks(range(len(found)), [textwrap.fill(title, 46) for title in found])
         axes.axvline(1, color="black", linewidth=0.8)
         axes.invert_yaxis()
         axes.spines[["top", "right"]].set_visible(False)
