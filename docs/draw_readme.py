@@ -99,7 +99,9 @@ def theory(axes: Axes) -> None:
         drawn = [[((s.draw(64, rng=seed).gram(X) - kernel(X)) ** 2).mean() for seed in range(400)] for s in specs]
         axes.plot(widths, [s.mse(X).mean() ** 0.5 for s in specs], color=f"C{color}", label=title)
         axes.plot(widths, np.mean(drawn, axis=1) ** 0.5, "o", color=f"C{color}")
-    axes.set(xscale="log", yscale="log", xlabel="width of the features", ylabel="error of a kernel value", ylim=(0.006, 0.21))
+    axes.set(
+        xscale="log", yscale="log", xlabel="width of the features", ylabel="error of a kernel value", ylim=(0.006, 0.21)
+    )
     axes.set_xticks(widths, widths)
     axes.set_yticks((0.01, 0.02, 0.05, 0.1, 0.2), ("0.01", "0.02", "0.05", "0.1", "0.2"))
     axes.minorticks_off()

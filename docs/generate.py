@@ -414,7 +414,7 @@ def peer_table() -> str:
     for title, against, page in (
         ("features against RBFSampler, 64 columns", "RBFSampler", "speed"),
         ("the same, 3072 columns", "RBFSampler", "speed"),
-        ("landmarks against Nystroem", "Nystroem", "speed"),
+        ("landmarks against Nystroem, width 1024", "Nystroem", "speed"),
         ("fit of a million rows against RBFSampler and NumPy, at no larger error", "RBFSampler and NumPy", "speed"),
         ("linear attention against performer-pytorch, 16384 tokens", "performer-pytorch", "speed"),
     ):

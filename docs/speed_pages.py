@@ -14,6 +14,7 @@ from typing import Any
 
 import matplotlib
 import matplotlib.style
+from accuracy_pages import place
 from matplotlib.figure import Figure
 
 DOCS = Path(__file__).parent
@@ -21,7 +22,9 @@ FASTER = {
     "RBFSampler / RandomFeatures, 20000 x 64 -> 1024 float32, default rows": "features against RBFSampler, 64 columns",
     "RBFSampler / RandomFeatures, 4000 x 3072 -> 8192 float32, Hadamard(3) rows": "the same, 3072 columns",
     "dense product / Orthogonal(Hadamard(3)), 4000 x 3072 -> 8192 float32": "fast rotation against a product, 3072 columns",
-    "fit and transform of Landmarks('uniform') / Nystroem, 10000 x 64 -> 1024 float32": "landmarks against Nystroem",
+    "fit and transform of Landmarks('uniform') / Nystroem, 10000 x 64 -> 1024 float32": (
+        "landmarks against Nystroem, width 1024"
+    ),
     "the same in time, at no larger error": "fit of a million rows against RBFSampler and NumPy, at no larger error",
     "scaled_dot_product_attention / linear_attention, L = 16384, 8 heads, d = 64, m = 256, float32": (
         "linear against exact attention, 16384 tokens"
@@ -79,7 +82,7 @@ def speed_picture() -> str:
 def speed_page() -> str:
     """Questions with their answers."""
     found = cases()
-    where = saved("speed")["environment"]
+    where, fits = saved("speed")["environment"], place(saved("accuracy"), "speed")["bochner"]
 
     def value(case: str) -> str:
         return f"{found[case]['value']:,.3g}"
@@ -94,7 +97,8 @@ def speed_page() -> str:
     return f"""# Speed
 
 Measured on a CPU with two threads ({where}), best of several within one
-run. There was no GPU. All cases with their goals, also those that are missed, are in
+run; features against RBFSampler, landmarks and fits on bochner {fits}.
+There was no GPU. All cases with their goals, also those that are missed, are in
 `lab/BENCHMARKS.md`; `bochner-lab bench` measures them on your machine.
 
 ![Bars: how many times faster features, landmarks, fits and attention are than other libraries](speed.svg)

@@ -193,8 +193,9 @@ def _list(options: argparse.Namespace) -> int:
         verdict += " (smoke)" if found is not None and found["profile"] == "smoke" else ""
         took = lab.recorded_seconds(one, found)
         times = [f"{one.seconds['smoke']:,.0f} s", f"{took:,.0f} s"]
-        rows.append([one.name, one.item, *times, lab.needs(one), ", ".join(one.data) or "none", verdict])
-    print(format_table(["experiment", "item", "smoke", "full", "needs", "data", "verdict"], rows))
+        data = one.data if len(one.data) <= 2 else (one.data[0], f"{len(one.data) - 1} more")
+        rows.append([one.name, verdict, *times, lab.needs(one), ", ".join(data) or "none", one.item])
+    print(format_table(["experiment", "verdict", "smoke", "full", "needs", "data", "what"], rows))
     total = sum(lab.recorded_seconds(one, results.get(one.name)) for one in chosen)
     print(f"\nFull profiles together: {total / 3600:.1f} h, as recorded where there is a result.")
     print()

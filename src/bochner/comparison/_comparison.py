@@ -171,7 +171,7 @@ class Comparison:
         others = [(other, shown) for other, shown in named if other is not None and other is not best]
         below = [f", {self._percent(other)} below {shown}" for other, shown in others if self.verdict(other) == "worse"]
         open_ = [f"{shown} ({figure(other.error)})" for other, shown in others if self.verdict(other) != "worse"]
-        undecided = f"; undecided against {', '.join(open_)}" if open_ else ""
+        undecided = f"; not significantly different from {_listed(open_)}" if open_ else ""
         return f"Use {best.name}: {self._level(best)}{''.join(below)}{undecided}."
 
     @property
@@ -309,6 +309,12 @@ class Comparison:
 
 def _name(result: Result | None) -> str:
     return "" if result is None else result.name
+
+
+def _listed(names: list[str]) -> str:
+    """Names as in a sentence: a, b and c."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _capital(name: str) -> str:
