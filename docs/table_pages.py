@@ -153,6 +153,8 @@ def _lost(cells: Cells) -> str:
             best = tables.best_rival(found)
             ratio = found.ratio(best)
             if ratio > tables.BEHIND:
-                lost.append((ratio, f"{name} ({SHORT[best]}, {ratio:.2f}, p {found.p_value(best):.2g})"))
+                level = found.p_value(best)
+                known = "too few splits to test" if np.isnan(level) else f"p {level:.2g}"
+                lost.append((ratio, f"{name} ({SHORT[best]}, {ratio:.2f}, {known})"))
     words = ", ".join(text for _, text in sorted(lost, reverse=True))
     return f"More than 10 % behind the best, with the ratio of errors and the level of the t test: {words or 'none'}."

@@ -83,7 +83,7 @@ def uptrain(
     of the last states over tokens, which are the embeddings of sentence encoders.  A change of rank r of a weight is
     :math:`W + BA`, where B starts at zero; A and B are trained, and gradients do not reach the features.
 
-    In a ``with torch.autocast(...)`` block the forward passes are in half precision, which takes half of the time on
+    In a ``with torch.autocast(...)`` block the forward passes are in half precision, which is faster on
     processors with such products.
 
     An interruption leaves the model as it was before the call.
