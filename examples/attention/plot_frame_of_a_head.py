@@ -59,7 +59,7 @@ inside = (
     (K - frame.key_center) @ np.linalg.inv(frame.matrix).T,
 )
 figure, axes = plt.subplots(
-    1, 3, figsize=(12, 3.6), layout="constrained", width_ratios=(1, 1, 1.6)
+    1, 3, figsize=(8.6, 3.2), layout="constrained", width_ratios=(1, 1, 1.6)
 )
 for ax, (queries, keys), title in zip(
     axes, ((Q, K), inside), ("a head", "the same in the frame"), strict=False

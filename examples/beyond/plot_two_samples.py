@@ -25,6 +25,7 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained
 left.hist(found.null, bins=30, color="C0", alpha=0.6, label="permuted labels")
 left.axvline(found.observed, color="C1", linewidth=2, label="observed")
 left.set(xlabel="squared distance of the mean features", ylabel="permutations")
+left.locator_params(axis="x", nbins=4)
 left.legend()
 right.bar(range(6), np.abs(found.directions[0]), color="C1")
 right.set(xlabel="column", ylabel="weight in the first direction", title="where they differ")

@@ -26,7 +26,7 @@ sphere = (
     np.cos(latitude),
 )
 
-figure, axes = plt.subplots(1, 5, figsize=(13, 3.1), subplot_kw={"projection": "3d"})
+figure, axes = plt.subplots(1, 5, figsize=(9, 2.5), subplot_kw={"projection": "3d"})
 for ax, (name, (projection, rows)) in zip(axes, blocks.items(), strict=True):
     W = projection.sample(3, rows, rng=1).to_dense()
     U = W / np.linalg.norm(W, axis=1, keepdims=True)
@@ -48,5 +48,5 @@ for ax, (name, (projection, rows)) in zip(axes, blocks.items(), strict=True):
     ax.set_title(f"{name}\n{angle:.0f} degrees", fontsize=10)
     ax.set_box_aspect((1, 1, 1), zoom=1.5)
     ax.set_axis_off()
-figure.subplots_adjust(left=0, right=1, bottom=0, top=0.85, wspace=0)
+figure.subplots_adjust(left=0, right=1, bottom=0, top=0.82, wspace=0)
 plt.show()

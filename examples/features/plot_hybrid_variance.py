@@ -21,7 +21,7 @@ feature_maps = {
     "angular hybrid": maps.AngularHybrid(),
 }
 
-figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), sharey=True, layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(8.6, 3.2), sharey=True, layout="constrained")
 for ax, (name, feature_map) in zip(axes, feature_maps.items(), strict=True):
     spec = Approximation(kernels.Softmax(), feature_map, IID(), n_projections=64)
     pairs = [(np.array([[r, 0.0]]), r * directions) for r in lengths]

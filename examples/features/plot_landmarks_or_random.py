@@ -23,7 +23,10 @@ def relative_error(feature_map, width, X, held_out):
     return float((spec.mse(held_out).mean() / (kernel(held_out) ** 2).mean()) ** 0.5)
 
 
-figure, (spectrum, *axes) = plt.subplots(1, 4, figsize=(12, 3.4), layout="constrained")
+figure, ((spectrum, *first), rest) = plt.subplots(
+    2, 2, figsize=(7.4, 5.4), layout="constrained"
+)
+axes = [*first, *rest]
 tables = {
     "breast cancer": load_breast_cancer,
     "diabetes": load_diabetes,
@@ -50,7 +53,8 @@ for color, (ax, (name, table)) in enumerate(zip(axes, tables.items(), strict=Tru
     ax.set(title=name, xlabel="width", ylim=(2e-3, 4))
     ax.set_xticks((16, 64, 256), (16, 64, 256))
     ax.minorticks_off()
-axes[0].set_ylabel("relative error of the Gram matrix")
+for ax in (axes[0], axes[1]):
+    ax.set_ylabel("error of the Gram matrix")
 axes[-1].legend()
 spectrum.set(title="eigenvalues", xlabel="index", ylim=(1e-6, 2))
 spectrum.legend()

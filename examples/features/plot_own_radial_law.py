@@ -59,5 +59,5 @@ figure, ax = plt.subplots(figsize=(7.5, 2.8), layout="constrained")
 means, spreads = np.array(list(found.values())).T
 ax.barh(list(found), means, xerr=2 * spreads, capsize=4, color=["C0"] * 3 + ["C1"])
 ax.invert_yaxis()
-ax.set(xlabel="mean squared error of the kernel, 150 draws", xlim=(0.9 * means.min(), None))
+ax.set(xlabel="mean squared error of the kernel, 150 draws")
 plt.show()

@@ -43,7 +43,7 @@ for name, feature_map in feature_maps.items():
 left.set(xlabel="mean length of queries and keys", ylabel="share of negative estimates")
 right.set(
     xlabel="mean length of queries and keys",
-    ylabel="relative error of the weights, median of 40 draws",
+    ylabel="median relative error of the weights",
 )
 left.legend()
 plt.show()

@@ -42,6 +42,6 @@ for j, kernel in enumerate(kernels):
         color="black" if kernel == "auto" else f"C{j}",
     )
 ax.set_xticks(range(3), list(targets))
-ax.set_ylabel("error on new rows over the target's deviation")
+ax.set_ylabel("error / deviation of the target")
 ax.legend(title="kernel")
 plt.show()

@@ -188,7 +188,7 @@ class Recommendation:
     def __str__(self) -> str:
         hidden = len(self.ranking) - _SHOWN
         more = f"... and {hidden} more in .ranking\n" if hidden > 0 else ""
-        if any(candidate.standard_error for candidate in self.ranking[:_SHOWN]):
+        if self.tolerance is None and any(candidate.standard_error for candidate in self.ranking[:_SHOWN]):
             more += "In the order of the error plus two standard errors.\n"
         reasons = "\n".join(self.reasons)
         warnings = "".join(f"\nWarning: {warning}" for warning in self.warnings)
