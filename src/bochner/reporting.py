@@ -7,7 +7,7 @@ import json
 import math
 import platform
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,8 @@ from .linalg.engine import available_threads
 __all__ = ["as_json", "environment", "figure", "format_table", "label", "printable", "seconds", "size", "with_error"]
 
 
-def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as their widest cell, first column to the left, the others to the right.
+def format_table(header: Sequence[str], rows: Sequence[Sequence[str]], words: Collection[int] = (0,)) -> str:
+    """Columns as wide as their widest cell, those of words (the first by default) to the left, the others to the right.
 
     Examples
     --------
@@ -27,15 +27,16 @@ def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     ----  --
     a      1
     bb    10
+    >>> format_table(["name", "kind"], [["a", "x"]], words=(0, 1)).splitlines()[-1]
+    'a     x'
     """
     widths = [max(len(row[k]) for row in [header, *rows]) for k in range(len(header))]
     lines = [header, ["-" * width for width in widths], *rows]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(w) if k == 0 else cell.rjust(w) for k, (cell, w) in enumerate(zip(line, widths, strict=True))
-        )
+    cells = (
+        [cell.ljust(w) if k in words else cell.rjust(w) for k, (cell, w) in enumerate(zip(line, widths, strict=True))]
         for line in lines
     )
+    return "\n".join("  ".join(line).rstrip() for line in cells)
 
 
 def seconds(value: float) -> str:

@@ -125,6 +125,16 @@ def test_a_target_that_nothing_predicts_is_said():
     assert judged.reasons[1] == "A constant is not clearly worse: no estimator is shown to predict the target."
 
 
+def test_headline_names_what_the_folds_cannot_tell_from_the_best():
+    others = [
+        result(name, [error - 3, error, error + 3]) for name, error in (("linear model", 1.2), ("boosted trees", 1.1))
+    ]
+    judged = comparison(result("KernelRidge()", [1.0, 1.1, 0.9], ours=True), *others)
+    assert judged.headline.endswith(
+        "; not significantly different from the linear model (1.2) and boosted trees (1.1)."
+    )
+
+
 @pytest.mark.parametrize("error, named", [(1.1, True), (4.0, False)])
 def test_a_faster_estimator_is_named_only_if_its_error_is_close(error, named):
     quick = result("trees", [error - 3, error, error + 3], fit_seconds=0.1)  # undecided in both cases

@@ -131,6 +131,8 @@ def test_it_prints_as_a_table_with_reasons(advice):
     assert text == repr(advice) and "mechanism" in text and advice.ranking[0].label in text
     assert "Recommended: Approximation(" in text and "|x|^2 averages" in text
     assert f"... and {len(advice.ranking) - 12} more" in text
+    order = [candidate.bound for candidate in advice.ranking]
+    assert "In the order of the error plus two standard errors." in text and order == sorted(order)
     assert any("Independent rows have an error of" in reason for reason in advice.reasons)
     json.dumps(advice.as_dict())
 

@@ -195,7 +195,8 @@ def _list(options: argparse.Namespace) -> int:
         times = [f"{one.seconds['smoke']:,.0f} s", f"{took:,.0f} s"]
         data = one.data if len(one.data) <= 2 else (one.data[0], f"{len(one.data) - 1} more")
         rows.append([one.name, verdict, *times, lab.needs(one), ", ".join(data) or "none", one.item])
-    print(format_table(["experiment", "verdict", "smoke", "full", "needs", "data", "what"], rows))
+    header = ["experiment", "verdict", "smoke", "full", "needs", "data", "what"]
+    print(format_table(header, rows, words=(0, 1, 4, 5, 6)))
     total = sum(lab.recorded_seconds(one, results.get(one.name)) for one in chosen)
     print(f"\nFull profiles together: {total / 3600:.1f} h, as recorded where there is a result.")
     print()
