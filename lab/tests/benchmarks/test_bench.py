@@ -35,6 +35,21 @@ def test_an_interrupted_bench_prints_what_it_has(monkeypatch, capsys):
     assert "the first line" in out and "interrupted; what was measured before follows" in err
 
 
+def test_a_suite_that_lacks_its_data_does_not_end_the_others(monkeypatch, capsys):
+    def lacking():
+        yield at_least("before", 2.0, 1.0, "x", "")
+        raise FileNotFoundError("'letter' needs letter.npz.")
+
+    def whole():
+        yield at_least("after", 2.0, 1.0, "x", "")
+
+    monkeypatch.setattr(_bench, "SUITES", {"projections": lacking, "attention": whole})
+    assert main(["bench"]) == 1
+    out, err = capsys.readouterr()
+    assert "before" in out and "after" in out and "projections ends here. 'letter' needs letter.npz." in err
+    assert main(["bench", "projections"]) == 2
+
+
 def test_bench_prints_json(monkeypatch, capsys):
     monkeypatch.setattr(_bench, "SUITES", {"projections": fake_suite})
     assert main(["bench", "projections", "--json"]) == 1
