@@ -31,7 +31,9 @@ def small(monkeypatch):
     monkeypatch.setattr(attention, "_SHORT", 64)
     monkeypatch.setattr(attention, "_MIDDLE", 128)
     monkeypatch.setattr(attention, "_BATCH", (2, 8, 16, 64))
-    monkeypatch.setattr(engines, "_LENGTHS", {32: 1})
+    monkeypatch.setattr(engines, "_REPEATS", {32: 1})
+    for name in ("_FUSED", "_PLAIN"):
+        monkeypatch.setattr(engines, name, tuple((32, *case[1:]) for case in getattr(engines, name)))
     monkeypatch.setattr(engines, "_CONTEXT", 8)
     monkeypatch.setattr(engines, "_STEPS", 1)
 
@@ -39,7 +41,7 @@ def small(monkeypatch):
 def test_every_case_is_measured(small):
     pytest.importorskip("performer_pytorch", reason="performer-pytorch is the peer")
     results = list(SUITES["attention"]())
-    assert len(results) == 32 and not any(math.isnan(result.value) for result in results)
+    assert len(results) == 47 and not any(math.isnan(result.value) for result in results)
 
 
 def test_a_missing_peer_is_named(small, monkeypatch):

@@ -177,10 +177,11 @@ def _tiles(n: int, rows: int) -> list[slice]:
 def absorbed(keys: LogFeatures, values: Tensor, sums: KeySums | None) -> KeySums:
     """Sums over some keys, (..., p, e + 1) with ones, and over those before them."""
     shift = keys.log.detach().amax(dim=-2, keepdim=True).clamp(min=NOTHING)
-    if sums is not None:
-        shift = torch.maximum(shift, sums.shift)
+    if sums is None:
+        return KeySums(signed(keys.log.sub_(shift).exp2_(), keys.mantissa).mT @ values, shift)
+    shift = torch.maximum(shift, sums.shift)
     added = signed((keys.log - shift).exp2_(), keys.mantissa).mT @ values
-    return KeySums(added if sums is None else added + sums.values * (sums.shift - shift).exp2_().mT, shift)
+    return KeySums(added + sums.values * (sums.shift - shift).exp2_().mT, shift)
 
 
 def prefixes(
@@ -472,10 +473,19 @@ def running(added: Tensor, tops: Tensor, *, own: bool, segments: Tensor | None =
     last = within[..., -1, :] if own else within[..., -1, :] + values[..., -1, :]
     across = across.masked_fill_(hidden, -math.inf).exp2_()
     if is_symbol(b):  # one product of all would ask for the number of groups
-        carried = torch.stack([x.contiguous() @ last for x in across.unbind(-2)], dim=-2).flatten(-3, -2)
+        carried = torch.stack([x.contiguous() @ last for x in across.unbind(-2)], dim=-2)
+        found = (within + carried).flatten(-3, -2)
     else:
-        carried = across.flatten(-3, -2) @ last  # (..., m, groups * i, e + 1)
-    return rows_of(within.flatten(-3, -2) + carried, 0, b).transpose(-3, -2)
+        found = _with_product(within.flatten(-3, -2), across.flatten(-3, -2), last)  # (..., m, groups * i, e + 1)
+    return rows_of(found, 0, b).transpose(-3, -2)
+
+
+def _with_product(added: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """A batched product and what is added to it, in one operation where all leading axes are the same."""
+    lead = added.shape[:-2]
+    if not lead or any(is_symbol(axis) for axis in lead) or any(z.shape[:-2] != lead for z in (x, y)):
+        return added + x @ y
+    return torch.baddbmm(*(z.flatten(0, -3) for z in (added, x, y))).view(added.shape)
 
 
 def _not_earlier(groups: int, device: torch.device) -> Tensor:
@@ -595,7 +605,7 @@ def _made_places(size: int, group: int, device: torch.device) -> _Places:
 def query_values(logs: Tensor, mantissa: Tensor | None) -> tuple[Tensor, Tensor]:
     """Features of queries divided by the largest of each row, and its logarithm (..., 1)."""
     top = logs.detach().amax(dim=-1, keepdim=True)
-    return signed((logs - top).exp2_(), mantissa), top
+    return signed(logs.sub_(top).exp2_(), mantissa), top
 
 
 def signed(features: Tensor, mantissa: Tensor | None) -> Tensor:

@@ -116,7 +116,7 @@ def behind(
     logs = rows.log_queries(queries, shift)
     both = torch.cat(_alike(scores, logs.log), dim=-1)
     top = both.detach().amax(dim=-1, keepdim=True)
-    weights, features = (both - top).exp2_().split([near.shape[-2], logs.log.shape[-1]], dim=-1)
+    weights, features = both.sub_(top).exp2_().split([near.shape[-2], logs.log.shape[-1]], dim=-1)
     features = features if logs.mantissa is None else features * logs.mantissa
     found = _sum_of_products(
         (weights, near[..., d + _EXTRA :]), (features, earlier), ((features @ columns.mT) * farther, u)
@@ -355,7 +355,7 @@ def two_sided(call: NearCall, window: int, borders: Tensor | None = None) -> Par
     scores = _products(outside, queries, near[..., : d + _EXTRA], rows.factor)
     top = torch.maximum(scores.detach().amax(dim=-1, keepdim=True), scale)
     rest = (scale - top).exp2_()
-    weights = (scores - top).exp2_() + estimated * far * rest
+    weights = scores.sub_(top).exp2_() + estimated * far * rest
     sums = weights @ near[..., d + _EXTRA :] + (features @ (first + last)) * rest
     scale = rows.scale(top, queries, call)
     part = Part(*(z.flatten(-3, -2) for z in (sums, scale.expand(*sums.shape[:-1], 1))))

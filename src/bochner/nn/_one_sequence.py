@@ -1,18 +1,17 @@
 """Linear attention of one sequence: which keys use features, which have exact weights, and which engine computes them.
 
-The plain engine (`bochner.nn._attention_plain`) computes everything, on any device.  On the CPU, positive features whose
-logarithms are quadratic, which are all real exponential maps, go through the fused operator (`bochner.nn._fused`), which is
-faster there; it knows neither gradients through a state nor prefixes of any length.
+The plain engine (`bochner.nn._attention_plain`) computes everything, on any device.  What the fused operator
+(`bochner.nn._fused`) is faster at on a CPU, `bochner.nn._engine_choice` says.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
 from ..approximation.log_features import NOTHING, KeySums, LogFeatures
 from ._attention_plain import (
@@ -31,6 +30,7 @@ from ._attention_plain import (
 )
 from ._attention_state import AttentionState
 from ._attention_window import SHORTEST, NearCall, behind, two_sided
+from ._engine_choice import eager_on_a_cpu, in_tiles, operator_pays, operator_takes, segments, tiles
 from ._fused import attend, scale_of
 from ._near import NearKeys, attend_anchors, attend_window, choose_anchors, packed_anchors
 from ._packed import packed_causal, packed_everything
@@ -64,7 +64,7 @@ class OneSequence:
     window: int = 0
     anchors: int = 0
     queries_per_key: int = 1
-    engine: str = "auto"
+    engine: str = "auto"  # or "plain", or "fused" for parts of a call that the operator computes
 
     def part(self, queries: slice, keys: slice) -> OneSequence:
         """One of several sequences that lie one after the other."""
@@ -74,7 +74,7 @@ class OneSequence:
     def run(self, state: AttentionState | None, *, keep: bool = False) -> tuple[Tensor, AttentionState | None]:
         """The output, and the state with the keys of this call, if it is to be kept."""
         if self.window or self.anchors:
-            return self._run_near(state, keep)
+            return self._run_segments(state, keep)
         keys = (*self._filled(), self.key_bias)
         sums = None if state is None else state.sums
         features = self._for_the_operator(keep, sums)
@@ -119,6 +119,22 @@ class OneSequence:
             else:
                 parts.append(packed_everything(*rows, borders, self.chunk_size))
         return self._divided(merged(parts))
+
+    def _run_segments(self, state: AttentionState | None, keep: bool) -> tuple[Tensor, AttentionState | None]:
+        """The output where some keys have exact weights; long inputs by parts that stay in the cache, through a state."""
+        n, outs = self.q.shape[-2], []
+        before = () if state is None or state.sums is None else state.sums
+        tiled = self.causal and self.window > 0 and self.engine == "auto"
+        parts = segments(n) if tiled and in_tiles(self.features, (*self._tensors, *before)) else [slice(0, n)]
+        if len(parts) == 1:
+            return self._run_near(state, keep)
+        with torch.no_grad():  # nothing here has a gradient, which the fused operator would not keep sums for
+            engine = "plain" if self._for_the_operator(False, None) is None else "fused"
+            for rows in parts:
+                part = replace(self.part(rows, rows), engine=engine)
+                out, state = part._run_near(state, keep or rows.stop < n)
+                outs.append(out)
+        return torch.cat(outs, dim=-2), state
 
     def _run_near(self, state: AttentionState | None, keep: bool) -> tuple[Tensor, AttentionState | None]:
         """The output where some keys have exact weights."""
@@ -191,8 +207,11 @@ class OneSequence:
         if isinstance(self.features, HybridTensorFeatures) and not self.causal and sums is None and k.shape[-2]:
             part, sums = self._by_bases(self.features, k, v, bias)
             return part, to_base_e(sums) if keep else None
-        queries, of_keys, values = self._queries(alone), self._keys(k, bias), with_ones(v)
         last = self.causal and lag == 0 and self.k.shape[-2] == 1  # a step of decoding sees all there is
+        if not self.causal and self.engine == "auto" and in_tiles(self.features, self._tensors):
+            part, sums = self._by_tiles(k, v, bias, sums, alone)
+            return part, to_base_e(sums) if keep else None
+        queries, of_keys, values = self._queries(alone), self._keys(k, bias), with_ones(v)
         if not self.causal or last:
             part, sums = everything(queries, of_keys, values, sums)
         elif lag == 1 and self.q.shape[-2] == 1:  # a step of decoding that sees what left the window before it
@@ -203,6 +222,22 @@ class OneSequence:
             part, sums = causal(queries, of_keys, values, sums, keep=keep, **options)
         return part, to_base_e(sums) if keep else None
 
+    def _by_tiles(
+        self, k: Tensor, v: Tensor, bias: Tensor | None, sums: KeySums | None, alone: bool
+    ) -> tuple[Part, KeySums | None]:
+        """What queries see of all keys, some rows at a time."""
+        values, parts = with_ones(v), []
+        heads = math.prod(torch.broadcast_shapes(*(x.shape[:-2] for x in self._tensors[:3]), self.features.lead))
+        for rows in tiles(k.shape[-2], self.features, heads) if k.shape[-2] else ():
+            own = None if bias is None else bias[..., rows]
+            sums = absorbed(self._keys(k[..., rows, :], own), values[..., rows, :], sums)
+        for rows in tiles(self.q.shape[-2], self.features, heads):
+            part, sums = everything(replace(self, q=self.q[..., rows, :])._queries(alone), None, values, sums)
+            parts.append(part)
+        if len(parts) == 1:
+            return parts[0], sums
+        return Part(*(torch.cat(columns, dim=-2) for columns in zip(*parts, strict=True))), sums
+
     def _by_bases(
         self, features: HybridTensorFeatures, k: Tensor, v: Tensor, bias: Tensor | None
     ) -> tuple[Part, KeySums]:
@@ -211,7 +246,7 @@ class OneSequence:
         if bias is not None:
             added = (bias * LOG2E).clamp(min=2 * NOTHING)[..., None]
             of_keys = of_keys._replace(logs=tuple(log + added for log in of_keys.logs))
-        tiled = self.engine == "auto" and k.device.type == "cpu" and not torch.compiler.is_compiling()
+        tiled = self.engine == "auto" and eager_on_a_cpu(k)
         return everything_by_bases(features, (self.q, of_queries), (k, of_keys), self.root, with_ones(v), tiled=tiled)
 
     def _divided(self, part: Part) -> Tensor:
@@ -234,21 +269,22 @@ class OneSequence:
     def divisible(self) -> bool:
         """Whether packed sequences are computed one by one: numbers are on the host, and the fused operator takes them."""
         known = not torch.compiler.is_compiling() and not self.q.is_meta
-        return known and self._for_the_operator(False, None) is not None
+        return known and self.group is None and operator_takes(self.features, self._tensors, self.engine)
+
+    @property
+    def _tensors(self) -> tuple[Tensor, ...]:
+        """Queries, keys and values, and what else may have a gradient."""
+        return self.q, self.k, self.v, *(x for x in (self.key_bias, self.root) if isinstance(x, Tensor))
 
     def _for_the_operator(self, keep: bool, sums: KeySums | None) -> QuadraticFeatures | None:
         """The features if the fused operator computes this; ``keep`` says that the sums remain in a state."""
-        features, tensors = self.features, (self.q, self.k, self.v)
-        if self.engine == "plain" or not isinstance(features, QuadraticFeatures) or not features.positive:
+        features = self.features
+        if not isinstance(features, QuadraticFeatures) or self.group is not None:
             return None
-        if self.q.device.type != "cpu" or self.group is not None:
+        if not operator_takes(features, self._tensors, self.engine):
             return None
-        if not torch.compiler.is_compiling():
-            # torch has no public way to ask whether vmap or grad of torch.func is active: the operator has no rules for them
-            if torch._C._are_functorch_transforms_active():
-                return None
-            if any(forward_ad.unpack_dual(x).tangent is not None for x in tensors):
-                return None
+        if self.engine == "auto" and not operator_pays(features, self._tensors, causal=self.causal, window=self.window):
+            return None
         if not keep and sums is None:
             return features
         if self.q.shape[-2] == 1 or torch.is_grad_enabled():  # a step of decoding; a gradient through the sums

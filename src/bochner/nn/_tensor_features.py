@@ -196,7 +196,7 @@ class QuadraticFeatures(TensorFeatures):
         else:
             logs = offsets @ side.slope + side.constant
         if norms:
-            logs = logs.add(side.turned(offsets).square().sum(dim=-1, keepdim=True), alpha=c)
+            logs = logs.add_(side.turned(offsets).square().sum(dim=-1, keepdim=True), alpha=c)
         return LogFeatures(self.signs.to(X) if key and self.signs is not None else None, logs)
 
     def binary(self, root: float, like: Tensor, *, key: bool) -> tuple[Binary, float]:
