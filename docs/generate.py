@@ -416,7 +416,7 @@ def peer_table() -> str:
         ("the same, 3072 columns", "RBFSampler", "speed"),
         ("landmarks against Nystroem, width 1024", "Nystroem", "speed"),
         ("fit of a million rows against RBFSampler and NumPy, at no larger error", "RBFSampler and NumPy", "speed"),
-        ("linear attention against performer-pytorch, 16384 tokens", "performer-pytorch", "speed"),
+        ("linear attention without a window against performer-pytorch, 16384 tokens", "performer-pytorch", "speed"),
     ):
         what = title.replace(f" against {against}", "").replace("the same", "features")
         rows.append([what, against, f"{faster[title]:.1f} times faster", f"[{page}](docs/{page}.md)"])

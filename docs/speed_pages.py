@@ -27,13 +27,13 @@ FASTER = {
     ),
     "the same in time, at no larger error": "fit of a million rows against RBFSampler and NumPy, at no larger error",
     "scaled_dot_product_attention / linear_attention, L = 16384, 8 heads, d = 64, m = 256, float32": (
-        "linear against exact attention, 16384 tokens"
+        "linear attention without a window against exact, 16384 tokens"
     ),
     "scaled_dot_product_attention / linear_attention, causal L = 16384, 8 heads, d = 64, m = 256, float32": (
         "the same, causal"
     ),
     "performer-pytorch / linear_attention, L = 16384, 8 heads, d = 64, m = 256, float32": (
-        "linear attention against performer-pytorch, 16384 tokens"
+        "linear attention without a window against performer-pytorch, 16384 tokens"
     ),
 }
 """Cases of the chart, in our words."""
