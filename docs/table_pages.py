@@ -43,7 +43,7 @@ def measured_on(cells: Cells) -> str:
         f"tables, at most {max(cell['rows'] for cell in kept)} training rows, {_range(splits)} of each, on: {where}. "
         "Errors are RMSE, or shares of wrong classes (at least half a row among the test rows of all splits), as means "
         "over splits, in units of that of a constant. The versions are those with which ours were measured last; other "
-        "methods, whose code did not change, were measured with these versions of their packages or before. Times are "
+        "methods, whose code did not change, were measured with these versions of their packages or before.\n\nTimes are "
         "seconds of CPU beside other work. Paired tests are Wilcoxon's over the tables of a half, and corrected t tests "
         "over the splits of a table" + (f"; {' and '.join(fewer)} were measured on fewer splits." if fewer else ".")
     )
