@@ -395,7 +395,7 @@ class FeatureMap:
 
 
 def _largest_factor(spec: Approximation, d: int) -> float:
-    """By how much a column is multiplied at most on the way to unit scale."""
+    """Largest factor of a column on the way to unit scale."""
     if spec.kernel is None:
         return 1.0
     with np.errstate(over="ignore", divide="ignore"):

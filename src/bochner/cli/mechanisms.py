@@ -50,7 +50,7 @@ class MeasuredMechanism:
         return self.predicted if self.predicted is not None and self.rare else self.error
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return what is written as JSON."""
         return asdict(self)
 
 
@@ -92,7 +92,7 @@ class MeasuredMechanisms:
         return format_table(header, [row(m) for m in self.found[:top]])
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return what is written as JSON."""
         facts = {"kernel": repr(self.kernel), "n_features": self.n_features, "n_rows": self.n_rows}
         return facts | {"n_left": self.n_left, "mechanisms": [m.as_dict() for m in self.found]}
 

@@ -51,7 +51,7 @@ _TEMPLATE = """<!doctype html>
 
 @dataclass(frozen=True)
 class Report:
-    """All that a comparison found."""
+    """Results of a comparison."""
 
     problem: Problem
     comparison: Comparison | None
@@ -59,7 +59,7 @@ class Report:
     environment: dict[str, str]
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return what is written as JSON."""
         found = {"environment": self.environment, "data": self.problem.description}
         estimators = None if self.comparison is None else self.comparison.as_dict()
         return {**found, "estimators": estimators, "mechanisms": self.mechanisms.as_dict()}

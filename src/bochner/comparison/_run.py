@@ -330,7 +330,7 @@ class Run:
 
 
 def _ranked(results: list[Result]) -> list[Result]:
-    """By mean error, but the default first unless the lowest is clearly better: the lowest of ten errors is partly luck."""
+    """Sort results by mean error, but the default first unless the lowest, which is partly luck, is clearly better."""
     ranked = sorted(results, key=lambda result: result.error)
     default = next((result for result in ranked if result.name in DEFAULTS), None)
     if default is None or verdict(default, ranked[0]) != "undecided":

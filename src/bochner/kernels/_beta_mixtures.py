@@ -121,7 +121,7 @@ class Kummer(_RatesOfBetaLaw):
     @staticmethod
     @lru_cache(maxsize=64)
     def _rule(alpha: float, beta: float) -> Mixture:
-        """In the logit of the rate; rates are not in octaves."""
+        """Quadrature in the logit of the rate; rates are not in octaves."""
         x = _places(_reach(alpha), min(_reach(beta), LOG_NEGLIGIBLE), alpha + beta)
         log_weights = -alpha * np.logaddexp(0, -x) - beta * np.logaddexp(0, x)
         return _mixture(x, log_weights, 1 / (1 + np.exp(-x)), alpha, beta, octaves=False)
@@ -184,7 +184,7 @@ class Tricomi(_RatesOfBetaLaw):
     @staticmethod
     @lru_cache(maxsize=64)
     def _rule(alpha: float, beta: float) -> Mixture:
-        """In the logarithm of the rate."""
+        """Quadrature in the logarithm of the rate."""
         x = _places(_reach(alpha), _reach(beta), alpha + beta)
         log_weights = -alpha * np.logaddexp(0, -x) - beta * np.logaddexp(0, x)
         return _mixture(x, log_weights, np.exp(x), alpha, beta)
@@ -241,7 +241,7 @@ class Beta(_RatesOfBetaLaw):
     @staticmethod
     @lru_cache(maxsize=64)
     def _rule(alpha: float, beta: float) -> Mixture:
-        """In the logarithm of the rate, whose density ends doubly exponentially."""
+        """Quadrature in the logarithm of the rate, whose density ends doubly exponentially."""
         highest = math.log((LOG_TINY + beta) / alpha) + 1
         x = _places(_reach(beta) + math.log1p(alpha), max(highest, 1.0), alpha + beta)
         r = np.exp(x)

@@ -130,7 +130,7 @@ class Coordinates:
         return found.followed_by(np.where(long & (spread > 0), 1 / np.where(spread > 0, spread, 1.0), 1.0))
 
     def with_blocks(self, blocks: tuple[tuple[int, int], ...], factor: float) -> Coordinates:
-        """These coordinates with blocks of columns, those of categories, times a factor."""
+        """Return these coordinates with the blocks of columns that encode categories multiplied by a factor."""
         assert self.scale is not None
         scale = self.scale.copy()
         for first, end in blocks:
@@ -138,7 +138,7 @@ class Coordinates:
         return replace(self, scale=scale)
 
     def bounded(self, X: np.ndarray) -> Coordinates:
-        """These coordinates for rows in the range of rows X, and a tenth of it beyond."""
+        """Return these coordinates with columns clipped a tenth beyond the range of the rows X."""
         low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
         room = _BEYOND * (high - low)
         most = np.finfo(X.dtype).max if X.dtype.kind == "f" else np.inf  # a tenth beyond the largest float32 is not one
@@ -149,7 +149,7 @@ class Coordinates:
         return d if self.matrix is None or self.matrix.ndim == 1 else self.matrix.shape[1]
 
     def followed_by(self, matrix: np.ndarray) -> Coordinates:
-        """These coordinates z, then ``z @ matrix``; a vector stands for a diagonal matrix."""
+        """Return these coordinates z followed by ``z @ matrix``; a vector stands for a diagonal matrix."""
         return replace(self, matrix=matrix if self.matrix is None else _product(self.matrix, matrix))
 
     def __call__(self, X: Any) -> Any:

@@ -234,10 +234,10 @@ def _tried_again(
     judged = Judged.of(Y, weights, classes=classes).taken(test)
     own = None if weights is None else weights[train]
 
-    def error(at: Kernel, strength: float) -> tuple[float, float]:
-        single = far_above_rounding(at, Z[train], strength)
+    def error(at: Kernel, alpha: float) -> tuple[float, float]:
+        single = far_above_rounding(at, Z[train], alpha)
         rows, new = (Z[some].astype(np.float32 if single else np.float64) for some in (train, test))
-        c, b, _ = solve_kernel("", at, rows, Y[train], own, strength, intercept=intercept, single=single)
+        c, b, _ = solve_kernel("", at, rows, Y[train], own, alpha, intercept=intercept, single=single)
         gaps = judged.targets - (ExactKernel.of(at, rows).queries(new) @ c.astype(rows.dtype) + b)
         losses = judged.losses(gaps)
         return float(judged.mean(losses)), float(judged.spread(losses))
@@ -250,11 +250,11 @@ def _tried_again(
             before = best
             for _ in range(_MOST_TRIALS):
                 at = _stretched(best[1], factor) if what == "bandwidth" else best[1]
-                strength = best[2] if what == "bandwidth" else best[2] * factor
-                found = error(at, strength)
+                alpha = best[2] if what == "bandwidth" else best[2] * factor
+                found = error(at, alpha)
                 if not found[0] < (1 - _WORTH) * best[0][0]:
                     break
-                best = (found, at, strength)
+                best = (found, at, alpha)
             if best is not before:
                 break
     return best[1], best[2], *best[0]

@@ -60,7 +60,7 @@ class GivenFeatures:
         self.features = self
 
     def factored(self, *, stable: bool) -> None:
-        """They are no products of others."""
+        """Return None: given features are not products of others."""
 
     def at_points(self, X: Any) -> np.ndarray:
         """No row is a landmark."""

@@ -146,7 +146,7 @@ class GaussianRegression(GaussianEstimator):
         return given
 
     def _value_on(self, rows: RowSource, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """On other rows: the objective has lengthscales first."""
+        """Log marginal likelihood on other rows, whose objective has the lengthscales first."""
         n_scales, (X, y, weights) = len(theta) - 2, rows.gathered()
         sample = ProcessSample(X, self.scaling_.apply(as_columns(y, None)[0]), weights)
         value, gradient = regression_objective(self.features_, sample, n_scales)(np.roll(theta, n_scales))

@@ -323,7 +323,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         return len(self.classes_) == 2 and not self._several
 
     def _scores(self) -> Any:
-        """From predicted targets to scores."""
+        """Scores of the classes from predicted targets."""
         return partial(_scores, votes=self.method == "nadaraya-watson", several=self._several, binary=self._binary)
 
     def _targets(self, rows: RowSource, classes: np.ndarray, labels: Labels | None, *, several: bool) -> RowSource:

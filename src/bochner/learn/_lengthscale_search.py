@@ -66,7 +66,7 @@ def _first_logs(Phi: np.ndarray, *, sample: ProcessSample, given: Hyperparameter
 
 
 def evidence_of(Phi: np.ndarray, sample: ProcessSample) -> SpectralEvidence:
-    """In noise and amplitude, through the smaller of the matrices of features and of rows."""
+    """Evidence in noise and amplitude, from the smaller of the matrices of features and of rows."""
     rounding = float(np.finfo(np.float64).eps)
     rows = RowEquations.of(Phi, sample.targets, sample.weights, about_mean=False, rounding=rounding)
     equations: Equations = rows

@@ -275,18 +275,18 @@ class _FewRows:
         self, y: np.ndarray, loss: Loss, alpha: float, f: np.ndarray, steps: int, tolerance: float, verbose: Any = 0
     ) -> tuple[np.ndarray, float, np.ndarray]:
         """Coefficients of the rows (n,), the intercept, and predictions, from predictions f on."""
-        strength = max(alpha, self.floor)
+        floored = max(alpha, self.floor)
 
         def solved(z: np.ndarray, v: np.ndarray) -> tuple[Any, np.ndarray]:
             factor, ones = self._factored(alpha, v)
             u = factor.solve(z[:, None])[:, 0]
             b = float(u.sum() / ones.sum()) if self.intercept else 0.0
             c = u - b * ones
-            return (c, b), z - strength * c / v
+            return (c, b), z - floored * c / v
 
         def penalty(found: Any) -> float:
             with blas_for(len(self.K)):
-                return float(strength * found[0] @ (self.K @ found[0]))
+                return float(floored * found[0] @ (self.K @ found[0]))
 
         (c, b), f = _descend(y, self.w, loss, None, f, solved, penalty, steps, tolerance, verbose)
         return c, b, f

@@ -81,7 +81,7 @@ class KernelAverage:
         return len(self.sums.totals) - 1
 
     def predictor(self, phi: FeatureMap) -> Any:
-        """From rows X (n, d) to averages (n, t)."""
+        """Function of rows X (n, d) that returns averages (n, t)."""
         return partial(_averages, phi=phi, sums=self.sums, owner=self.options.owner)
 
 

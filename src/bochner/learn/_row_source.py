@@ -81,7 +81,7 @@ class RowSource(Protocol):
         """Return at most ``n`` rows, sampled without replacement and in their order, as a dense array."""
 
     def sample_weighted(self, n: int, rng: np.random.Generator) -> Chunk:
-        """Like `sample`, with targets and weights."""
+        """Return some of the rows, as `sample` does, with their targets and weights."""
 
     def glance(self) -> Chunk:
         """Return rows with weights from which maps choose their constants: all, or as many as memory allows."""
@@ -296,7 +296,7 @@ class _RowsInMemory(ABC):
         return self.targets[place], None if self.weights is None else self.weights[place]
 
     def gathered(self) -> Chunk:
-        """All rows."""
+        """Return all rows."""
         return Chunk(self.dense(slice(None)), self.targets, self.weights)
 
     def relabelled(
@@ -327,7 +327,7 @@ class _RowsInMemory(ABC):
     def map(
         self, work: Callable[[np.ndarray], np.ndarray], tail: tuple[int, ...], dtype: Any, *, width: int = 0
     ) -> Any:
-        """``work`` of all rows; of all at once, where it holds nothing besides."""
+        """Apply ``work`` to all rows, at once where it needs no further memory."""
         slices = list(self._slices(width and width + self._stored()))
         if len(slices) == 1:
             return self._returned(work(self.part(slices[0])))
@@ -377,7 +377,7 @@ class ArrayRows(_RowsInMemory):
         return sum((ColumnMoments.of(X, weights) for X, _, weights in self.chunks(0)), nothing)
 
     def glance(self) -> Chunk:
-        """All rows."""
+        """Return all rows."""
         return Chunk(self.X, None, self.weights)
 
     def _stored(self) -> int:
@@ -400,7 +400,7 @@ class SparseRows(_RowsInMemory):
         return ColumnMoments.of(self.X, self.weights)
 
     def glance(self) -> Chunk:
-        """All rows, or as many drawn ones as fit the memory set for them."""
+        """Return all rows, or as many random ones as fit into the memory set for them."""
         chosen = self._drawn(max(_DENSE_NUMBERS // self.shape[1], _LEAST_GLANCE), np.random.default_rng(0))
         return Chunk(self.dense(chosen), None, None if self.weights is None else self.weights[chosen])
 

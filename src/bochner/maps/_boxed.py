@@ -93,7 +93,7 @@ class BoxedMap(Map):
         return False
 
     def worth_trying(self, projection: Projection) -> bool:
-        """With the one projection that stands for none."""
+        """True for the one projection that stands for none."""
         return projection.coupling == "iid"
 
     @property

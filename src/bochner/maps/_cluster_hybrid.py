@@ -182,7 +182,7 @@ class ClusterHybrid(HybridMap):
         return [pair for pair in pairs if pair not in set(self.light_pairs or ())]
 
     def _light(self) -> dict[int, list[int]]:
-        """For each query cluster that has light pairs, the key clusters in them."""
+        """Key clusters of the light pairs, for each query cluster that has some."""
         light: dict[int, list[int]] = {}
         for i, j in sorted(self.light_pairs or ()):
             light.setdefault(i, []).append(j)

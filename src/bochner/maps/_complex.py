@@ -81,7 +81,7 @@ class ComplexExponential(ExponentialMap):
         return {"complex-exponential": cls(1j)}
 
     def worth_trying(self, projection: Projection) -> bool:
-        """Not if it equals `Trigonometric` or `Positive`: multiples of the identity by 1 or i."""
+        """False where it equals `Trigonometric` or `Positive`: multiples of the identity by 1 or i."""
         return super().worth_trying(projection) and self.A not in (1.0, 1j)
 
     @property
@@ -176,7 +176,7 @@ class DiagonalPairs:
         shape = n_queries, n_keys, -1
         first = members[0]
         self.nodes, self.c, self.half_log_weights = first.nodes, first.c, first.half_log_weights
-        # by the cluster of the row, then the cluster that it meets
+        # by the cluster of the row, then the cluster of the other side
         self.left = np.stack([one.left for one in members]).reshape(shape)
         self.right = np.stack([one.right for one in members]).reshape(shape).swapaxes(0, 1)
         m = len(first.nodes)

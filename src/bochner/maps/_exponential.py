@@ -170,7 +170,7 @@ class ExponentialFeatures(Features):
             out *= np.exp(self.c * squared_norms(X))
 
     def pull_back(self, X: np.ndarray, values: np.ndarray, gradient: np.ndarray) -> np.ndarray | None:
-        """For cosines and sines of w.x alone: one product with the adjoint of W, which fast rotations never form.
+        """Gradient through cosines and sines of w.x: one product with the adjoint of W, which fast rotations never form.
 
         The slope of a cosine is minus its sine, and that of a sine its cosine: both are features already.
         """

@@ -45,7 +45,7 @@ class InFrame(ExponentialMap):
 
     @property
     def _same_for_both(self) -> bool:
-        """Whether queries and keys meet the same frame: one centre, and an orthogonal M."""
+        """Whether queries and keys have the same frame: one centre, and an orthogonal M."""
         return self._has_frame if self.frame is None else self.frame.symmetric
 
     def worth_trying(self, projection: Projection) -> bool:
@@ -53,11 +53,11 @@ class InFrame(ExponentialMap):
         return projection.gaussian_rows
 
     def sharing(self, planned: Map) -> Map:
-        """With the same frame, which takes longest to fit."""
+        """Return the map with the frame of another one: fitting the frame takes longest."""
         return replace(self, frame=planned.frame) if isinstance(planned, InFrame) else self  # type: ignore[type-var]
 
     def effect(self, facts: Any) -> str:
-        """What the frame did."""
+        """Effect of the frame, in words."""
         return "" if self.frame is None else self.frame.effect(facts.sum2)
 
     def _fitted(self, data: Data, kernel: Kernel | None) -> Frame:
@@ -259,5 +259,5 @@ class FramedFeatures(Features):
         return mantissa, factor if logarithm is None else logarithm + factor
 
     def quadratic(self) -> Quadratic | None:
-        """That of the inner features, in the coordinates of the frame."""
+        """Quadratic form of the inner features, in the coordinates of the frame."""
         return framed_quadratic(self.inner.quadratic(), self.frame, self.kernel)

@@ -263,7 +263,7 @@ class HybridFeatures(Features):
 
 
 def _factor(constant: float, *, key: bool) -> float:
-    """Each side has the root of a constant, and the keys its sign."""
+    """Factor of one side: the root of a constant, with its sign on the side of the keys."""
     return math.sqrt(abs(constant)) * (math.copysign(1.0, constant) if key else 1.0)
 
 

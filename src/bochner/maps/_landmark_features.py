@@ -125,7 +125,7 @@ class LandmarkFeatures(Features):
         return self._prepared[dtype]
 
     def stretch(self, X: np.ndarray, values: np.ndarray, gradient: np.ndarray) -> np.ndarray | None:
-        r"""For kernels of the distance; landmarks are divided by the lengthscales as well.
+        r"""Gradient in the lengthscales, for kernels of the distance; they divide the landmarks as well.
 
         With G the given gradient, :math:`\Phi = K_{XS}T` and :math:`TT^T = K_{SS}^{-1}`, a function of
         :math:`\Phi\Phi^T` has the gradients :math:`GT^T` in :math:`K_{XS}` and

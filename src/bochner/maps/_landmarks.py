@@ -229,7 +229,7 @@ class Landmarks(Map):
 
 
 def _in_short(points: np.ndarray) -> str:
-    """All numbers of a few points, which rebuild them; the number of many."""
+    """Text of landmarks: all numbers of a few points, which rebuild them, or the number of many."""
     return repr(points.tolist()) if points.size <= _SHOWN else f"<{len(points)} landmarks>"
 
 
@@ -245,7 +245,7 @@ def _at_unit(kernel: Kernel) -> Kernel:
 
 
 def _subset(numbers: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
-    """All numbers, or so many random ones in their order."""
+    """Return all numbers, or as many random ones as are asked for, in order."""
     return numbers if len(numbers) <= most else numbers[np.sort(rng.choice(len(numbers), most, replace=False))]
 
 

@@ -80,7 +80,7 @@ class FourierGrid(BoxedMap):
     drawn: ClassVar[type[BoxedFeatures]] = FourierGridFeatures
 
     def lattice(self, kernel: Any, m: int, margin: float) -> Lattice:
-        """Half of the frequencies, zero first, then in the order of their weights."""
+        """One frequency of each pair, zero first, then in the order of their weights."""
         spacing = 2 * np.pi / (self.extent + margin)
         steps = box_of_steps(1 / spacing, m, positive=False)
         weights = kernel.spectral_density(steps * spacing) * spacing.prod()

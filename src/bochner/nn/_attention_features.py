@@ -81,7 +81,7 @@ class AttentionFeatures:
     ) -> TensorFeatures:
         """The features for a call of attention with checked arguments; those of the first call are kept.
 
-        ``alone`` says that features meet all keys, so that their error is that of the attention.
+        ``alone`` says that features estimate all keys, so that their error is that of the attention.
         """
         lead = torch.broadcast_shapes(q.shape[:-2], k.shape[:-2])
         q, k = (x.expand(*lead, *x.shape[-2:]) for x in (q, k))

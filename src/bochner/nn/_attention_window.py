@@ -79,7 +79,7 @@ def behind(
     sums : KeySums or None
         Sums over keys before all of these.
     keep : bool
-        Whether to return the sums with all keys that features meet: the first n.
+        Whether to return the sums over all keys that features estimate: the first n.
     borders : Tensor (s + 1,) of integers, optional
         Cumulative lengths of s packed sequences.
     """
@@ -311,7 +311,7 @@ def two_sided(call: NearCall, window: int, borders: Tensor | None = None) -> Par
     least = 4 if call.features.width <= 128 else 5
     size = 1 << min(max((window - 1).bit_length(), least), 7)
     reach = -(-(window - 1) // size)
-    gap = reach + 1  # a chunk meets the sums up to the one that is this far away, from either side
+    gap = reach + 1  # a chunk reads the sums up to the one that is this far away, from either side
     nothing, segments = rows.hidden(d), None
     if borders is None:
         count = count_of(n, size)

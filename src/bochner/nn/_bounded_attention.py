@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ._bounded_module import BoundedPlan
 
 _STEP_BYTES = 1 << 26  # memory of the scores of one step over blocks of a window
-_BLOCK = 64  # queries that meet their window at a time, at least
+_BLOCK = 64  # queries that are computed with their window at a time, at least
 
 
 class Pool(NamedTuple):
@@ -66,7 +66,7 @@ class BoundedState:
         return other
 
     def tensors(self) -> list[Tensor]:
-        """Everything that is held."""
+        """All tensors that the state holds."""
         return [x for pool in self.pools for x in pool]
 
     def attend(self, x: Tensor, y: Tensor, v: Tensor, bias: Tensor | None, plan: BoundedPlan) -> Tensor:

@@ -26,7 +26,7 @@ class HeadMoments(NamedTuple):
         """The sums of one call, without padding and without the pairs that are computed exactly."""
         root = torch.as_tensor(call.scale, device=call.q.device).double().sqrt()
         weights, q, k = call.weights(), call.q.double() * root, call.k.double() * root
-        if call.key_mask is not None:  # numbers in the padding, even NaN, must not meet a zero
+        if call.key_mask is not None:  # numbers in the padding, even NaN, must not be multiplied by zero
             there = call.key_mask.expand(k.shape[0], k.shape[2])[:, None, :, None]
             k = torch.where(there, k, 0.0)
             if q.shape == k.shape:  # queries in as many places are padded as keys are

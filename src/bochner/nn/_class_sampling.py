@@ -195,7 +195,7 @@ class ClassSampler(ABC):
 
 
 class UniformSampler(ClassSampler):
-    """All classes alike."""
+    """Samples all classes with the same probability."""
 
     def __init__(self, n_classes: int) -> None:
         self.n_classes = n_classes
@@ -231,7 +231,7 @@ class SoftmaxSampler(ClassSampler):
     def sample(
         self, X: Tensor, n_samples: int, left_out: Tensor | None, generator: torch.Generator | None
     ) -> ClassSample:
-        """From the table of all probabilities."""
+        """Sample from the table of all probabilities."""
         table = self._table(X, left_out)
         classes = torch.multinomial(table.exp(), n_samples, replacement=True, generator=generator)
         return ClassSample(classes, table.gather(1, classes))

@@ -207,12 +207,12 @@ def check_model(owner: str, model: Any) -> None:
 
 
 def attention_modules(model: nn.Module) -> dict[str, nn.Module]:
-    """All attention in the tree of modules that can be converted, by name."""
+    """Attention modules that can be converted, by name."""
     return {name: m for name, m in _known_modules(model).items() if not slides(m) and refusal(m) is None}
 
 
 def _known_modules(model: nn.Module) -> dict[str, nn.Module]:
-    """All attention of known classes, also what stays exact."""
+    """Attention modules of known classes, also those that stay exact."""
     kinds = (nn.MultiheadAttention, RandomFeatureAttention)
     return {name: m for name, m in model.named_modules() if isinstance(m, kinds) or family_of(m) is not None}
 

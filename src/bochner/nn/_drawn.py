@@ -145,7 +145,7 @@ class DrawnFeatures(FeatureBuffers):
         scale : float or Tensor
             Factor of the dot products.
         alone : bool
-            Whether features meet all keys: without exact ones beside them, a large error is worth a warning.
+            Whether features estimate all keys: without exact ones beside them, a large error is worth a warning.
         again : bool
             Whether constants are chosen anew where there are some already.
         """
@@ -223,7 +223,7 @@ class DrawnFeatures(FeatureBuffers):
 def _some_rows(x: Tensor, count: int = _FITTED_ROWS) -> Tensor:
     """Random rows of (heads, n, d), the same each time; of fewer, each about as often.
 
-    Equally spaced ones would meet the same few places of every sequence where its length divides the step.
+    Equally spaced ones would see the same few places of every sequence where its length divides the step.
     """
     n = x.shape[-2]
     order = torch.randperm(n, generator=torch.Generator().manual_seed(0))

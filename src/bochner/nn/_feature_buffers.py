@@ -38,7 +38,7 @@ class FeatureBuffers(FixedPrecision):
     arrays: nn.ModuleList
 
     def _describe(self, spec: HeadSpec, d: int, heads: int, per_head: bool, dtype: torch.dtype) -> None:
-        """Everything but buffers."""
+        """Set the attributes that are not buffers."""
         self.spec, self.d, self.heads, self.per_head, self.dtype = spec, d, heads, per_head, dtype
         self.adaptive = isinstance(spec, Approximation) and not spec.planned
         self._n_draws = heads if self.adaptive or per_head or isinstance(spec, tuple) else 1

@@ -162,7 +162,7 @@ _READS_MODELS = "transformers.modeling_utils"
 
 
 def reads_models() -> bool:
-    """Whether ``transformers`` is imported so far that there can be models of it."""
+    """Whether ``transformers`` is imported far enough for its models to exist."""
     return _READS_MODELS in sys.modules
 
 

@@ -168,10 +168,10 @@ class LinearLayer(CacheLayerMixin):
         self.keys, self.values = self._marked(self.keys[indices]), self.values[indices]
 
     def offload(self) -> None:
-        """Nothing is moved: a state is as small as the keys of a few hundred tokens."""
+        """Move nothing: a state is as small as the keys of a few hundred tokens."""
 
     def prefetch(self) -> None:
-        """Nothing was moved."""
+        """Do nothing, since nothing was moved."""
 
     def activate_past_recording(self) -> None:
         """Keep the keys of the following calls until `crop`, so that they can be removed."""

@@ -24,7 +24,7 @@ from ._packed import segments_of
 from ._tensor_features import LOG2E
 
 _BLOCKS = 64, 256
-"""Queries that meet their window at a time, at least and at most; as many as the window needs in between."""
+"""Queries that are computed with their window at a time, at least and at most; as many as the window needs in between."""
 
 
 class NearKeys(NamedTuple):
@@ -63,7 +63,7 @@ class NearKeys(NamedTuple):
         return NearKeys(self.k[..., start:stop, :], self.v[..., start:stop, :], self.bias[..., start:stop])
 
     def then(self, other: NearKeys) -> NearKeys:
-        """These keys and others after them."""
+        """Return these keys followed by others."""
         if not is_symbol(self.bias.shape[-1]) and not self.bias.shape[-1]:
             return other
         return NearKeys(

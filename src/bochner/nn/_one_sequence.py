@@ -46,7 +46,7 @@ _Keys: TypeAlias = tuple[Tensor, Tensor, Tensor | None]
 
 @dataclass(frozen=True)
 class OneSequence:
-    """Checked tensors in working precision, with the features that meet them.
+    """Checked tensors in working precision, with their features.
 
     ``group`` holds the sequence in pieces; with ``causal``, there are ``queries_per_key`` queries of each position.
     """
@@ -253,11 +253,11 @@ class OneSequence:
         return divide(part, positive=self.features.positive, nonpositive=self.nonpositive)
 
     def _queries(self, alone: bool) -> LogFeatures:
-        """To base two; without factors per row where there are no other keys."""
+        """Features of queries to base two, without factors per row where there are no other keys."""
         return self.features.log2(self.q, self.root, key=False, norms=not alone)
 
     def _keys(self, k: Tensor, bias: Tensor | None) -> LogFeatures:
-        """To base two, and finite: a product with zero must not be undefined."""
+        """Features of keys to base two, finite, since a product of zero and infinity is undefined."""
         keys = self.features.log2(k, self.root, key=True)
         return keys if bias is None else keys._replace(log=keys.log + (bias * LOG2E).clamp(min=2 * NOTHING)[..., None])
 
@@ -293,7 +293,7 @@ class OneSequence:
         return features if lead == torch.broadcast_shapes(lead, self.q.shape[:-2]) else None
 
     def _filled(self) -> tuple[Tensor, Tensor]:
-        """Keys and values with zeros in the padding: numbers there, even NaN, must not meet a zero."""
+        """Keys and values with zeros in the padding: numbers there, even NaN, must not be multiplied by zero."""
         if self.key_bias is None:
             return self.k, self.v
         there = (self.key_bias > -torch.inf)[..., None]

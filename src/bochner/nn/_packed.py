@@ -30,7 +30,7 @@ class Packed(NamedTuple):
     def of(
         cls, borders: Tensor, length: int, chunk: int, *, gap: int = 0, after: int = 0, more: int = 0, aside: int = 0
     ) -> Packed:
-        """With empty chunks before and after each sequence, and room for that many ``more`` rows of it.
+        """Place sequences with empty chunks before and after each, and room for ``more`` rows of each.
 
         All chunks but that many ``aside`` are whole groups, as `running` needs them.
         """

@@ -255,7 +255,7 @@ def _exact_multihead(
 
 
 def _kept(calls: list[Recorded], call: Recorded, out: Tensor) -> Tensor:
-    """The output of the attention; the call is kept, and while gradients are asked for, the output in place of one."""
+    """Keep a call and return its output; where gradients are asked for, the call holds the output too."""
     if torch.is_grad_enabled() and not isinstance(calls, _Forgotten):
         out = out if out.requires_grad else out.requires_grad_()
         call = replace(call, pull=out)

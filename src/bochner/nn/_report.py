@@ -171,7 +171,7 @@ def _recommendation(report: AttentionReport) -> str:
 
 
 def _crossover(what: str, report: AttentionReport, rows: Sequence[ReportRow], name: str) -> str:
-    """From how many tokens on something within the tolerance is faster."""
+    """Number of tokens from which on a candidate within the tolerance is faster."""
     if not rows:
         bound = f"{report.measure} within {100 * report.tolerance:.2g} %"
         return f"{what}: keep softmax; nothing keeps the {bound} in all layers"
@@ -384,7 +384,7 @@ def _within(
     n_draws: int,
     generator: torch.Generator | None,
 ) -> Iterable[tuple[list[str], float]]:
-    """The most layers whose conversion keeps to the tolerance, and the change; nothing where a few tries find none."""
+    """Largest set of layers whose conversion keeps to the tolerance, and the change; empty where a few tries find none."""
     names = sorted(row.layers, key=row.layers.__getitem__)  # those that lose least first
     if row.change <= tolerance:
         return [(names, row.change)]

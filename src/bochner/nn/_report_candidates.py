@@ -53,7 +53,7 @@ def candidates(
     generator: torch.Generator | None,
     verbose: bool,
 ) -> list[ModelPlans]:
-    """All ways, each at all costs, with constants from recorded calls."""
+    """Candidates of every kind at every cost, with constants from recorded calls."""
     own = {name: of for name, of in calls.items() if of[0].places is not None}
     known = {name: of for name, of in own.items() if family_of(model.get_submodule(name)) is not None}
     causal = {name: of for name, of in known.items() if is_causal(of[0])}

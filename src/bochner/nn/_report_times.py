@@ -179,7 +179,7 @@ def head_row(
     n_draws: int,
     rng: np.random.Generator,
 ) -> HeadRow:
-    """All mechanisms on one head: constants from one sample, errors on another."""
+    """Errors of all mechanisms on one head, with constants from one sample and errors on another."""
     rows = {}
     for name, spec in specs.items():
         plan = spec if spec.planned else spec.plan(fitted.X, fitted.Y, rng=0)

@@ -77,7 +77,7 @@ class HybridTensorFeatures(MapFeatures):
         return BaseFeatures(tuple(mantissa for mantissa, _ in parts), logs)
 
     def products(self, of_bases: Sequence[Tensor], X: Tensor, root: float | Tensor, *, key: bool) -> Tensor:
-        """All features, from the values of the bases."""
+        """Return all features, from the values of the bases."""
         products: Tensor = self.hybrid.products(of_bases, self.phi.spec.at_unit_scale(X * root), key=key)
         return products
 
@@ -144,7 +144,7 @@ class Extended(NamedTuple):
 
     @classmethod
     def of(cls, side: Binary, c: float, factor: float, key: bool) -> Extended:
-        """With the coefficient c of the squared norm, and the ``factor`` of products of queries and keys."""
+        """Build the form from the coefficient c of the squared norm and the ``factor`` of products of queries and keys."""
         constant = side.constant if side.centre is None else side.constant - side.centre @ side.slope
         zero = torch.zeros_like(constant)
         rows = (zero, zero + c, zero + factor, constant) if key else (zero, zero, constant, zero)
@@ -260,7 +260,7 @@ class HeadFeatures(TensorFeatures):
 
 
 class QuadraticForm(NamedTuple):
-    """Both sides, the coefficient of the squared norm, and signs (m,) or None, as `QuadraticFeatures` takes them."""
+    """Quadratic logarithms of both sides, the coefficient of the squared norm, and signs (m,) or None."""
 
     queries: Side
     keys: Side
@@ -269,7 +269,7 @@ class QuadraticForm(NamedTuple):
 
     @property
     def framed(self) -> bool:
-        """Whether queries and keys meet different forms, those of a frame."""
+        """Whether queries and keys have different forms, those of a frame."""
         return self.queries.turn is not None
 
     @property

@@ -93,7 +93,7 @@ class Evaluator:
         return found
 
     def _of_matrix(self, tile: np.ndarray) -> list[tuple[float, str]]:
-        """All rows at once; if that fails, row by row, so that the others are not lost."""
+        """Evaluate all rows at once, and row by row if that fails, so that the others are not lost."""
         try:
             values = np.asarray(self._f(tile), dtype=np.float64)
         except Exception:  # which row it was shows below

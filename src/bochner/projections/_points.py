@@ -117,7 +117,7 @@ class QMC(Projection):
         return self.sequence == "halton"
 
     def why(self, facts: Any) -> str:
-        """In few dimensions."""
+        """Return where it is worth trying: in few dimensions."""
         return "In so few dimensions a low-discrepancy sequence fills the space more evenly than chance."
 
     @classmethod

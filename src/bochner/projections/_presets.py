@@ -128,7 +128,7 @@ class Simplex(_Preset):
     geometry = geometries.Simplex()
 
     def why(self, facts: Any) -> str:
-        """At obtuse angles."""
+        """Return where it is worth trying: at obtuse angles."""
         return _why_simplex(facts)
 
     @classmethod
@@ -181,7 +181,7 @@ class SimplexPlus(_Preset):
     geometry = geometries.SimplexPlus()
 
     def why(self, facts: Any) -> str:
-        """At obtuse angles."""
+        """Return where it is worth trying: at obtuse angles."""
         return _why_simplex(facts)
 
 
@@ -274,7 +274,7 @@ class Quadrature(BlockProjection):
         return SphericalRadial(self.origin)
 
     def why(self, facts: Any) -> str:
-        """Where low degrees matter most."""
+        """Return where it is worth trying: where low degrees matter most."""
         near = facts.distance2 < facts.d / 4
         cause = "Points are close" if near else "The rule is exact for polynomials of low degree"
         return f"{cause}, so quadrature is the most accurate: it integrates low degrees without error."

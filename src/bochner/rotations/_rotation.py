@@ -180,7 +180,7 @@ class DenseRotation(Rotation):
         """Draw independent orthogonal matrices in dimension ``dim`` >= 2: a float64 array (n_blocks, dim, dim)."""
 
     def flops(self, d: int) -> int:
-        """Those of a product with a square matrix."""
+        """Number of operations of a product with a square matrix."""
         dim = self.padded(check_count(repr(self), "d", d))
         return dim * (2 * dim - 1)
 
@@ -222,7 +222,7 @@ class FastRotation(Rotation):
         """Draw the orthogonal factors in dimension ``dim`` >= 2, in the order in which they are applied."""
 
     def flops(self, d: int) -> int:
-        """Those of the stages, which a throw-away draw lists."""
+        """Number of operations of all stages, which a draw that is not kept lists."""
         drawn = self._draw(self.padded(check_count(repr(self), "d", d)), 1, np.random.default_rng(0))
         return sum(stage.flops(drawn.dim) for stage in drawn.stages)
 

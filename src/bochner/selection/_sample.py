@@ -111,7 +111,7 @@ class Facts:
         return self.largest_norm2 > 4 * max(self.smallest_norm2, 1e-12)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return what is written as JSON."""
         return asdict(self)
 
 

@@ -36,7 +36,7 @@ def at_tolerance(
 def _at_most(
     found: Sequence[Candidate], tolerance: float, most: int, predictor: Predictor
 ) -> tuple[list[Candidate], bool]:
-    """At the most features that are allowed, lowest error first; and whether any reaches the tolerance after all."""
+    """Rank candidates with as many features as allowed, lowest error first, and say whether any reaches the tolerance."""
     d = predictor.sample.X.shape[1]
     widest = [_sized(c, max(1, rows_within(c.plan, most, d)), predictor) for c in found]
     exact = [c.predicted(predictor(c.plan)) for c in sorted(widest, key=lambda c: c.error)[:_LOOKED_AT]]
@@ -48,7 +48,7 @@ def _at_most(
 def _looked_at(
     rough: list[Candidate], tolerance: float, most: int, predictor: Predictor
 ) -> tuple[list[Candidate], list[Candidate]]:
-    """Those that may need the fewest features at their exact widths, until no estimate is below them; and the others."""
+    """Find exact widths of the candidates that may need the fewest features, until no estimate is below; and the others."""
     exact: list[Candidate] = []
     rough = sorted(rough, key=lambda c: c.n_features)
     while rough and len(exact) < _LOOKED_AT:
@@ -67,7 +67,7 @@ def _scaled(c: Candidate, tolerance: float) -> int:
 
 
 def _sized(c: Candidate, m: int, predictor: Predictor) -> Candidate:
-    """With m rows (whole rules of a quadrature), errors scaled as for independent ones."""
+    """Candidate with m rows (whole rules of a quadrature), with errors scaled as for independent rows."""
     rule = c.plan.projection.rows_per_rule(predictor.sample.X.shape[1])
     m = math.ceil(m / rule) * rule if m > rule else m
     factor = math.sqrt(c.spec.n_projections / m)

@@ -17,7 +17,7 @@ EVEN_SERIES_BELOW = 30.0  # beyond it nothing cancels, and logarithms take over
 
 
 def _far_sum(d: int) -> float:
-    """From here on coupled rows conform less than independent ones by a factor below rounding: the gap is one."""
+    """Value of V beyond which the ratio of coupled to independent rows is below rounding, so that the gap is one."""
     return 4000.0 + 16 * d
 
 

@@ -54,7 +54,7 @@ def gerf_log_gaussian_second_moment(A: complex, V: Any, d: int) -> np.ndarray:
 
 
 def _log_second_moment(A: complex, s: int, V: np.ndarray, d: int) -> np.ndarray:
-    """Over k^2 for s = +1 and over k^2 e^V for s = -1, where a real A < 1/8 then has no exponent left in V."""
+    """Log second moment over k^2 for s = +1 and over k^2 e^V for s = -1, where a real A < 1/8 has no exponent left in V."""
     w = 1 - 8 * A
     size = abs(1 - 4 * A)
     exponent = size + 4 * A.real if s == 1 else size - (1 - 4 * A.real)  # exactly zero for real A and s = -1

@@ -120,7 +120,7 @@ class SpectralEvidence:
         return value
 
     def gradient(self, noise: float, amplitude: float) -> np.ndarray:
-        """In the logarithms of noise and amplitude."""
+        """Gradient of the evidence in the logarithms of noise and amplitude."""
         ratio, count = noise / amplitude, self.n_rows * self.n_targets
         # the fit is at its minimum over the weights, so only the explicit dependence counts: the weights' own size
         shifted = self.fit.values + ratio

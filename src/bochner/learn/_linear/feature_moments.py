@@ -83,7 +83,7 @@ class _Source(NamedTuple):
         return cls(phi.with_features(factors.features), len(factors.matrix), _delicate(phi))
 
     def rows(self, X: Any) -> Any:
-        """In the precision in which their features are computed."""
+        """Rows in the precision in which their features are computed."""
         return X.astype(np.float64, copy=False) if self.delicate else X
 
 

@@ -67,7 +67,7 @@ class KernelTiles:
         return self.roots[:, None] * out
 
     def matrix(self) -> np.ndarray:
-        """All of it (n, n), on and above the diagonal."""
+        """The kernel matrix (n, n), on and above the diagonal."""
         n, starts = len(self.X), self._starts
         out = np.zeros((n, n), self.X.dtype)
         roots = self.roots.astype(self.X.dtype)

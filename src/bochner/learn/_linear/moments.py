@@ -114,7 +114,7 @@ class Moments:
         return S
 
     def of_products(self, matrix: np.ndarray, blur: float) -> Moments:
-        """Those of the features times an upper triangular matrix (D, E), with a rounding error of this norm."""
+        """Moments of the features times an upper triangular matrix (D, E), with a rounding error of this norm."""
         S, (p, D) = self.scatter, matrix.shape
         half, upper = np.empty((p, D)), np.zeros((D, D))
 

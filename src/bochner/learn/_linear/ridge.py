@@ -281,7 +281,7 @@ class RidgeModel:
         return np.asarray(w @ (gaps_of_rows(spectrum, alphas, F, Z, weights) ** 2).sum(axis=2))
 
     def predictor(self, phi: FeatureMap) -> Any:
-        """From rows X (n, d) to predictions (n, t): a function that holds no more than it needs."""
+        """Function of rows X (n, d) that returns predictions (n, t), and holds no more than it needs."""
         factors, B = phi.features.factored(stable=False), self.solution.coefficients
         if factors is not None:
             with single_threaded_blas:

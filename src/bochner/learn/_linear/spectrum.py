@@ -115,7 +115,7 @@ class NormalEquations(Equations):
 
     @classmethod
     def of(cls, moments: Moments, *, about_mean: bool, scaling: Scaling | None = None) -> NormalEquations:
-        """From moments: features about their mean or zero, and targets likewise, or as they are scaled."""
+        """Equations from moments: features about their mean or zero, and targets likewise, or as they are scaled."""
         S, C, T = moments.upper, moments.cross, moments.target_scatter
         phi, w = moments.feature_mean, moments.weight
         if not about_mean:
@@ -141,7 +141,7 @@ class NormalEquations(Equations):
         return Cholesky.of(plus(self.gram, alpha), overwrite=True).solve(self.cross)
 
     def eigenvectors(self) -> tuple[np.ndarray, np.ndarray]:
-        """By a decomposition of S."""
+        """Eigenvectors by a decomposition of S."""
         values, vectors = linalg.eigh(self.gram.T, check_finite=False)  # of which the lower triangle is read
         return values, vectors
 
@@ -157,7 +157,7 @@ class RowEquations(Equations):
     def of(
         cls, rows: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None, *, about_mean: bool, rounding: float
     ) -> RowEquations:
-        """From rows and targets in float64, about their means if there is an intercept."""
+        """Equations from rows and targets in float64, about their means if there is an intercept."""
         w = np.ones(len(rows)) if weights is None else weights
         root = np.sqrt(w)[:, None]
         F, Z = (rows, Y) if weights is None else (root * rows, root * Y)
@@ -184,7 +184,7 @@ class RowEquations(Equations):
         return np.asarray(self.rows.T @ Cholesky.of(plus(self.gram, alpha), overwrite=True).solve(self.targets))
 
     def eigenvectors(self) -> tuple[np.ndarray, np.ndarray]:
-        r"""By a decomposition of the Gram matrix, :math:`FF^T = U\Lambda U^T` and :math:`V = F^TU\Lambda^{-1/2}`."""
+        r"""Eigenvectors from the Gram matrix, :math:`FF^T = U\Lambda U^T` and :math:`V = F^TU\Lambda^{-1/2}`."""
         values, U = linalg.eigh(self.gram, check_finite=False)
         known = values > max(values[-1], 0) * len(values) * _EPS
         return values, self.rows.T @ (U * np.where(known, 1 / np.sqrt(np.where(known, values, 1.0)), 0.0))

@@ -140,7 +140,7 @@ def _pass2(flat: np.ndarray, start: int, count: int, stride: int, step: int) -> 
 
 @njit(cache=True, nogil=True)
 def _transform(flat: np.ndarray, start: int, count: int, run: int, step: int) -> None:
-    """All levels of the ``count`` elements at ``start``, whose lines are ``run`` elements long."""
+    """Apply all levels to the ``count`` elements at ``start``, whose lines are ``run`` elements long."""
     if count > 8 * run and count * flat.itemsize > _CACHED_BYTES:
         part = count // 8
         _pass8(flat, start, count, part, step)
@@ -243,7 +243,7 @@ def _sum_of_lines(flat: np.ndarray, start: int, count: int, width: int, sums: np
 
 @njit(cache=True, nogil=True)
 def _scale_and_add(flat: np.ndarray, start: int, count: int, width: int, factor: float, line: np.ndarray) -> None:
-    """Each of ``count`` lines times ``factor`` plus ``line``."""
+    """Multiply each of ``count`` lines by ``factor`` and add ``line``."""
     step = VECTOR_BYTES // flat.itemsize
     by = flat.dtype.type(factor)
     for i in range(count):
