@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import importlib.util
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +15,8 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = Path(bochner.__file__).parent
 FILES = sorted(str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py"))
 OTHERS = sorted(path for folder in ("lab/src", "docs", "examples") for path in (ROOT / folder).rglob("*.py"))
+REFERENCE = re.compile(r"(?<!`)`(bochner\.[a-z_]+)\.([A-Za-z]\w*)`(?!`)")
+"""A name with its module."""
 CONTINUED = re.compile(r"(Of|The same|As)\b")
 
 
@@ -45,6 +49,13 @@ def test_every_kernel_and_map_says_when_to_use_it():
 
     kinds = {type(one) for one in [*catalogue.kernels().values(), *catalogue.maps().values()]}
     assert not [kind.__name__ for kind in kinds if not re.search(r"\bUse (it|them)\b", kind.__doc__ or "")]
+
+
+def test_names_in_docstrings_are_public_where_they_are_said_to_be():
+    said = {pair for name in FILES for pair in REFERENCE.findall((PACKAGE / name).read_text())}
+    assert len(said) > 10
+    hidden = [f"{module}.{name}" for module, name in said if name not in importlib.import_module(module).__all__]
+    assert not [name for name in hidden if importlib.util.find_spec(name) is None]
 
 
 def test_such_a_docstring_is_found():

@@ -56,7 +56,7 @@ class GeneralizedExponential(ExponentialMap):
     symmetric.  Unbiased for Re A < 1/4; the variance (CRT Theorem 3.2) is finite for Re A < 1/8.
 
     ``A="optimal"`` minimises that variance numerically over complex A, and over both signs unless s is given, at the
-    mean of :math:`|x + s y|^2` over the data (`bochner.theory.optimal_gerf`).
+    mean of :math:`|x + s y|^2` over the data (`bochner.extending.optimal_gerf`).
 
     With padded dimensions d is the padded one, and \|w\| the length there.
 

@@ -87,7 +87,7 @@ class Hybrid(HybridMap):
     features, with a sign for each block on the side of the keys, are :math:`\sqrt{|a_k|}\,\phi_k`,
     :math:`\rho_k\otimes\phi_k`, :math:`\sqrt{|1-\sum a_k|}\,\phi_{p+1}` and :math:`\rho_k\otimes\phi_{p+1}`.
     Projections cost (m + n) d per row, exponentials 2 m or so, and the outer products m n.  The exact error is
-    :math:`\sum_{k,l} E[L_kL_l]\,\mathrm{Cov}_{kl}` with the weights L (`bochner.theory.hybrid_mse`); off-diagonal terms
+    :math:`\sum_{k,l} E[L_kL_l]\,\mathrm{Cov}_{kl}` with the weights L (`bochner.extending.hybrid_mse`); off-diagonal terms
     occur only with shared projections.
 
     References

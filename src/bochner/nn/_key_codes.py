@@ -61,7 +61,7 @@ class KeyCodes(FixedPrecision):
     .. math:: \widehat{x\cdot y} = |x'||y'| \sin\Big(\frac\pi2\big(1 - 2h/B\big)\Big) + a\cdot y
 
     up to a number that is the same for all keys.  The frame makes the angle as informative as possible: without it, on
-    the attention of trained language models, codes lose twice as much.
+    the attention of trained language models, codes lose more.
 
     Examples
     --------
