@@ -37,7 +37,7 @@ SETTINGS = {
     "docs/faq.md": {"73 %"},  # a question that users of another library asked
     "docs/frames.md": {"71 %"},  # in a message
     "docs/gaussian_process.md": {"9 %", "8 GB"},  # one over the root of the number of probes, and the size of a matrix
-    "docs/installation.md": {"3.12", "3.13", "3.14"},  # versions of Python
+    "docs/installation.md": {"3.11", "3.14"},  # versions of Python
     "docs/learn.md": {"3 %", "1 %", "1.35"}  # thresholds of the search, and where a loss becomes linear
     | {"128 MB", "1.6 GB", "3 GB", "8.6 GB", "16 GB", "0.8 MB", "0.06 MB", "2.2 MB", "1.1 MB"}  # sizes of arrays
     | {"100,000 x", "half of the time"},  # the size of a case, and a threshold
