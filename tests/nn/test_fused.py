@@ -207,7 +207,11 @@ def test_one_graph(causal, options, engine):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("options", [*NEAR, {"window": 20}], ids=["features", "short window", "window"])
+@pytest.mark.parametrize(
+    "options",
+    [*NEAR, {"window": 20}, {"window": 64, "anchors": 1}],
+    ids=["features", "short window", "window", "window and anchor"],
+)
 @pytest.mark.parametrize("causal, engine", [(False, "auto"), (True, "auto"), (False, "plain"), (True, "plain")])
 @pytest.mark.swept(4)
 def test_export_with_any_length(engine, causal, options):

@@ -162,7 +162,6 @@ class OneSequence:
             parts.append(two_sided(self._near_call(others, alone=not parts), self.window))
         else:
             lag = self.window - ahead if self.window else 0
-            far = others.rows(0, n if kept else torch.sym_max(n - lag, 0)) if self.window else others
             if together:
                 call, sums = self._near_call(others, alone=not parts), to_base_two(sums)
                 part, sums = behind(call, self.window, before=ahead, sums=sums, keep=keep)
@@ -170,6 +169,7 @@ class OneSequence:
             else:
                 if self.window:
                     parts.append(attend_window(x, others, self.root, self.window, before=ahead))
+                far = others.rows(0, n if kept else torch.sym_max(n - lag, 0)) if self.window else others
                 part, sums = self._by_features(far, lag, sums, keep=keep)
             parts.append(part)
         out = self._divided(merged(parts))
