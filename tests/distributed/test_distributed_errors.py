@@ -288,3 +288,9 @@ def test_frames_of_all_rows_are_refused(in_this_thread, name):
     model = getattr(distributed, name)(n_components=2).set_output(transform="pandas")
     with pytest.raises(ValueError, match=f"{name}: transform_output='pandas' would gather all rows"):
         model.fit_transform(blocks(X))
+
+
+@pytest.mark.parametrize("options", [{}, {"gamma": 1.0}, {"gamma": 1.0, "optimize": False}])
+def test_a_process_without_rows_is_refused(in_this_thread, options):
+    with pytest.raises(ValueError, match=r"GaussianProcess: Found array with 0 sample\(s\) while a minimum of 1"):
+        distributed.GaussianProcess(n_components=8, **options).fit(blocks(X)[:0], blocks(Y)[:0])

@@ -87,6 +87,16 @@ def test_nothing_is_predicted_from_features_that_are_not_finite(estimator):
         fitted(clone(estimator).set_params(**given), np.vstack([rows, X[5:]]))
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("estimator", [KernelRidge(), KernelClassifier(), RandomFeatures()], ids=str)
+def test_landmarks_of_rows_that_overflow_at_unit_scale_are_refused_by_their_size(estimator):
+    """The rows are finite, and the message must not say that they are not."""
+    rows = X.astype(np.float32)
+    rows[5, 1] = np.finfo(np.float32).min
+    with pytest.raises(ValueError, match=r"rows divided by the lengthscale of Gaussian.* leave the range of float32"):
+        estimator.set_params(gamma=1.0, map="landmarks").fit(rows, (Y > 0).astype(int))
+
+
 @pytest.mark.parametrize("estimator", [REGRESSORS[0], REGRESSORS[1], *REGRESSORS[3:]], ids=str)
 @pytest.mark.parametrize("size", (1e154, 1e300, 1e-160, 1e-300))
 def test_targets_whose_squares_overflow_or_vanish_are_refused(estimator, size):

@@ -341,11 +341,23 @@ class Approximation:
         if self.planned:
             return self
         x = in_working_precision(X)
-        scale = None if self.kernel is None else self.kernel.at_unit_scale
-        data = Data(x, x if Y is X else in_working_precision(Y), scale, weights)
+        data = Data(x, x if Y is X else in_working_precision(Y), self._finite_at_unit_scale, weights)
         return replace(
             self, map=self.map.plan(data, self.projection, self.kernel, streams(seed, "plan")[0], self.n_projections)
         )
+
+    def _finite_at_unit_scale(self, X: np.ndarray) -> np.ndarray:
+        """Rows divided by the lengthscale, from which constants are chosen; an error if that overflows."""
+        if self.kernel is None:
+            return X
+        with np.errstate(over="ignore"):
+            found = self.kernel.at_unit_scale(X)
+        if not np.isfinite(found).all():
+            raise ValueError(
+                f"Approximation.plan: rows divided by the lengthscale of {self.kernel!r} leave the range of {found.dtype}; "
+                f"rescale the data or choose a larger bandwidth."
+            )
+        return np.asarray(found)
 
     def _draw(self, d: int, seed: int) -> FeatureMap:
         """Draw a plan, after checking that the lengthscales fit d columns."""

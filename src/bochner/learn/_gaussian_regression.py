@@ -280,6 +280,7 @@ class GaussianRegression(GaussianEstimator):
             found = self._tuned(phi.spec.with_width(_SEARCHED).draw(phi.n_features_in, rng), rows, rng)
             return stretched(phi, lengthscales(found.spec.kernel))
         X, y, weights = rows.sample_weighted(self.optimize_rows, rng)
+        rows.check_weight(float(len(X)))
         Y = self._scaled(as_columns(y, None)[0].astype(np.float64), weights)
         sample = ProcessSample(X.astype(np.float64, copy=False), Y, weights)
         return best_lengthscales(phi, sample, self._given(), n_scales, self.n_restarts, rng, verbose=self.verbose)
