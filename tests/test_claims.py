@@ -6,6 +6,7 @@ percentage or a decimal number would be typed by hand.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -77,6 +78,17 @@ def claims(text: str) -> list[str]:
 @pytest.mark.parametrize("page", sorted(PAGES))
 def test_prose_states_no_typed_measurement(page):
     assert set(claims(prose(page))) - LEVELS == SETTINGS.get(page, set())
+
+
+def test_prose_of_the_gallery_states_no_typed_measurement():
+    """Scripts print what they measure."""
+    found = []
+    for path in sorted((ROOT / "examples").glob("*/plot_*.py")):
+        text = path.read_text()
+        comments = re.findall(r"^# (.*)$", text, re.MULTILINE)
+        said = re.sub(r"``[^`]*``|:math:`[^`]*`", "", "\n".join([ast.get_docstring(ast.parse(text)) or "", *comments]))
+        found += [(path.name, claim) for claim in claims(said) if claim not in LEVELS]
+    assert found == [("plot_how_many_features.py", "four times as")]  # one over the root of the number
 
 
 @pytest.mark.parametrize("page", ["docs/index.md", "CHANGELOG.md"])
