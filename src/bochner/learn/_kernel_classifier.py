@@ -145,7 +145,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         labels = rows.reduce_targets(Labels.of)
         classes = np.arange(rows.n_targets) if several else labels.classes
         if len(classes) < 2:
-            found = f"one class, {classes[0]!r}" if len(classes) else "no rows"
+            found = f"one class, {classes.tolist()[0]!r}" if len(classes) else "no rows"
             raise ValueError(f"{type(self).__name__}: y has {found}, and needs at least two classes.")
         self._fit_rows(self._targets(rows, classes, labels, several=several))
         self.classes_, self._several = classes, several
