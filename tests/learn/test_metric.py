@@ -162,3 +162,11 @@ def test_a_metric_of_classes_must_lower_the_wrong_ones():
     table = selection.candidates
     held = [(e, m) for e, m, n in zip(table["error"], table["metric"], table["width"], strict=True) if n < 100]
     assert selection.metric == "none" and min(e for e, m in held if m != "none") < 0.5 * held[0][0]
+
+
+def test_a_metric_is_learned_from_a_few_dozen_rows():
+    rng = np.random.default_rng(5)
+    X, new = rng.standard_normal((26, 5)), rng.standard_normal((500, 5))
+    model = KernelRidge(random_state=0).fit(X, np.sin(2 * X[:, 0]) + 0.2 * rng.standard_normal(26))
+    assert model.selection_.metric == "columns" and model.coordinates_.matrix.argmax() == 0
+    assert model.score(new, np.sin(2 * new[:, 0])) > 0.8  # without a metric about .3

@@ -32,7 +32,7 @@ from ._linear.leave_one_out import (
     walk,
 )
 from ._linear.spectrum import NormalEquations
-from ._metric import FEWEST, MOST_COLUMNS, at_median, with_metric
+from ._metric import MOST_COLUMNS, at_median, with_metric
 from ._row_source import Chunk, rows_in_memory
 from ._selection import (
     EXACT_TRIAL_ROWS,
@@ -55,8 +55,9 @@ _FEATURE_ROWS, _FEATURE_WIDTH = 4096, 1024  # rows and features of trials with f
 _WIDEST, _FIRST_WIDTH = 4096, 512  # widest features that the budget may choose, and the narrowest
 _BUDGET = 6e11  # most multiplications n D^2 of a fit of the chosen width: about 20 s on two cores
 _GAIN = 0.03  # share of the error for which twice the width is worth it
-_GOOD, _FEW_COLUMNS = 0.2, 8
-"""Error up to which, and columns from which, no far shorter bandwidth is looked at: many columns keep all rows apart."""
+_GOOD, _FEW_COLUMNS, _FEWEST = 0.2, 8, 30
+"""Error up to which, columns from which, and rows below which no far shorter bandwidth is looked at: many columns keep all
+rows apart."""
 
 AT_POINTS = {LANDMARKS: Landmarks("uniform"), PIVOTS: Landmarks("rpcholesky")}
 
@@ -163,7 +164,7 @@ class Search:
     def _far(self, best: Trial) -> Trial | None:
         """Best trial of much shorter bandwidths, if it is clearly better: rapid changes look like noise at longer ones."""
         n, d = self.sample.X.shape
-        if not self.bandwidth or best.error < _GOOD or d > _FEW_COLUMNS or n < FEWEST:
+        if not self.bandwidth or best.error < _GOOD or d > _FEW_COLUMNS or n < _FEWEST:
             return None
         rows = min(n, EXACT_TRIAL_ROWS)
         if best.n_rows < rows:
