@@ -63,6 +63,7 @@ SPEC = Approximation(kernels.Softmax(), maps.Positive())
             r"Softmax\(scale=0\.5\) would be scaled twice; .* pass scale=0\.5 here",
         ),
         ({"scale": -1.0}, ValueError, r"scale must be a positive number or tensor, got -1\.0"),
+        ({"scale": 1e-300}, ValueError, r"scale must be a number between 1e-60 and 1e\+60, got 1e-300"),
         ({"causal": 1}, TypeError, r"causal must be True or False"),
         (
             {"causal": True, "q": Q[:, :5]},

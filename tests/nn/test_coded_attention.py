@@ -235,6 +235,8 @@ def test_codes_of_one_seed_are_equal_and_survive_a_state_dict():
         ({"window": -1}, "window must be"),
         ({"block": 0}, "block must be"),
         ({"codes": 0}, "codes must be"),
+        ({"scale": -1.0}, "coded_attention: scale must be a positive number, got -1.0"),
+        ({"scale": 1e300}, "coded_attention: scale must be a number between 1e-60 and 1e\\+60, got 1e\\+300"),
         ({"codes": KeyCodes(frames(2), 8)}, "codes are of 2 heads of width 16, and q has 4"),
     ],
 )

@@ -21,6 +21,7 @@ from ._tensor_features import TensorFeatures
 OWNER = "linear_attention"
 
 _PRECISIONS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_SCALES = 1e-60, 1e60  # their roots are numbers of float32
 
 
 def check_call(causal: bool, nonpositive: str, chunk_size: int | None, window: int, anchors: int, engine: str) -> None:
@@ -141,7 +142,15 @@ def root_of_scale(q: Tensor, scale: Any) -> float | Tensor:
         return scale.sqrt()
     if isinstance(scale, bool) or not isinstance(scale, numbers.Real) or not 0 < float(scale) < math.inf:
         raise ValueError(f"{OWNER}: scale must be a positive number or tensor, got {shown(scale)}.")
+    check_scale(OWNER, float(scale))
     return math.sqrt(float(scale))
+
+
+def check_scale(owner: str, scale: float) -> None:
+    """Refuse a factor of dot products whose root, by which queries and keys are multiplied, is none in float32."""
+    low, high = _SCALES
+    if not low <= scale <= high:
+        raise ValueError(f"{owner}: scale must be a number between {low:g} and {high:g}, got {shown(scale)}.")
 
 
 def check_meta(q: Tensor, features: TensorFeatures, prefix_lengths: Tensor | None) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._validation import check_count, check_flag, check_instance, shown
-from ._attention_checks import borders_of, check_tensors, slices_of
+from .._validation import check_count, check_flag, check_instance, check_positive, shown
+from ._attention_checks import borders_of, check_scale, check_tensors, slices_of
 from ._attention_features import grouped
 from ._coded_blocks import attend_blocks, attend_compiled, is_compiled
 from ._coded_layout import STEP_BYTES, BlockLayout, KeySelection
@@ -143,7 +143,8 @@ def coded_attention(
         raise ValueError(
             f"{OWNER}: causal attention needs at least as many keys as queries, got {k.shape[-2]} and {q.shape[-2]}."
         )
-    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    scale = q.shape[-1] ** -0.5 if scale is None else check_positive(OWNER, "scale", scale)
+    check_scale(OWNER, scale)
     if not isinstance(codes, KeyCodes):
         codes = KeyCodes.fitted(q, k, check_count(OWNER, "codes", codes), scale=scale)
     if (codes.heads, codes.d) != (q.shape[1], q.shape[-1]):
