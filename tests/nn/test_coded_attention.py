@@ -354,3 +354,28 @@ def test_a_batch_of_one_serves_all_of_the_other_side(shared):
     out = coded_attention(q, k, v, kept=4, window=2)
     whole = coded_attention(*(x.expand(2, -1, -1, -1) for x in (q, k, v)), kept=4, window=2)
     torch.testing.assert_close(out, whole)
+
+
+class Coded(torch.nn.Module):
+    def __init__(self, codes, **options):
+        super().__init__()
+        self.codes, self.options = codes, options
+
+    def forward(self, q, k, v):
+        return coded_attention(q, k, v, codes=self.codes, causal=True, **self.options)
+
+
+@pytest.mark.filterwarnings("ignore")  # torch warns of itself
+def test_export_with_any_length():
+    """Lengths below the window and the number of candidates, and beyond the example."""
+    generator = torch.Generator().manual_seed(0)
+    q, k, v = torch.randn(3, 1, 2, 50, 8, generator=generator)
+    shapes = {name: {2: torch.export.Dim("length", min=4, max=4096)} for name in "qkv"}
+    codes = KeyCodes.fitted(q, k, 32)
+    module = Coded(codes, window=12, kept=16, anchors=1)
+    exported = torch.export.export(module, (q, k, v), dynamic_shapes=shapes).module()
+    for n in (5, 90):
+        inputs = tuple(torch.randn(3, 1, 2, n, 8, generator=generator))
+        assert torch.allclose(exported(*inputs), module(*inputs), atol=1e-5)
+    with pytest.raises(ValueError, match="a graph for any length is exported with block=1, got block=4"):
+        torch.export.export(Coded(codes, block=4), (q, k, v), dynamic_shapes=shapes)

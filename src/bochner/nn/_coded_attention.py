@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -18,6 +18,7 @@ from torch import Tensor
 from .._validation import check_count, check_flag, check_instance, check_positive, shown
 from ._attention_checks import borders_of, check_scale, check_tensors, slices_of
 from ._attention_features import grouped
+from ._attention_plain import is_symbol, padded
 from ._coded_blocks import attend_blocks, attend_compiled, is_compiled
 from ._coded_layout import STEP_BYTES, BlockLayout, KeySelection
 from ._coded_remainder import Remainder, attend_with_draws
@@ -223,6 +224,8 @@ def attend(
         if rule.plain and remainder is None and is_compiled(x, y, v, bias):
             return attend_compiled(x, y, v, bias, codes, selection, causal)
         return _attend_each(x, y, v, bias, codes, selection, causal, remainder, rule)
+    if is_symbol(n) or is_symbol(p):
+        raise ValueError(f"{OWNER}: a graph for any length is exported with block=1, got block={selection.block}.")
     drawn = selection.sampled or (0,) * len(selection.candidates)
     pairs = list(zip(selection.candidates, drawn, strict=True))
     if remainder is not None or len(set(pairs)) == 1:
@@ -254,13 +257,12 @@ def _attend_each(
     It defines what a compiled loop and attention in blocks compute faster, and has gradients.
     """
     layout, found = BlockLayout.of(x, y.shape[-2], bias, selection, causal), codes.keys(y.detach())
-    step = max(
-        STEP_BYTES // ((4 if selection.draws else 2) * x.shape[0] * x.shape[1] * y.shape[-2] * x.element_size()), 1
-    )
+    n, room = x.shape[-2], (4 if selection.draws else 2) * x.shape[0] * x.shape[1] * y.shape[-2] * x.element_size()
+    # a graph for any length has all queries in one step: a loop would ask for their number
+    steps = [(0, n)] if is_symbol(n) else list(_steps(n, max(STEP_BYTES // room, 1)))
     out = []
-    for start in range(0, x.shape[-2], step):
-        rows = x[..., start : start + step, :]
-        stop = start + rows.shape[-2]
+    for start, stop in steps:
+        rows = x if len(steps) == 1 else x[..., start:stop, :]
         scores = rule.changed(rows @ y.mT, slice(start, stop))
         if bias is not None:
             scores = scores + bias[:, :, None]
@@ -282,21 +284,29 @@ def _attend_each(
     return torch.cat(out, dim=-2)
 
 
+def _steps(n: int, size: int) -> Iterator[tuple[int, int]]:
+    return ((start, min(start + size, n)) for start in range(0, n, size))
+
+
 def used_keys(scores: Tensor, coded: Tensor, near: Tensor, selection: KeySelection) -> Tensor:
     """Which keys each query uses, (batch, heads, n, p) of bool, from exact scores, those of codes, and what is near."""
     seen = scores > -torch.inf
     used = near & seen
-    count = min(max(selection.candidates), scores.shape[-1])
-    if not count:
+    if not max(selection.candidates):
         return used
-    far = seen & ~used
+    far, count, p = seen & ~used, max(selection.candidates), scores.shape[-1]
+    if is_symbol(p):  # places behind the last key, so that a graph need not ask whether there are as many keys
+        used, far = (padded(x, (0, count), False) for x in (used, far))
+        scores, coded = (padded(x, (0, count), -torch.inf) for x in (scores, coded))
+    else:
+        count = min(count, p)
     order = coded.masked_fill(~far, -torch.inf).topk(count, dim=-1).indices
     best = scores.masked_fill(~far, -torch.inf).gather(-1, order)
     best = best.masked_fill(_from_rank(selection.candidates, best), -torch.inf)
     top = best.topk(min(max(selection.kept), count), dim=-1)
     chosen = (top.values > -torch.inf) & ~_from_rank(selection.kept, top.values)
     places = order.gather(-1, top.indices)
-    return used.scatter(-1, places, used.gather(-1, places) | chosen)
+    return used.scatter(-1, places, used.gather(-1, places) | chosen)[..., :p]
 
 
 def _from_rank(counts: tuple[int, ...], ranked: Tensor) -> Tensor:
