@@ -41,7 +41,9 @@ class Swimmer(PolicySearch):
         "1000, simulated with Euler steps from one state per seed; the final policies are also shown on whole episodes "
         "of the original environment. Few steps and seeds. ORF is the GORT of the figure. The statement on "
         "gradients was added when the first curves were known, before its own numbers were. The power check came after the "
-        "run. With the spread of these seeds, a tenth of the return would need about 90 seeds."
+        "run. Final returns of HMD and KAC were compared with the highest mean of the same seeds before, which favours that "
+        "one; they are now compared with each. With the spread of these seeds, a tenth of the return would need about 90 "
+        "seeds."
     )
     profiles = by_profile(
         smoke=SEARCH | {"directions": 64, "seeds": (0, 1), "steps": 1, "horizon": 8, "episode": 50},
@@ -104,21 +106,21 @@ class Swimmer(PolicySearch):
         return self.not_below(results, APPROXIMATE, "ORF")
 
     @statement(
-        "HMD and KAC end with a return that is not below the highest of all methods by more than a tenth of it (95 % "
+        "HMD and KAC end with a return that is not below that of any other method by more than a tenth of the highest (95 % "
         "intervals of the differences by seed)."
     )
     def high_reward(self, results: Results) -> Finding:
-        """Compare the last points of the curves."""
+        """Compare the last points of the curves with each: the best of few seeds owes a part to being chosen."""
         final = {method: self.curves(results, method)[:, -1] for method in METHODS}
-        best = max(final, key=lambda method: final[method].mean())
-        gains = Estimate.stack(Estimate.of(final[method] - final[best]) for method in ("HMD", "KAC"))
+        pairs = [(one, other) for one in ("HMD", "KAC") for other in METHODS if other != one]
+        gains = Estimate.stack(Estimate.of(final[one] - final[other]) for one, other in pairs)
         shown = ", ".join(f"{method} {values.mean():.1f}" for method, values in final.items())
         whole = ", ".join(
             f"{method} {np.mean([results.parts[f'{method} {seed}']['episode'] for seed in results.parameters['seeds']]):.0f}"
             for method in METHODS
         )
         evidence = f"Final returns: {shown}; of whole episodes: {whole}."
-        return not_worse(gains, 0.1 * float(final[best].mean()), evidence)
+        return not_worse(gains, 0.1 * max(float(values.mean()) for values in final.values()), evidence)
 
     @statement(
         "At the first policy, gradient estimates of every orthogonal method have a smaller variance than those of IID "

@@ -32,7 +32,8 @@ class Downstream(Experiment):
         "Powerplant is whole; of LETTER and USPS a random part. LinearSVC with its squared hinge loss, in at most 300 "
         "iterations, and, for the regression, ridge. Methods are compared run by run on the same rows. B and H have "
         "whole rules; previous results had cut ones, and 1500 rows of each data set. With the spread of these runs, 0.01 "
-        "would need about 270 times as many at the noisiest point."
+        "would need about 270 times as many at the noisiest point. B was compared with the method of the highest mean in "
+        "the same runs before, which favours that one; it is now compared with each, and the verdict is the same."
     )
     profiles = by_profile(
         smoke={"data": {"Powerplant": (300, 3), "LETTER": (300, 3)}, "n": (1, 3)},
@@ -58,16 +59,16 @@ class Downstream(Experiment):
                 found.append([_score(TASKS[data], s.draw(d, seed).queries(X[chosen]), y[chosen]) for s in specs])
         return paired_numbers(scores) | {"runs": runs}
 
-    @statement("B is nowhere more than 0.01 below the best of the others (95 % intervals of paired runs).")
+    @statement("B is nowhere more than 0.01 below any of the others (95 % intervals of paired runs).")
     def comparable(self, results: Results) -> Finding:
-        """Count the points."""
-        gains = []
-        for part in results.parts.values():
-            others = [name for name in METHODS if name not in ("B", "H")]
-            best = max(others, key=lambda name: float(np.mean(part[name]["mean"])))
-            gains.append(difference(part, "B", best))
-        gain = Estimate.stack(gains)
-        return not_worse(gain, 0.01, f"Within 0.01 at {share(interval(gain)[0] > -0.01)} points.")
+        """Compare with each of them: the best of the same runs would owe a part of its score to being chosen."""
+        others = [name for name in METHODS if name not in ("B", "H")]
+        gain = Estimate.stack(difference(part, "B", other) for part in results.parts.values() for other in others)
+        low, _ = interval(gain)
+        _, high = interval(gain, points=gain.mean.size)
+        return not_worse(
+            gain, 0.01, f"Within 0.01 in {share(low > -0.01)} comparisons, more below in {share(high < -0.01)}."
+        )
 
     @statement("B is better than G at more than half of the points (95 % intervals of paired runs).")
     def superior(self, results: Results) -> Finding:
