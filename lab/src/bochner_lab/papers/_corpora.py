@@ -32,17 +32,6 @@ class Corpus:
 
 
 @functools.lru_cache(maxsize=1)
-def frequent_words(n_classes: int, characters: int | None = None) -> Corpus:
-    """WikiText-2 with at most so many words, the ends of lines among them; only its beginning if so asked."""
-    train, valid = _texts(characters)
-    counts = Counter(train)
-    frequent = {word for word, _ in counts.most_common(n_classes)} | {UNKNOWN}
-    number = {word: k for k, word in enumerate(word for word in counts if word in frequent)}
-    tokens = [np.array([number.get(word, number[UNKNOWN]) for word in words]) for words in (train, valid)]
-    return Corpus(tokens[0], tokens[1], len(number))
-
-
-@functools.lru_cache(maxsize=1)
 def pieces(n_classes: int, characters: int | None = None) -> Corpus:
     """WikiText-2 in at most so many pieces, the ends of lines among them; only its beginning if so asked."""
     train, valid = _texts(characters)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,8 +12,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-
-from bochner.nn import SampledSoftmax
 
 from .._corpora import Corpus
 from .._word_counts import bigram_table
@@ -168,32 +167,88 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+class Negatives:
+    """Draws classes other than the true one, with replacement, by a law that may follow the model.
+
+    Parameters
+    ----------
+    law : "uniform", "counts", "softmax" or FeatureMap
+        Uniform, the table of counts, the model itself, or features of the queries and classes at length one, whose
+        negative estimates count as zero and with a hundredth drawn uniformly (HRF Section I.1).
+    model : LanguageModel
+    number : int
+    generator : torch.Generator
+    """
+
+    def __init__(self, law: Any, model: LanguageModel, number: int, generator: torch.Generator) -> None:
+        self.law, self.model, self.number, self.generator = law, model, number, generator
+        self.rebuild()
+
+    def rebuild(self) -> None:
+        """Compute the features of all classes again."""
+        if not isinstance(self.law, str):
+            self._keys = torch.as_tensor(self.law.keys(_unit(self.model.keys)))
+
+    @torch.no_grad()
+    def draw(self, words: Tensor, queries: Tensor, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """Classes and the logarithms of their probabilities, (rows, number) each."""
+        if self.law == "softmax":
+            weights = logits.softmax(-1)
+        elif self.law == "counts":
+            assert self.model.prior is not None
+            weights = self.model.prior[words.flatten()].exp()
+        elif self.law == "uniform":
+            weights = torch.ones_like(logits)
+        else:
+            positive = (torch.as_tensor(self.law.queries(_unit(queries))) @ self._keys.T).clamp_min(0)
+            total = positive.sum(-1, keepdim=True)
+            weights = 0.99 * positive / total.where(total > 0, 1.0) + 0.01 / logits.shape[1]
+        weights = weights.scatter(1, targets[:, None], 0.0)
+        weights = weights / weights.sum(-1, keepdim=True)
+        classes = torch.multinomial(weights, self.number, replacement=True, generator=self.generator)
+        return classes, weights.gather(1, classes).log()
+
+
 def sampled_training_losses(
-    words: Corpus, loss: SampledSoftmax, seed: int, negatives: torch.Generator, p: Mapping[str, Any]
+    words: Corpus, law: Any, seed: int, generator: torch.Generator, p: Mapping[str, Any]
 ) -> list[float]:
     """Validation losses while a model is trained on sampled classes: before the first step and at equal intervals.
 
-    The seed fixes the initial model and the order of the text, so that samplers are compared on the same ones.  Adam
-    moves all classes, hence all features are computed again every ``p["rebuild"]`` steps.
+    The model starts at a table of counts of words after a word, which its logits contain.  The seed fixes the initial
+    model and the order of the text, so that laws are compared on the same ones.  Adam moves all classes, hence all features
+    are computed again every ``p["rebuild"]`` steps.
     """
     with one_thread():
         torch.manual_seed(seed)
-        model = LanguageModel(words.n_classes, p["width"])
-        loss.weight = model.keys
+        prior = torch.as_tensor(np.log(bigram_table(words.train, words.n_classes)), dtype=torch.float32)
+        model = LanguageModel(words.n_classes, p["width"], prior=prior)
+        negatives = Negatives(law, model, p["negatives"], generator)
         optimizer = torch.optim.Adam(model.parameters(), p["rate"], fused=True)
         schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, p["steps"])
         stream = windows(words.train, p["batch"], p["length"], float(np.random.default_rng(seed).random()))
         held_out = words.valid[: p["validation"] + 1]
         found = [model.loss(held_out)]
         for step in range(1, p["steps"] + 1):
-            if step % p["rebuild"] == 1:
-                loss.rebuild()
+            if step % p["rebuild"] == 0:
+                negatives.rebuild()
             X, Y = next(stream)
+            queries, targets = model(X), Y.flatten()
+            logits = model.logits(X, queries)
+            classes, log_prob = negatives.draw(X, queries, logits, targets)
+            corrected = logits.gather(1, classes) - (log_prob + math.log(p["negatives"]))
+            seen = torch.cat([logits.gather(1, targets[:, None]), corrected], dim=1)
             optimizer.zero_grad()
-            loss(model(X), Y.flatten(), generator=negatives).backward()
+            F.cross_entropy(seen, torch.zeros_like(targets)).backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             schedule.step()
             if step % (p["steps"] // p["checks"]) == 0:
                 found.append(model.loss(held_out))
     return found
+
+
+def _unit(rows: Tensor) -> np.ndarray:
+    """Rows at length one, without their gradient."""
+    lengths = rows.detach().norm(dim=-1, keepdim=True)
+    unit: np.ndarray = (rows.detach() / lengths.clamp_min(1e-12)).numpy()
+    return unit

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bochner import catalogue
-from bochner.maps import AngularHybrid
+from bochner.maps import AngularHybrid, Hyperbolic
 
 from ..._estimates import Estimate
 from ..._experiment import Experiment, PowerCheck, Results, by_profile, statement
 from ..._figures import legend
-from ..._verdicts import Finding, equal
+from ..._verdicts import Finding, equal, superior
 from .._word_counts import losses_of_counts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HYBRID, FEATURES = "hrf-angular", ("favor", "favor+")
-METHODS = (HYBRID, *FEATURES, "uniform", "softmax")
+METHODS = (HYBRID, *FEATURES, "uniform", "counts", "softmax")
 COUNTS = "counts of words"
-EQUAL = 0.05
-"""Difference of losses in nats, 5% of perplexity, that is called not significant in practice."""
+EQUAL = 0.02
+"""Difference of losses in nats, 2% of perplexity, that is called not significant in practice."""
 
 
 def _part(method: str, seed: int) -> str:
@@ -32,7 +32,7 @@ def _part(method: str, seed: int) -> str:
 
 
 class SampledSoftmaxTraining(Experiment):
-    """Validation losses of one small model, trained with 40 negatives per word."""
+    """Validation losses of one small model, trained with few negatives per word."""
 
     name = "hrf-fig10"
     paper = "hrf"
@@ -45,18 +45,22 @@ class SampledSoftmaxTraining(Experiment):
     methods = METHODS
     extras = ("torch",)
     deviations = (
-        "WikiText-2 stands in for the Penn Treebank, with its 2000 most frequent words in place of 10000, since the model "
-        "sees about 75 000 words once, where the paper trains for 80 epochs: 10000 classes learn nothing from so few. "
-        "128 rows, and (16, 8) for the hybrid, in place of 1024 and (128, 8), and 3 seeds in place of 25; Adam with a "
-        "rate that falls to zero, without dropout. Features are those of unit vectors, as in the paper; FAVOR+ is the "
-        "one-sided map, with up to twice the variance of the paper's Eq. 3. Perplexity is e to the loss in "
-        "nats, not 2 to it. The paper gives no measure of its difference; 5% is ours. To decide it, models "
-        "with exact sampling would have to beat a bigram table first."
+        "WikiText-2 stands in for the Penn Treebank, as 1000 pieces of words in place of 10000 words. Logits are those of a "
+        "table of counts of pieces after a piece, plus products of queries and keys, as for Figure 3: previous models "
+        "without the table had losses above a unigram table. Negatives are drawn by estimates of the products alone, as in "
+        "the paper, without the table, from all estimates and not from a tree. 90 negatives in place of 40: with 40, each "
+        "law but the exact one made the model worse than its table; with 160, uniform negatives did nearly as well as any. "
+        "128 rows, and (16, 8) for the hybrid, in place of 1024 and (128, 8), an LSTM of width 128 in place of 200, 500 "
+        "steps in place of 80 epochs, 5 seeds in place of 25; Adam with a rate that falls to zero, without dropout. Numbers "
+        "of negatives and steps were chosen on another seed, where uniform negatives ended 0.05 nats above features, and "
+        "the margin, 0.02, with them. If uniform negatives pass by it too, nothing is decided. Features are those of unit "
+        "vectors, as in the paper, and FAVOR+ is that of Eq. 3. Perplexity is e to the loss in nats, not 2 to it. The paper "
+        "gives no measure of its difference; 2% is ours, where previous results had 5%."
     )
     profiles = by_profile(
         smoke={
-            "n_classes": 2000,
-            "characters": 400_000,
+            "n_classes": 200,
+            "characters": 100_000,
             "width": 16,
             "rows": 32,
             "n": 4,
@@ -66,28 +70,28 @@ class SampledSoftmaxTraining(Experiment):
             "steps": 6,
             "checks": 2,
             "rebuild": 3,
-            "rate": 2e-3,
+            "rate": 4e-3,
             "validation": 2000,
             "seeds": 2,
         },
         full={
-            "n_classes": 2000,
+            "n_classes": 1000,
             "characters": None,
-            "width": 200,
+            "width": 128,
             "rows": 128,
             "n": 8,
-            "negatives": 40,
-            "batch": 8,
+            "negatives": 90,
+            "batch": 32,
             "length": 16,
-            "steps": 600,
-            "checks": 8,
+            "steps": 500,
+            "checks": 5,
             "rebuild": 20,
-            "rate": 2e-3,
-            "validation": 3000,
-            "seeds": 3,
+            "rate": 4e-3,
+            "validation": 10_000,
+            "seeds": 5,
         },
     )
-    seconds = by_profile(smoke=3, full=1500)
+    seconds = by_profile(smoke=3, full=600)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per sampler and seed, and the counts of words."""
@@ -99,21 +103,14 @@ class SampledSoftmaxTraining(Experiment):
             return _counts(p)
         import torch
 
-        from bochner.nn import SampledSoftmax
-
-        from .._corpora import frequent_words
+        from .._corpora import pieces
         from ._language_model import sampled_training_losses
 
         method, _, seed = part.partition(", seed ")
-        words = frequent_words(p["n_classes"], p["characters"])
-        features, negatives = (torch.Generator().manual_seed(int(s)) for s in rng.integers(2**31, size=2))
-        law: dict[str, Any] = (
-            {"sampler": method} if method in ("uniform", "softmax") else {"spec": self._spec(method, p)}
-        )
-        loss = SampledSoftmax(
-            p["width"], words.n_classes, p["negatives"], normalize_sampling=True, generator=features, **law
-        )
-        losses = sampled_training_losses(words, loss, int(seed), negatives, p)
+        words = pieces(p["n_classes"], p["characters"])
+        generator = torch.Generator().manual_seed(int(rng.integers(2**31)))
+        law = self._spec(method, p).draw(p["width"], rng) if method in (HYBRID, *FEATURES) else method
+        losses = sampled_training_losses(words, law, int(seed), generator, p)
         return {"steps": np.linspace(0, p["steps"], p["checks"] + 1), "losses": losses}
 
     @staticmethod
@@ -121,10 +118,11 @@ class SampledSoftmaxTraining(Experiment):
         if method == HYBRID:
             spec = catalogue.mechanism(method, n_projections=p["rows"] // p["n"])
             return replace(spec, map=AngularHybrid(p["n"]))
-        return catalogue.mechanism(method, n_projections=p["rows"])
+        spec = catalogue.mechanism(method, n_projections=p["rows"])
+        return replace(spec, map=Hyperbolic()) if method == "favor+" else spec
 
     @statement(
-        "The final validation loss with the hybrid is within 0.05 nats, 5 % of perplexity, of those with trigonometric "
+        "The final validation loss with the hybrid is within 0.02 nats, 2 % of perplexity, of those with trigonometric "
         "features and FAVOR+ (95 % intervals over seeds that share the initial model and the order of the text)."
     )
     def equal_in_practice(self, results: Results) -> Finding:
@@ -132,15 +130,26 @@ class SampledSoftmaxTraining(Experiment):
         found = self._differences(results)
         return equal(Estimate.stack(found.values()), EQUAL, self._shown(results, found))
 
+    @statement(
+        "Negatives by the hybrid give a lower final validation loss than uniform ones (95 % interval, paired by seed).",
+        ours=True,
+    )
+    def features_needed(self, results: Results) -> Finding:
+        """Compare means."""
+        gain = self._gain(results, "uniform", HYBRID)
+        return superior(gain, f"{gain.mean:+.3f} +- {gain.error:.3f} lower.")
+
     def power(self, results: Results) -> PowerCheck:
-        """Tables of counts next to the models."""
+        """Tables of counts next to the models, and uniform negatives as the control that must not pass."""
         counts = results.parts[COUNTS]
         finals = {method: float(self._curves(results, method)[1][:, -1].mean()) for method in METHODS}
         worst = max(finals[method] for method in (HYBRID, *FEATURES))
+        gaps = Estimate.stack(self._gain(results, "uniform", one) for one in (HYBRID, *FEATURES))
         return PowerCheck(
-            worst < counts["bigram"],
-            f"A unigram table has a loss of {counts['unigram']:.2f} and a bigram table {counts['bigram']:.2f}; the models "
-            f"that are compared have up to {worst:.2f}.",
+            worst < counts["bigram"] and superior(gaps, "", least=EQUAL).holds is True,
+            f"A unigram table has a loss of {counts['unigram']:.3f} and a bigram table {counts['bigram']:.3f}; the models "
+            f"that are compared have up to {worst:.3f}. With uniform negatives, the control, the loss is higher by "
+            f"{gaps.mean.min():.3f} to {gaps.mean.max():.3f}.",
             (*counts.items(), *finals.items()),
         )
 
@@ -163,10 +172,13 @@ class SampledSoftmaxTraining(Experiment):
         parts = [results.parts[_part(method, seed)] for seed in range(results.parameters["seeds"])]
         return np.array(parts[0]["steps"]), np.array([part["losses"] for part in parts])
 
+    def _gain(self, results: Results, other: str, one: str) -> Estimate:
+        """How much lower the final loss with one law is than with another, seed by seed."""
+        return Estimate.of(self._curves(results, other)[1][:, -1] - self._curves(results, one)[1][:, -1])
+
     def _differences(self, results: Results) -> dict[str, Estimate]:
         """Final losses with the hybrid minus those with each of the others, seed by seed."""
-        ours = self._curves(results, HYBRID)[1][:, -1]
-        return {other: Estimate.of(ours - self._curves(results, other)[1][:, -1]) for other in FEATURES}
+        return {other: self._gain(results, HYBRID, other) for other in FEATURES}
 
     def _shown(self, results: Results, found: dict[str, Estimate]) -> str:
         finals = ", ".join(f"{method} {self._curves(results, method)[1][:, -1].mean():.3f}" for method in METHODS)
@@ -176,7 +188,7 @@ class SampledSoftmaxTraining(Experiment):
 
 def _counts(p: Mapping[str, Any]) -> dict[str, float]:
     """Losses of tables of counts on the words that the models are validated on."""
-    from .._corpora import frequent_words
+    from .._corpora import pieces
 
-    text = frequent_words(p["n_classes"], p["characters"])
+    text = pieces(p["n_classes"], p["characters"])
     return losses_of_counts(text.train, text.valid[: p["validation"]], text.n_classes)
