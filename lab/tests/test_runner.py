@@ -213,6 +213,22 @@ def test_command_line_lists_runs_plots_and_reports(tmp_path, capsys):
     assert (tmp_path / "site" / "index.html").exists()
 
 
+def test_a_result_of_another_version_of_an_experiment_is_said_to_be_one(tmp_path, capsys):
+    out = ["--out", str(tmp_path)]
+    assert main(["run", "crt-fig1", "--profile", "smoke", *out]) == 0
+    path = experiments.result_path(tmp_path, "crt-fig1", "smoke")
+    found = json.loads(path.read_text())
+    path.write_text(json.dumps(found | {"parts": {"former part": next(iter(found["parts"].values()))}}))
+    path.with_name("figure.png").unlink()
+    capsys.readouterr()
+    assert main(["plot", *out]) == 2
+    assert "was made by another version of crt-fig1" in capsys.readouterr().err
+    assert main(["report", *out]) == 0
+    printed = capsys.readouterr()
+    assert "crt-fig1: no figure: " in printed.err and "Traceback" not in printed.err
+    assert (tmp_path / "site" / "index.html").exists()
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [

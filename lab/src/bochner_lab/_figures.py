@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from ._estimates import BEYOND, Estimate
 from ._experiment import Experiment, Results, experiment
-from ._runner import read_result
+from ._runner import plain, read_result
 from ._verdicts import CANNOT_RUN
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def draw(result: Path, one: Experiment | None = None, path: Path | None = None) 
     if found["verdict"] == CANNOT_RUN:
         raise ValueError(f"{found['experiment']} has no figure, since it could not be run: {found['missing']}")
     one = one or experiment(found["experiment"])
+    check_current(result, found, one)
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     one.plot(Results(found["parameters"], {name: part["numbers"] for name, part in found["parts"].items()}), figure)
     for ax in figure.axes:
@@ -48,6 +49,16 @@ def draw(result: Path, one: Experiment | None = None, path: Path | None = None) 
     path = result.with_name("figure.png") if path is None else path
     figure.savefig(path, dpi=110)
     return path
+
+
+def check_current(path: Path, found: Mapping[str, Any], one: Experiment) -> None:
+    """Raise a ValueError for a result whose parts or parameters are those of another version of its experiment."""
+    p = one.profiles.get(found["profile"])
+    if p is None or found["parameters"] != plain(p) or list(found["parts"]) != list(one.parts(p)):
+        raise ValueError(
+            f"{path} was made by another version of {one.name}, with other parts or parameters; `bochner-lab run {one.name} "
+            f"--profile {found['profile']}` computes it again."
+        )
 
 
 def _few_ticks(ax: Any) -> None:

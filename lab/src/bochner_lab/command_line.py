@@ -289,7 +289,10 @@ def _report(options: argparse.Namespace) -> int:
         for name, found in lab.read_results(out).items():
             path = lab.result_path(out, name, found["profile"])
             if "missing" not in found and not path.with_name("figure.png").exists():
-                lab.draw(path)
+                try:
+                    lab.draw(path)
+                except ValueError as error:  # of another version of the experiment: the others have their figures
+                    print(f"{name}: no figure: {error}", file=sys.stderr)
     print(lab.write_site(out, site))
     return 0
 

@@ -46,7 +46,7 @@ def test_a_seed_fixes_an_episode():
 
 
 def test_costs_of_hybrid_and_plain_features():
-    assert _costs.flops_of("FAVOR+ 256", 8) == 256 * _costs.flops_of("FAVOR+ 1", 8) == 256 * (16 + 2 + 2)
+    assert _costs.flops_of("FAVOR+ 256", 8) == 256 * _costs.flops_of("FAVOR+ 1", 8) == 256 * (16 + 4 + 4)
     assert _costs.flops_of(_costs.HYBRID, 8) == 2 * 16 * 8 + 2 * 4 * 8 + 3 * 288
     assert _costs.flops_of(_costs.cheap(8), 8) <= _costs.flops_of(_costs.HYBRID, 8)
 

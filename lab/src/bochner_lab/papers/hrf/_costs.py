@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from bochner import catalogue
 from bochner.approximation import Approximation
-from bochner.maps import AngularHybrid
+from bochner.maps import AngularHybrid, Hyperbolic
 
 HYBRID, PLAIN = "HRF 8x8", "FAVOR+ 256"
 """The two of the figure."""
@@ -25,25 +25,26 @@ def trigonometric(d: int) -> str:
 
 
 def features_of(method: str) -> Approximation:
-    """The specification of a method."""
+    """The specification of a method; FAVOR+ is that of the paper's Eq. 3, with two exponentials per row."""
     if method.startswith(TRIGONOMETRIC):
         return catalogue.mechanism("favor", n_projections=int(method.split()[1]))
     if method == HYBRID:
         return replace(catalogue.mechanism("hrf-angular", n_projections=8), map=AngularHybrid(8))
-    return catalogue.mechanism("favor+", n_projections=int(method.split()[1]))
+    return replace(catalogue.mechanism("favor+", n_projections=int(method.split()[1])), map=Hyperbolic())
 
 
 def flops_of(method: str, d: int) -> int:
     """Operations for the features of one vector and their product with a sum of features (Section L).
 
-    A projection on a row takes 2d, and its exponential and scale two more.  The hybrid has m + n rows, of which the first m
-    give two exponentials, a sine and a cosine each; its features are products of these with the n signs.
+    A projection on a row takes 2d, and an exponential, sine or cosine of it and its scale two more.  The hybrid has m + n
+    rows, of which the first m give two exponentials, a sine and a cosine each; its features are products of these with the
+    n signs.
     """
     spec = features_of(method)
     m, width = spec.n_projections, spec.n_features_out
     if isinstance(spec.map, AngularHybrid):
         return 2 * (m + spec.map.n_coefficients) * d + 2 * 4 * m + width + 2 * width
-    return 2 * m * d + 2 * m + 2 * width
+    return 2 * m * d + 2 * width + 2 * width
 
 
 def creation_flops(rows: int, d: int, *, signs: int | None = None) -> int:

@@ -41,8 +41,9 @@ class AttentionPolicy(Experiment):
         "strategies are as in Section K.1. Exact attention, and FAVOR+ with the FLOPs of the hybrid, are shown for "
         'comparison and not judged. A first run, with successive images of 24 pixels, ended in "holds in part": the '
         "policies hardly learned to balance. The distance of four steps between images, their size and the length of the "
-        "training were then chosen with exact attention; the rules did not change. The power check came after the run. With "
-        "the spread of these seeds, a tenth of the return would need about 800 seeds."
+        "training were then chosen with exact attention; the rules did not change. The power check came after the run. "
+        "FAVOR+ is that of Eq. 3; previous results had the one-sided map. With the spread of these seeds, a tenth of the "
+        "return would need about 800 seeds."
     )
     profiles = by_profile(
         smoke={"seeds": (0, 1), "steps": 2, "directions": 6, "horizon": 20, "tests": 3},

@@ -39,7 +39,7 @@ class BehaviourCloning(Experiment):
         "The energy of a pair of position and direction, normalised to length one, is a linear function of features of "
         "exp(4 x.y), whose constant was chosen with the exact kernel on other demonstrations. Regression is shown because "
         "it averages the two sides. That trigonometric features are shown, the statement on them and the power check were "
-        "added for the second run."
+        "added for the second run. FAVOR+ is that of Eq. 3; previous results had the one-sided map."
     )
     profiles = by_profile(
         smoke={"repeats": 2, "demonstrations": 8, "episodes": 5, "scale": 4.0},

@@ -13,7 +13,7 @@ from ..._estimates import Estimate
 from ..._experiment import Experiment, Results, by_profile, statement
 from ..._figures import panels
 from ..._verdicts import Finding, superior, together
-from ._matrices import ROTATIONS
+from ._matrices import ROTATIONS, product_flops
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,7 +60,7 @@ class Discrepancy(Experiment):
         d, n = p["d"], p["samples"] // BATCHES
         vectors = {"axis": np.eye(d)[0], "generic": np.random.default_rng(0).standard_normal(d)}
         constant = np.exp(extending.log_uniform_similarity(d, p["rate"]))
-        found: dict[str, Any] = {"flops": _flops(MATRICES[part], d)}
+        found: dict[str, Any] = {"flops": product_flops(MATRICES[part], d)}
         for name, v in vectors.items():
             v = v / np.linalg.norm(v)
             values = []
@@ -116,16 +116,3 @@ class Discrepancy(Experiment):
             gains.append(b.over(a))
             shown.append(f"{vector}: {a.mean:.4f} +- {a.error:.4f} against {b.mean:.4f} +- {b.error:.4f}")
         return superior(Estimate.stack(gains), "; ".join(shown) + ".")
-
-
-def _flops(rotation: extending.Rotation, d: int) -> int:
-    """Additions and multiplications of a product, where stages of signs are scaled once, at the end.
-
-    F D x for one pair is (s a + t b, s a - t b) = s (a + st b, a - st b): the common sign s joins the signs of the next
-    level, and st = -1 exchanges an addition and a subtraction.
-    """
-    if not isinstance(rotation, extending.FastRotation):
-        return rotation.flops(d)
-    stages = rotation.stages(d, 1, np.random.default_rng(0))
-    signs = sum(isinstance(stage, extending.SignedWalsh) for stage in stages)
-    return rotation.flops(d) - d * max(signs - 1, 0)

@@ -44,8 +44,9 @@ class KernelErrors(Experiment):
         "Columns are standardised, the lengthscale is the median distance, and the four data sets are those of the "
         "main text; the settings of the appendix are not available. Data are padded with zeros to a power of two for every "
         "method, so that all are drawn in one dimension and have whole blocks, and FLOPs, additions and multiplications of "
-        "the projection, are counted in it; in previous results ORF and KAC had a block that was cut. Dot products are "
-        "judged in fewer rows than dimensions, without padding; whole blocks are exact. The statement on ORF, HD and KAC "
+        "the projection, are counted in it, with signs as in Figure 2; in previous results ORF and KAC had a block that "
+        "was cut, and signs took a multiplication at every level. Dot products are judged in fewer rows than dimensions, "
+        "without padding; whole blocks are exact. The statement on ORF, HD and KAC "
         "alone was written after the run, and does not count."
     )
     profiles = by_profile(
