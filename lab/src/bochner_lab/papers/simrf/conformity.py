@@ -32,7 +32,11 @@ class Conformity(Experiment):
         "Weight-dependent couplings improve on SimRFs only marginally, and SimRFs+ are close to the numerical optimum."
     )
     methods = ("iid", *COUPLED, "numerical optimisation")
-    deviations = "The paper shows one draw of the lengths; here there are many, so that the means have standard errors."
+    deviations = (
+        "The paper shows one draw of the lengths; here there are many, so that the means have standard errors. Whether "
+        "SimRFs+ are close to the optimum was at first judged by nine tenths of the gain over SimRFs, which is false and "
+        "listed apart; the paper speaks of comparably small values, and the margin of 2 % came after 1.0 % had been seen."
+    )
     profiles = by_profile(
         smoke={"d": 6, "v": 1.0, "draws": 6, "couplings": 100, "starts": 2},
         full={"d": 6, "v": 1.0, "draws": 200, "couplings": 100, "starts": 6},
@@ -84,6 +88,13 @@ class Conformity(Experiment):
         share = (found["simplex"] - found["simplex+"]).mean() / (found["simplex"] - found["optimum"]).mean()
         shown = f"{100 * excess.mean / optimum:.2f} % above it; {share:.2f} of its gain over SimRFs."
         return equal(excess, 0.02 * optimum, shown)
+
+    @statement("SimRFs+ reach at least nine tenths of the optimum's gain over SimRFs (95 % interval).", ours=True)
+    def most_of_the_gain(self, results: Results) -> Finding:
+        """The part of the gain that is missing from nine tenths."""
+        found = self._found(results)
+        gain, best = found["simplex"] - found["simplex+"], found["simplex"] - found["optimum"]
+        return superior(Estimate.of(gain - 0.9 * best), f"They reach {gain.mean() / best.mean():.2f} of it.")
 
     def plot(self, results: Results, figure: Figure) -> None:
         """Means with two standard errors."""
