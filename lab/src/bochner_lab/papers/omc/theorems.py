@@ -70,12 +70,14 @@ class Theorems(Experiment):
         if part.startswith("C="):
             return self._kernel_errors(Orthogonal(rotations.Kac(float(part[2:]))), p, rng)
         n, d = p["matrices"], len(X)
+        rotation: extending.Rotation
         if part == "HMD":
-            M = rotations.MultiHadamard().sample(d, n, rng).to_dense().reshape(n, d, d)
-            products, exact = (M @ X) * (M @ Y), float(extending.hadamard_fourth_moment(X, Y, 1))
+            rotation, exact = rotations.MultiHadamard(), float(extending.hadamard_fourth_moment(X, Y, 1))
         else:
             steps = int(part.split()[1])
-            products, exact = _walk(n, steps, rng), float(extending.kac_fourth_moment(X, Y, steps))
+            rotation, exact = _kac(steps, d), float(extending.kac_fourth_moment(X, Y, steps))
+        M = rotation.sample(d, n, rng).to_dense().reshape(n, d, d)
+        products = (M @ X) * (M @ Y)
         return Estimate.of((products**2).sum(1)).as_numbers() | {"exact": exact}
 
     @staticmethod
@@ -166,17 +168,11 @@ class Theorems(Experiment):
         return superior(gain, f"True at {share(interval(gain)[0] > 0)} points; the largest ratio is {worst:.3f}.")
 
 
-def _walk(n: int, steps: int, rng: np.random.Generator) -> np.ndarray:
-    """Products of coordinates of n pairs (Mx, My) after so many random plane rotations, (n, d)."""
-    d, every = len(X), np.arange(n)
-    x, y = np.tile(X, (n, 1)), np.tile(Y, (n, 1))
-    for _ in range(steps):
-        i = rng.integers(d, size=n)
-        j = (i + rng.integers(1, d, size=n)) % d
-        c, s = np.cos(angle := rng.uniform(0, 2 * np.pi, n)), np.sin(angle)
-        for v in (x, y):
-            v[every, i], v[every, j] = c * v[every, i] - s * v[every, j], s * v[every, i] + c * v[every, j]
-    return np.asarray(x * y)
+def _kac(steps: int, d: int) -> rotations.Kac:
+    """Kac's walk with a constant that gives so many rotations."""
+    found = rotations.Kac((steps - 0.5) / (d * math.log(d)))
+    assert found.steps(d) == steps
+    return found
 
 
 def _worst_ratio(d: int, constant: float) -> float:
