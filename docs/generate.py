@@ -122,10 +122,12 @@ def kernel_table() -> str:
         served = "any" if spec.kernel.spectrum == "radial" else "independent"
         shown = in_cell(formula[1]) if formula else "see the reference"
         default = f"`{label(spec.map)}`, `{label(spec.projection)}`" if spec.map.uses_rows else f"`{label(spec.map)}`"
-        cells = [shown, served, default, in_cell(spec.map.cost), *sign_bias_form(spec), use_of(kind)]
-        rows.append([f"`{kind.__name__}`", ", ".join(names), *cells])
-    header = "kernel | names | formula | rows of its features | features by default | cost of a feature"
-    return table(f"{header} | sign | bias | error in closed form | what it is, and when to use it", rows)
+        cells = [shown, served, default, in_cell(spec.map.cost), *sign_bias_form(spec)]
+        rows.append([f"`{kind.__name__}`", use_of(kind), ", ".join(names), *cells])
+    header = (
+        "kernel | when to use it | names | formula | rows of its features | features by default | cost of a feature"
+    )
+    return table(f"{header} | sign | bias | error in closed form", rows)
 
 
 def in_cell(formula: str) -> str:
