@@ -7,7 +7,7 @@ import torch
 
 from bochner import Approximation, kernels, maps
 from bochner.nn import RandomFeatureAttention, linear_attention
-from bochner.nn import _attention_plain as plain
+from bochner.nn import _attention_to_all as plain
 from bochner.nn._tensor_features import HybridTensorFeatures, tensor_features
 
 D, N = 6, 150

@@ -12,7 +12,7 @@ except ImportError:
 
 from ._attention import linear_attention
 from ._attention_features import AttentionFeatures, ElementwiseFeatures
-from ._attention_plain import DenominatorWarning
+from ._attention_parts import DenominatorWarning
 from ._attention_state import AttentionState
 from ._bounded_module import BoundedHead, BoundedPlan
 from ._calibration import calibrate

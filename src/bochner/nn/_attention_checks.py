@@ -13,7 +13,7 @@ from torch import Tensor
 from .._validation import check_count, check_flag, check_option, shown
 from ..approximation import Approximation, FeatureMap
 from ..kernels import Softmax
-from ._attention_plain import ENGINES, NONPOSITIVE
+from ._attention_parts import ENGINES, NONPOSITIVE
 from ._attention_state import AttentionState
 from ._process_groups import check_group
 from ._tensor_features import TensorFeatures

@@ -15,20 +15,9 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ..approximation.log_features import NOTHING, KeySums, LogFeatures
-from ._attention_plain import (
-    Part,
-    chunk_count,
-    chunk_sums,
-    count_of,
-    in_pieces,
-    is_symbol,
-    pieces,
-    query_values,
-    rows_of,
-    running,
-    signed,
-    table,
-)
+from ._attention_parts import Part, query_values, signed
+from ._chunk_sums import chunk_sums, running
+from ._chunks import chunk_count, count_of, in_pieces, is_symbol, pieces, rows_of, table
 from ._packed import Packed, maxima
 from ._tensor_features import LOG2E, Extended, QuadraticFeatures, TensorFeatures
 

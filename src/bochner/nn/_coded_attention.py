@@ -18,7 +18,7 @@ from torch import Tensor
 from .._validation import check_count, check_flag, check_instance, check_positive, shown
 from ._attention_checks import borders_of, check_scale, check_tensors, slices_of
 from ._attention_features import grouped
-from ._attention_plain import is_symbol, padded
+from ._chunks import is_symbol, padded
 from ._coded_blocks import attend_blocks, attend_compiled, is_compiled
 from ._coded_layout import STEP_BYTES, BlockLayout, KeySelection
 from ._coded_remainder import Remainder, attend_with_draws

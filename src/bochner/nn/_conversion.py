@@ -15,7 +15,7 @@ from .._validation import check_count, check_flag, shown
 from ..approximation import Approximation
 from ..catalogue import as_specification
 from ._attention_checks import check_generator
-from ._attention_plain import levels_to_the_caller
+from ._attention_parts import levels_to_the_caller
 from ._bounded_module import BoundedAttention, BoundedPlan
 from ._coded_module import CodedAttention
 from ._coded_plan import CodedPlan

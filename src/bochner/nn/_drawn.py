@@ -11,7 +11,7 @@ from torch import Tensor
 from .._arrays import in_working_precision
 from ..approximation import Approximation, FeatureMap
 from ..approximation.log_features import key_values, query_values, stabiliser, weights_of
-from ._attention_plain import levels_to_the_caller
+from ._attention_parts import levels_to_the_caller
 from ._checkpoint import FORMAT
 from ._feature_buffers import FeatureBuffers
 from ._head_spec import HeadSpec

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from ._attention_plain import is_symbol
+from ._chunks import is_symbol
 from ._tensor_features import QuadraticFeatures, TensorFeatures
 
 NARROW, WIDE = 48, 96

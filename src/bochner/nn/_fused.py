@@ -1,9 +1,9 @@
 r"""Linear attention with positive features as one operator for the CPU, which graphs and exports can hold.
 
 `bochner.nn._attention_plain` computes the same, and is its oracle in the tests.  These loops are faster on the CPU since
-tiles stay in the cache of a core; they stay while ``bochner-lab bench attention`` shows 1.5 times or more.  The operator is
-a pure function of tensors: what it does between steps may depend on numbers, and no graph sees it.  Heads are divided among
-threads; nothing else runs in parallel.
+tiles stay in the cache of a core; they stay for the cases of `bochner.nn._engine_choice` while ``bochner-lab bench engines``
+shows 1.5 times or more there.  The operator is a pure function of tensors: what it does between steps may depend on numbers,
+and no graph sees it.  Heads are divided among threads; nothing else runs in parallel.
 
 **Forward.**  Heads side by side, in tiles of rows that stay in the cache.  Logarithms are to base two.  The stabilisers are
 running maxima over keys, those of the tile included; a tile is walked again in two halves where a later key hides what an
@@ -31,7 +31,9 @@ import torch
 from torch import Tensor
 
 from ..approximation.log_features import NOTHING, KeySums, LogFeatures
-from ._attention_plain import causal, everything, to_base_e, to_base_two, with_ones
+from ._attention_parts import to_base_e, to_base_two, with_ones
+from ._attention_plain import causal
+from ._attention_to_all import everything
 from ._tensor_features import LOG2E, QuadraticFeatures
 from ._threads import run_all
 

@@ -19,7 +19,8 @@ import torch
 from torch import Tensor
 
 from ..approximation.log_features import NOTHING
-from ._attention_plain import Part, count_of, is_symbol, pieces, rows_of, table, with_ones
+from ._attention_parts import Part, with_ones
+from ._chunks import count_of, is_symbol, pieces, rows_of, table
 from ._packed import segments_of
 from ._tensor_features import LOG2E
 

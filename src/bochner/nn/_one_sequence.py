@@ -14,22 +14,12 @@ import torch
 from torch import Tensor
 
 from ..approximation.log_features import NOTHING, KeySums, LogFeatures
-from ._attention_plain import (
-    Part,
-    absorbed,
-    causal,
-    divide,
-    everything,
-    everything_by_bases,
-    is_symbol,
-    merged,
-    prefixes,
-    to_base_e,
-    to_base_two,
-    with_ones,
-)
+from ._attention_parts import Part, divide, merged, to_base_e, to_base_two, with_ones
+from ._attention_plain import causal, prefixes
 from ._attention_state import AttentionState
+from ._attention_to_all import absorbed, everything, everything_by_bases
 from ._attention_window import SHORTEST, NearCall, behind, two_sided
+from ._chunks import is_symbol
 from ._engine_choice import eager_on_a_cpu, in_tiles, operator_pays, operator_takes, segments, tiles
 from ._fused import attend, scale_of
 from ._near import NearKeys, attend_anchors, attend_window, choose_anchors, packed_anchors

@@ -13,7 +13,9 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ..approximation.log_features import NOTHING, LogFeatures
-from ._attention_plain import Part, by_chunks, chunk_count, chunk_size, in_pieces, query_values, signed
+from ._attention_parts import Part, query_values, signed
+from ._attention_plain import by_chunks
+from ._chunks import chunk_count, chunk_size, in_pieces
 
 _CHUNK = 64
 """Positions of a chunk where all queries of a sequence see all of its keys: sums of chunks cost as much as features."""
