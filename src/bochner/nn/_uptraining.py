@@ -24,7 +24,13 @@ from ._recording import exact_copy, first_tensor, run
 _OWNER = "uptrain"
 _HELD = 32  # batches whose teacher's states are held: the teacher runs once for each, and not in each step
 
-_EMBEDDING = 5.0  # weight of the change of embeddings, which is about as large as that of hidden states then
+_EMBEDDING = 5.0
+"""Weight of the change of embeddings, which is about as large as that of hidden states then.
+
+MiniLM, 128 rows, from one distilled state (60 validation passages): cosine .964, the same nearest neighbour .75.  With the
+divergence of similarities to 200 other passages added, .953 and .73; with twice this weight, mostly on the last state, .963
+and .75.  A linear map of embeddings, fitted to 120 passages, raises the cosine before training from .924 to .940, and not the
+neighbours.  They need more than another loss: if these errors are shrunk, .95 have the same neighbour from a cosine of .998 on."""
 
 
 def uptrain(
