@@ -104,3 +104,12 @@ def test_info_ends_in_a_self_test(monkeypatch, capsys):
     assert main(["info", "--dimension", "4", "--rows", "4"]) == 1
     out = capsys.readouterr().out
     assert "FAILED: ValueError: two is not three. To mend it, count again." in out and out.endswith("1 checks failed\n")
+
+
+def test_a_message_names_the_command_once(tmp_path, capsys):
+    table = tmp_path / "t.csv"
+    table.write_text("a,b\n" + "".join(f"{k},{k % 7}\n" for k in range(40)))
+    assert main(["recommend", str(table), "--tolerance", "nan"]) == 2
+    assert capsys.readouterr().err.startswith("bochner recommend: tolerance must be a positive number")
+    assert main(["compare", ".", "--target", "b"]) == 2
+    assert "bochner compare: .: files of kind '(none)' are not read" in capsys.readouterr().err

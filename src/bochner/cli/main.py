@@ -134,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         return _complain(options.command, "there is not enough memory; ask for fewer rows, columns or features.")
     except (ValueError, OSError) as error:
-        return _complain(options.command, str(error))
+        return _complain(options.command, str(error).removeprefix(f"{options.command}: "))
 
 
 def _plugins_of(arguments: Sequence[str]) -> list[str]:

@@ -58,7 +58,9 @@ def read_file(path: Path) -> Contents:
     suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
     if suffix.lower() not in _READERS:
         kinds = ", ".join(_READERS)
-        raise TableError(f"{path.name}: files of kind {suffix or '(none)'!r} are not read; give one of {kinds}.")
+        raise TableError(
+            f"{path.name or path}: files of kind {suffix or '(none)'!r} are not read; give one of {kinds}."
+        )
     return _READERS[suffix.lower()](path)
 
 

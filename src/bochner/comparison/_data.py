@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ..learn._row_source import check_sizes
+
 _MOST_CLASSES = 20  # whole numbers are classes if there are no more different ones
 _TASKS = ("regression", "classification")
 
@@ -23,12 +25,15 @@ def checked(X: Any, y: Any, task: str | None, n_folds: int) -> tuple[np.ndarray,
     classifies = _are_classes(targets) if task is None else task == "classification"
     if not classifies:
         targets = _numbers(targets)
+        try:
+            check_sizes(targets, None)
+        except ValueError as error:
+            raise ValueError(f"compare: {error}") from None
     elif len(np.unique(targets)) < 2:
         raise ValueError(f"compare: y holds one class, {targets.tolist()[0]!r}; classification needs at least two.")
     elif np.unique(targets, return_counts=True)[1].max() < n_folds:
-        raise ValueError(
-            f"compare: no class of y has {n_folds} rows, one for each fold; predict it with task='regression'."
-        )
+        remedy = "predict it with task='regression'" if targets.dtype.kind in "fiu" else "it names rows, not classes"
+        raise ValueError(f"compare: no class of y has {n_folds} rows, one for each fold; {remedy}.")
     return rows, targets, classifies
 
 
