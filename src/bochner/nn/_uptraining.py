@@ -29,8 +29,9 @@ _EMBEDDING = 5.0
 
 MiniLM, 128 rows, from one distilled state (60 validation passages): cosine .964, the same nearest neighbour .75.  With the
 divergence of similarities to 200 other passages added, .953 and .73; with twice this weight, mostly on the last state, .963
-and .75.  A linear map of embeddings, fitted to 120 passages, raises the cosine before training from .924 to .940, and not the
-neighbours.  They need more than another loss: if these errors are shrunk, .95 have the same neighbour from a cosine of .998 on."""
+and .75.  A linear map of embeddings, fitted to 120 passages, raises the cosine before training from .924 to .940, and not
+the neighbours.  They need more than another loss: if these errors are shrunk, .95 have the same neighbour from a cosine of
+.998 on."""
 
 
 def uptrain(
