@@ -19,7 +19,7 @@ from .._validation import check_count, check_positive
 from ..linalg import threads
 from ._candidates import CONSTANT, DEFAULTS, EstimatorCandidate, standard_candidates
 from ._comparison import SLOW, Comparison, Result, verdict
-from ._data import checked
+from ._inputs import checked
 
 BUDGET = 60.0  # seconds
 _FOLDS, _LEAST_FOLDS = 5, 3  # scikit-learn's default; with two the standard error would have one degree of freedom
