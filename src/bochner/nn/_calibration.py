@@ -66,7 +66,8 @@ def calibrate(
         A model as in `replace_attention`, before or after conversion; it is run with exact attention, and not changed.
     batches : iterable
         A few batches of typical data, each as in `attention_report`: one argument of the model, a tuple of positional
-        arguments, or a mapping of keyword arguments.
+        arguments, or a mapping of keyword arguments.  They should be as long as what the model will read: frames belong
+        to positions where these turn queries and keys, as rotary ones do.
     n_projections : int
         Rows of W of each head, if ``spec`` is a name; with ``by_loss`` their mean over all heads.  With a cost or a
         tolerance, the rows of features of the keys left out that are tried in each head.

@@ -20,10 +20,11 @@ from ._hugging_face import ATTRIBUTE, LAYER
 
 _OWNER = "CodedCache"
 _LEAST = 64  # places that a new cache has room for; it doubles when they are used up
-DECODED_BELOW = 4096
-"""Keys below which a step is exact: there it is faster, and faster than with a cache that copies what it holds.
+DECODED_BELOW = 2048
+"""Keys below which a step is exact: little is won there, and nothing is lost.
 
-Measured with SmolLM2 (9 heads of 64, 3 of keys) and plans of 128 keys on one thread of a CPU."""
+With SmolLM2 (9 heads of 64, 3 of keys) and plans of 128 keys, on one thread of a CPU, an attention of one step takes 74, 81,
+89 and 93 microseconds by codes at 512, 1024, 2048 and 4096 keys, and 63, 105, 191 and 370 if it is exact."""
 
 
 class CodedCache(Cache):

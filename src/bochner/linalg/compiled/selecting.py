@@ -214,16 +214,17 @@ def draw_keys(scores: np.ndarray, count: int, phase: float, places: np.ndarray, 
     chances = bits.view(np.float32)
     _chances(scores, high, bits)
     step = _sums(chances, sums) / count
-    found, before = 0, 0.0
+    found, before, goal = 0, 0.0, phase * step
     for i in range(len(sums)):
         until = before + sums[i]
-        if until > (phase + found) * step:
+        if until > goal:
             for j in range(i * _STRIP, min((i + 1) * _STRIP, n)):
                 before += chances[j]
-                # a step that rounding moves beyond its piece is taken by the next key that has a chance
-                while chances[j] > 0 and found < count and before > (phase + found) * step:
+                # a step that rounding moves beyond its strip is taken by the next key that has a chance
+                while before > goal and chances[j] > 0 and found < count:
                     places[found], shifts[found] = j, math.log(step / chances[j])
                     found += 1
+                    goal = (phase + found) * step
         before = until
     last = n - 1
     while chances[last] == 0:
