@@ -97,7 +97,8 @@ def test_the_table_is_that_of_transformers():
 @pytest.mark.parametrize("name", ["Qwen2", "Gemma2", "ModernBERT"])
 def test_layers_with_a_sliding_window_stay_exact(name):
     model, _ = build(name)
-    new = convert(model, select=None)
+    with pytest.warns(UserWarning, match=r"1 modules with a sliding window stay exact, .*: .*layers\.\S* \(\w+\)\.$"):
+        new = convert(model, select=None)
     sliding = [name for name, module in new.named_modules() if families.slides(module)]
     assert len(sliding) == 1
     assert not hasattr(new.get_submodule(sliding[0]), "random_features")

@@ -161,21 +161,35 @@ def _calibrated(
 def warn_of_exact(owner: str, model: nn.Module, done: Collection[str]) -> None:
     """Name what seems to be attention and was not converted; a plan that was asked for leaves out what it does."""
     left: dict[str, str] = {}
+    sliding: dict[str, str] = {}
     for name, module in model.named_modules():
         known = family_of(module) is not None or isinstance(module, nn.MultiheadAttention | RandomFeatureAttention)
         inside = any(name.startswith(f"{other}.") for other in left)
         unknown = not known and looks_like_attention(module) and not inside and not _has_converted(module)
         if unknown or (known and name not in done and not slides(module)):
             left[name] = type(module).__name__
+        elif known and name not in done:
+            sliding[name] = type(module).__name__
     if left:
-        names = ", ".join(f"{name} ({kind})" for name, kind in list(left.items())[:8])
-        more = f" and {len(left) - 8} more" if len(left) > 8 else ""
         warnings.warn(
-            f"{owner}: {len(left)} modules that look like attention stay exact: {names}{more}; unknown classes could call "
-            f"bochner.nn.linear_attention. Pass select= or a mapping if only a part should be converted.",
+            f"{owner}: {len(left)} modules that look like attention stay exact: {_with_classes(left)}; unknown classes "
+            f"could call bochner.nn.linear_attention. Pass select= or a mapping if only a part should be converted.",
             UserWarning,
             stacklevel=levels_to_the_caller(),
         )
+    if sliding:
+        warnings.warn(
+            f"{owner}: {len(sliding)} modules with a sliding window stay exact, since they take linear time already: "
+            f"{_with_classes(sliding)}.",
+            UserWarning,
+            stacklevel=levels_to_the_caller(),
+        )
+
+
+def _with_classes(modules: Mapping[str, str]) -> str:
+    """Names and classes of modules, the first of many."""
+    names = ", ".join(f"{name} ({kind})" for name, kind in list(modules.items())[:8])
+    return f"{names} and {len(modules) - 8} more" if len(modules) > 8 else names
 
 
 def _has_converted(module: nn.Module) -> bool:
