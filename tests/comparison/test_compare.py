@@ -345,6 +345,15 @@ def test_what_takes_far_longer_than_the_rest_is_left_out_and_not_the_rows(monkey
     assert found.not_judged == ("Not evaluated for lack of time: cubic.",)
 
 
+def test_quick_estimators_are_judged_beside_a_slow_one_that_needs_fewer_rows(monkeypatch):
+    """On a busy machine one fit of the default on 500 rows took too long, and whatever was not needed was left out."""
+    machine = EstimatorCandidate("machine", Slow(0.02), needed=True)
+    quick = [EstimatorCandidate(f"quick {k}", Slow(0.002 * k)) for k in range(1, 3)]
+    found, took = run_with(monkeypatch, [machine, *quick], 1797, 60.0)
+    assert 200 <= found.n_used < 500 and {r.name for r in found.results} == {"machine", "quick 1", "quick 2"}
+    assert {len(result.errors) for result in found.results} == {5} and not found.left_out and took < 60
+
+
 def test_source_of_estimators_with_long_and_nested_arguments():
     for candidate in [*standard_candidates(True, 7), *standard_candidates(False, 7, gaps=True)]:
         imports, expression = source(candidate.estimator)

@@ -68,8 +68,8 @@ def compare(
         Further estimators, by the names that the table shows.
     budget : float
         Time budget in seconds.  Fit times are predicted from trials on few rows; if all fits would take longer, fewer
-        rows are used, down to 2000, then the slowest estimators are left out, then fewer rows again.  ``notes`` and
-        ``left_out`` record it.
+        rows are used, down to 2000, then the slowest estimators are left out, then fewer rows again; those that were
+        left out follow if there is time after all.  ``notes`` and ``left_out`` record it.
     n_folds : int
         Number of folds, at least 3.
     rng : int, numpy.random.Generator or None
@@ -170,6 +170,7 @@ class Run:
                 self.left_out = before  # out of time: more folds tell more than more rows
                 break
             results, n_used = again, n_more
+        self._judge_left_out(tried, results, n_used, shown)
         if not any(result.name != CONSTANT for result in results):
             raise ValueError(f"compare: no estimator could be fitted: {self.left_out}.")
         results = _ranked(results)
@@ -179,6 +180,19 @@ class Run:
         return Comparison(
             tuple(results), kind, len(self.X), n_used, n_folds, dict(self.left_out), notes, round(self.elapsed, 3)
         )
+
+    def _judge_left_out(self, tried: list[EstimatorCandidate], results: list[Result], n_used: int, shown: bool) -> None:
+        """Add candidates that were left out as slow, and for which time is left: twice the rows would have taken more."""
+        n_folds = len(results[0].errors) if results else 0
+        for candidate in [c for c in tried if self.left_out.get(c.name, "").startswith(SLOW)]:
+            if n_folds * self._of_fold(candidate, n_used) > _SPENT * (self.budget - self.elapsed):
+                continue
+            reason = self.left_out.pop(candidate.name)
+            found = self._judged([candidate], n_used, shown)
+            if found and len(found[0].errors) == n_folds:  # errors are compared fold by fold
+                results.extend(found)
+            else:
+                self.left_out.setdefault(candidate.name, reason)
 
     def _judged(self, judged: list[EstimatorCandidate], n_used: int, shown: bool) -> list[Result]:
         """Results on the folds of a sample of rows, and the times of the fits among the trials."""
