@@ -111,7 +111,7 @@ class CodedPlan:
         less accurate.
     exact_below : int
         Number of keys below which a whole sequence is computed by exact attention, by default all; decoding has a bound
-        of its own, 2048, or this one if it is smaller.
+        of its own, 4096, or this one if it is smaller.
 
     Examples
     --------
