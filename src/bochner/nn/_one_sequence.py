@@ -7,6 +7,7 @@ The plain engine (`bochner.nn._attention_plain`) computes everything, on any dev
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -73,6 +74,9 @@ class OneSequence:
         elif self.group is not None:
             part, sums = self._with_others(keys, self.group)
             out = self._divided(part)
+        elif self._tiled and self.features.positive and not isinstance(self.features, HybridTensorFeatures):
+            (out,), sums = self._by_tiles(keys, to_base_two(sums), True, lambda part: (self._divided(part),))
+            sums = to_base_e(sums)
         else:
             part, sums = self._by_plain_operations(keys, 0, sums, keep=keep, alone=True)
             out = self._divided(part)
@@ -198,9 +202,9 @@ class OneSequence:
             part, sums = self._by_bases(self.features, k, v, bias)
             return part, to_base_e(sums) if keep else None
         last = self.causal and lag == 0 and self.k.shape[-2] == 1  # a step of decoding sees all there is
-        if not self.causal and self.engine == "auto" and in_tiles(self.features, self._tensors):
-            part, sums = self._by_tiles(k, v, bias, sums, alone)
-            return part, to_base_e(sums) if keep else None
+        if self._tiled:
+            found, sums = self._by_tiles(keys, sums, alone, tuple)
+            return Part(*found), to_base_e(sums) if keep else None
         queries, of_keys, values = self._queries(alone), self._keys(k, bias), with_ones(v)
         if not self.causal or last:
             part, sums = everything(queries, of_keys, values, sums)
@@ -213,20 +217,27 @@ class OneSequence:
         return part, to_base_e(sums) if keep else None
 
     def _by_tiles(
-        self, k: Tensor, v: Tensor, bias: Tensor | None, sums: KeySums | None, alone: bool
-    ) -> tuple[Part, KeySums | None]:
-        """What queries see of all keys, some rows at a time."""
-        values, parts = with_ones(v), []
+        self, keys: _Keys | NearKeys, sums: KeySums | None, alone: bool, finish: Callable[[Part], tuple[Tensor, ...]]
+    ) -> tuple[list[Tensor], KeySums | None]:
+        """What queries see of all keys, some rows at a time, in the form that is asked for; only this is held whole."""
+        (k, v, bias), n, found = keys, self.q.shape[-2], list[Tensor]()
         heads = math.prod(torch.broadcast_shapes(*(x.shape[:-2] for x in self._tensors[:3]), self.features.lead))
         for rows in tiles(k.shape[-2], self.features, heads) if k.shape[-2] else ():
             own = None if bias is None else bias[..., rows]
-            sums = absorbed(self._keys(k[..., rows, :], own), values[..., rows, :], sums)
-        for rows in tiles(self.q.shape[-2], self.features, heads):
-            part, sums = everything(replace(self, q=self.q[..., rows, :])._queries(alone), None, values, sums)
-            parts.append(part)
-        if len(parts) == 1:
-            return parts[0], sums
-        return Part(*(torch.cat(columns, dim=-2) for columns in zip(*parts, strict=True))), sums
+            sums = absorbed(self._keys(k[..., rows, :], own), with_ones(v[..., rows, :]), sums)
+        for rows in tiles(n, self.features, heads):
+            part = replace(self, q=self.q[..., rows, :])
+            seen, sums = everything(part._queries(alone), None, with_ones(v[..., :0, :]), sums)
+            done = finish(seen)
+            found = found or [x.new_empty(*x.shape[:-2], n, x.shape[-1]) for x in done]
+            for whole, x in zip(found, done, strict=True):
+                whole[..., rows, :] = x
+        return found, sums
+
+    @property
+    def _tiled(self) -> bool:
+        """Whether attention to all keys is computed by tiles."""
+        return not self.causal and self.engine == "auto" and in_tiles(self.features, self._tensors)
 
     def _by_bases(
         self, features: HybridTensorFeatures, k: Tensor, v: Tensor, bias: Tensor | None
