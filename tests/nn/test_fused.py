@@ -71,6 +71,18 @@ def test_gradients_where_later_keys_would_hide_earlier_ones(dtype, tolerance):
         check_close(a, b, tolerance)
 
 
+@pytest.mark.parametrize("scales", [(1e5, 1.0), (1.0, 1e5), (1e7, 1e7)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_long_queries_and_keys_give_numbers(causal, scales):
+    """Logarithms of 1e10 are rounded by hundreds in float32, in another way for each number of rows."""
+    q, k, v = tokens(2, length=64, d=16, dtype=torch.float32)
+    q, k = q * scales[0], k * scales[1]
+    options = {"features": fitted(maps.Positive(), q, k, m=64), "causal": causal}
+    found, of_found = gradients(lambda *x: linear_attention(*x, **options), (q, k, v))
+    assert all(x.isfinite().all() for x in (found, *of_found))
+    assert found.amax() <= v.amax() + 1e-3  # a mean of values
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_gradients_of_features_and_of_the_scale(causal):
     q, k, v = tokens(2, 3, length=20)

@@ -107,9 +107,12 @@ class _Walk:
         """Features of keys [a, b) under a stabiliser, or under the ``largest`` of it and their logarithms; and this."""
         logs = torch.baddbmm(self.heads.bias[:, a:b], self.heads.k[:, a:b], self.heads.key_slope)
         constant = self.heads.key_constant
-        if largest:
-            shift = torch.maximum(shift, logs.amax(dim=-2, keepdim=True).add_(constant))
-        return logs.sub_(shift - constant).exp2_(), shift
+        if not largest:
+            return logs.sub_(shift - constant).clamp_max_(0.0).exp2_(), shift
+        top = logs.amax(dim=-2, keepdim=True).clamp_min_(NOTHING)  # of hidden keys -inf
+        shift = torch.maximum(shift, top + constant)
+        # not `shift - constant`: where keys have lengths of 1e5, its rounding would be a factor of e^hundreds
+        return logs.sub_(top - ((top + constant) - shift)).exp2_(), shift
 
     def query_logs(self, a: int, b: int, shift: Tensor) -> Tensor:
         """Logarithms of features of queries [a, b) times a stabiliser."""
@@ -315,10 +318,13 @@ class _Backward(_Walk):
         first, last, start, stop = a - layout.lag, b - layout.lag, a * layout.group, b * layout.group
         keys, shift = self.keys(first, last, before)
         queries = self._queries(start, stop, shift)
-        if b - a > 1 and float(queries.amax()) > 1 / LOWEST[queries.dtype]:
+        large = float(queries.amax()) > 1 / LOWEST[queries.dtype]
+        if large and b - a > 1:
             self._halves(a, b, sums, before)
             return
         sums, values = _at(sums, before, shift), self.values[:, first:last]
+        if large:
+            queries = self._divided_again(start, stop, shift, sums, keys)
         given, behind = self.given[:, start:stop], self._behind(shift)
         weights, both = (layout.hide(torch.bmm(x, y.mT)) for x, y in ((queries, keys), (given, values)))
         self._to_queries(start, stop, torch.bmm(given, sums.mT).baddbmm_(both, keys).mul_(queries))
@@ -339,13 +345,24 @@ class _Backward(_Walk):
         if self.behind is None:
             found = self.values.new_zeros(len(self.values), shift.shape[-1], self.values.shape[-1])
         else:
-            found = self.behind.mul_((shift - self.shift).exp2_().mT)
+            # larger only by rounding, which is a factor of e^hundreds where keys have lengths of 1e5
+            found = self.behind.mul_((shift - self.shift).clamp_max_(0.0).exp2_().mT)
         self.shift = shift
         return found
 
     def _queries(self, a: int, b: int, shift: Tensor) -> Tensor:
         """Features of queries [a, b) times a stabiliser, divided by their denominators."""
         return self.query_logs(a, b, shift).sub_(self.log[:, a:b]).exp2_()
+
+    def _divided_again(self, a: int, b: int, shift: Tensor, sums: Tensor, keys: Tensor) -> Tensor:
+        """`_queries` of one position from its own denominators, without the logarithms that the forward loop has left.
+
+        If queries or keys have lengths of 1e5, both logarithms are near 1e10, and their difference is off by hundreds.
+        """
+        logs = self.query_logs(a, b, shift)
+        queries = logs.sub_(logs.amax(dim=-1, keepdim=True)).exp2_()
+        den = torch.bmm(queries, sums[..., -1:].add(keys.sum(dim=-2)[..., None]))
+        return queries.div_(den).masked_fill_(self.log[:, a:b] == torch.inf, 0.0)
 
     def _to_queries(self, a: int, b: int, logs: Tensor) -> None:
         """From gradients of logarithms to base e, to queries and coefficients."""
