@@ -84,4 +84,4 @@ def test_decoding_is_measured(monkeypatch):
         decode, "_smollm2", lambda layers, **_: model(min(layers, 2), vocab_size=8, intermediate_size=8)
     )
     results = list(SUITES["decode"]())
-    assert len(results) == 14 and not any(math.isnan(result.value) for result in results)
+    assert len(results) == 17 and not any(math.isnan(result.value) for result in results)

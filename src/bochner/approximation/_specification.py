@@ -352,7 +352,7 @@ class Approximation:
             return X
         with np.errstate(over="ignore"):
             found = self.kernel.at_unit_scale(X)
-        if not np.isfinite(found).all():
+        if not np.isfinite(found).all() and np.isfinite(X).all():  # others are refused where they are read
             raise ValueError(
                 f"Approximation.plan: rows divided by the lengthscale of {self.kernel!r} leave the range of {found.dtype}; "
                 f"rescale the data or choose a larger bandwidth."

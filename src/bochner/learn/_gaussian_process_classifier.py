@@ -304,10 +304,15 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianEstimator):
         bounds = np.log([_AMPLITUDE_RANGE]) if "amplitude" in free else np.array([[start[0], start[0]]])
         objective = _objective(phi, some, some_labels, n_classes, n_scales, weights)
         restarts = self.n_restarts if n_scales else 0
-        if n_scales and self._bandwidth_is_free():
-            objective.phi, start = _on_grid(objective, np.log(_AMPLITUDES) if "amplitude" in free else start)
-        best = maximise(objective, Others(lambda Phi: start, bounds), restarts, rng, verbose=self.verbose)
-        return stretched(objective.phi, best.lengthscales) if n_scales else phi, float(np.exp(best.logs[0]))
+        starts = [(phi, start)]
+        if n_scales and self._bandwidth_is_free():  # from either alone the search may end at a lower maximum
+            starts.append(_on_grid(objective, np.log(_AMPLITUDES) if "amplitude" in free else start))
+        found = []
+        for objective.phi, first in starts:
+            others = Others(lambda Phi, first=first: first, bounds)  # type: ignore[misc]
+            found.append((objective.phi, maximise(objective, others, restarts, rng, verbose=self.verbose)))
+        at, best = max(found, key=lambda one: one[1].value)
+        return stretched(at, best.lengthscales) if n_scales else phi, float(np.exp(best.logs[0]))
 
     def _finish(
         self, phi: FeatureMap, rows: Passes, classes: np.ndarray, amplitude: float

@@ -176,7 +176,7 @@ class CutLevel(AngledStage):
         self._alone, self._order = alone, np.argsort(np.concatenate([paired, alone]))
 
     def valid(self, dim: int) -> bool:
-        """Whether the pairs are valid: some exist, and every group that has some has one angle."""
+        """There are pairs, and one angle for every group that has some."""  # a part of the error message
         return self.dim == dim and self._first.size > 0 and self.angles.shape[1] == self._group[-1] + 1
 
     def flops(self, dim: int) -> int:
