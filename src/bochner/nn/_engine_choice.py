@@ -17,14 +17,14 @@ from torch.autograd import forward_ad
 from ._chunks import is_symbol
 from ._tensor_features import QuadraticFeatures, TensorFeatures
 
-NARROW, WIDE = 48, 96
+NARROW, WIDE = 24, 96
 """Causal attention without a window, or with one below the first, is left to it: small chunks cost the plain engine
 most, 5 times as much at 2048 positions with a window of 16.  From there on it pays for long inputs only, and from
 the second on, where products of the window outweigh the features, only if gradients are asked for."""
 
-LARGE, _LARGE_ALL = 1 << 22, 1 << 23
-"""Features of a long input, with a causal window and without a mask: what the plain engine keeps of so many no longer stays
-in the cache.  Below, the operator is 1.0 to 1.4 times as fast, above 1.5 to 3 times."""
+_LARGE, _LARGE_ALL = 1 << 17, 1 << 23
+"""Features of a long input, per key of a causal window, and without a mask: what the plain engine keeps of so many no longer
+stays in the cache.  Below, the operator is 1.0 to 1.5 times as fast, above 1.6 to 3 times."""
 
 _TILE = 1 << 19
 """Features of a tile where no gradient is asked for: they stay in the cache of a core; all at once take twice as long."""
@@ -59,7 +59,7 @@ def operator_pays(features: TensorFeatures, tensors: tuple[Tensor, ...], *, caus
     if any(map(is_symbol, sizes)):  # a graph for any length, which has no tiles
         return True
     count: int = math.prod(lead) * max(sizes[-2:]) * features.width
-    return count >= (LARGE if causal else _LARGE_ALL)
+    return count >= (_LARGE * window if causal else _LARGE_ALL)
 
 
 def eager_on_a_cpu(x: Tensor) -> bool:
