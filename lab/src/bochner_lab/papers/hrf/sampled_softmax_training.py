@@ -51,12 +51,13 @@ class SampledSoftmaxTraining(Experiment):
         "the paper, without the table, from all estimates and not from a tree. 90 negatives in place of 40: with 40, each "
         "law but the exact one made the model worse than its table; with 160, uniform negatives did nearly as well as any. "
         "128 rows, and (16, 8) for the hybrid, in place of 1024 and (128, 8), an LSTM of width 128 in place of 200, 500 "
-        "steps in place of 80 epochs, 5 seeds in place of 25; Adam with a rate that falls to zero, without dropout. Numbers "
+        "steps in place of 80 epochs, 8 seeds in place of 25; Adam with a rate that falls to zero, without dropout. Numbers "
         "of negatives and steps were chosen on another seed, where uniform negatives ended 0.05 nats above features, and "
         "the margin, 0.02, with them. If uniform negatives pass by it too, nothing is decided. Features are those of unit "
         "vectors, as in the paper, and FAVOR+ is that of Eq. 3. Perplexity is e to the loss in nats, not 2 to it. The paper "
-        "gives no measure of its difference; 2% is ours, where previous results had 5%. With the spread of these seeds, it "
-        "would need about eight, a quarter of an hour."
+        "gives no measure of its difference; 2% is ours, where previous results had 5%. Seeds 0 to 4 left "
+        "the statement undecided (the hybrid 0.008 +- 0.003 and 0.010 +- 0.004 above the others); these are eight new ones, "
+        "judged alone."
     )
     profiles = by_profile(
         smoke={
@@ -73,7 +74,7 @@ class SampledSoftmaxTraining(Experiment):
             "rebuild": 3,
             "rate": 4e-3,
             "validation": 2000,
-            "seeds": 2,
+            "seeds": (0, 1),
         },
         full={
             "n_classes": 1000,
@@ -89,14 +90,14 @@ class SampledSoftmaxTraining(Experiment):
             "rebuild": 20,
             "rate": 4e-3,
             "validation": 10_000,
-            "seeds": 5,
+            "seeds": (5, 6, 7, 8, 9, 10, 11, 12),
         },
     )
     seconds = by_profile(smoke=3, full=600)
 
     def parts(self, p: Mapping[str, Any]) -> list[str]:
         """One per sampler and seed, and the counts of words."""
-        return [*(_part(method, seed) for seed in range(p["seeds"]) for method in METHODS), COUNTS]
+        return [*(_part(method, seed) for seed in p["seeds"] for method in METHODS), COUNTS]
 
     def run(self, part: str, p: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         """Steps and validation losses."""
@@ -170,7 +171,7 @@ class SampledSoftmaxTraining(Experiment):
     @staticmethod
     def _curves(results: Results, method: str) -> tuple[np.ndarray, np.ndarray]:
         """Steps, and losses (seeds, steps)."""
-        parts = [results.parts[_part(method, seed)] for seed in range(results.parameters["seeds"])]
+        parts = [results.parts[_part(method, seed)] for seed in results.parameters["seeds"]]
         return np.array(parts[0]["steps"]), np.array([part["losses"] for part in parts])
 
     def _gain(self, results: Results, other: str, one: str) -> Estimate:
