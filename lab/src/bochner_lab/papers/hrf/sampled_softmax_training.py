@@ -57,7 +57,7 @@ class SampledSoftmaxTraining(Experiment):
         "vectors, as in the paper, and FAVOR+ is that of Eq. 3. Perplexity is e to the loss in nats, not 2 to it. The paper "
         "gives no measure of its difference; 2% is ours, where previous results had 5%. Seeds 0 to 4 left "
         "the statement undecided (the hybrid 0.008 +- 0.003 and 0.010 +- 0.004 above the others); these are eight new ones, "
-        "judged alone."
+        "judged alone. To decide it, about twice as many would be needed."
     )
     profiles = by_profile(
         smoke={
