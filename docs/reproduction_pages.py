@@ -294,7 +294,10 @@ def fixed_state_table() -> str:
     """Increases of the perplexity of a language model with a state of fixed size, by length and method."""
     parts = {name: part["numbers"] for name, part in results().get("ours-fixed-state", {"parts": {}})["parts"].items()}
     lines = [
-        [name, *(_increase([math.expm1(a - b) for a, b in zip(own, part["exact"], strict=True)]) for own in values)]
+        [
+            f"{name}: {len(values[-1])}, of others {len(values[0])}",
+            *(_increase([math.expm1(a - b) for a, b in zip(own, part["exact"], strict=False)]) for own in values),
+        ]
         for name, part in parts.items()
         for values in [[part["values"][method] for method in experiments.experiment("ours-fixed-state").methods]]
     ]

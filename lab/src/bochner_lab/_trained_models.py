@@ -79,7 +79,7 @@ def _tokens(tokenizer: Any, apart: bool) -> Callable[[str, int, int], Tensor]:
             found = (tokenizer(article[: 16 * length], **options)["input_ids"] for article in articles)
             rows = [ids for ids in found if len(ids) == length][:count]
             return torch.tensor(rows)
-        ids = tokenizer("\n\n".join(articles)[:400_000], return_tensors="pt")["input_ids"][0]
+        ids = tokenizer("\n\n".join(articles)[: max(400_000, 6 * count * length)], return_tensors="pt")["input_ids"][0]
         pieces: Tensor = ids[: count * length].view(count, length)
         return pieces
 

@@ -89,10 +89,10 @@ def measure(
     return {"costs": list(costs), "exact": exact.tolist() if causal else [], "values": values}
 
 
-def measure_states(small: bool, length: int, sequences: int, state: int, fit: int) -> dict[str, Any]:
-    """Losses of sequences whose heads hold a number of keys, by method."""
+def measure_states(small: bool, length: int, sequences: Sequence[int], state: int, fit: int) -> dict[str, Any]:
+    """Losses of sequences whose heads hold a number of keys, by method: so many if calibrated, and so many of others."""
     model, tokens = load(SMOLLM2, small)
-    fitted, tested = tokens("valid", fit, length), tokens("test", sequences, length)
+    fitted, tested = tokens("valid", fit, length), tokens("test", sequences[0], length)
     config: Any = model.config
     heads, window = config.num_attention_heads, state // 4
     block = min(_BLOCK, window)
@@ -109,7 +109,10 @@ def measure_states(small: bool, length: int, sequences: int, state: int, fit: in
         CALIBRATED: calibrate(model, [row[None] for row in fitted], state=state),
     }
     values = {
-        method: _losses(replace_attention(model, own, copy=True), tested).tolist() for method, own in plans.items()
+        method: _losses(
+            replace_attention(model, own, copy=True), tested if method == CALIBRATED else tested[: sequences[1]]
+        ).tolist()
+        for method, own in plans.items()
     }
     return {"exact": _losses(model, tested).tolist(), "values": values}
 
