@@ -295,13 +295,13 @@ def fixed_state_table() -> str:
     parts = {name: part["numbers"] for name, part in results().get("ours-fixed-state", {"parts": {}})["parts"].items()}
     lines = [
         [
-            f"{name}: {len(values[-1])}, of others {len(values[0])}",
+            f"{name} ({len(values[0])} sequences, calibrated {len(values[-1])})",
             *(_increase([math.expm1(a - b) for a, b in zip(own, part["exact"], strict=False)]) for own in values),
         ]
         for name, part in parts.items()
         for values in [[part["values"][method] for method in experiments.experiment("ours-fixed-state").methods]]
     ]
-    heads = ["sequences of", *experiments.experiment("ours-fixed-state").methods]
+    heads = ["length", *experiments.experiment("ours-fixed-state").methods]
     return table(" | ".join(heads), lines or [["not run yet", *[""] * (len(heads) - 1)]])
 
 
